@@ -1,0 +1,55 @@
+"""The rows that one turn of the engine wants written, in one transaction.
+
+Each list holds tuples in the column order of the statement that writes it (`store/sql`), so a
+store encodes a whole list at once and runs one statement over it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = tuple[Any, ...]
+
+
+class Changes:
+    """Rows to write. Merging two `Changes` in order equals committing them one after the other."""
+
+    __slots__ = ("attempts", "ends", "envs", "events", "job_states", "jobs", "meta", "removed", "runners",
+                 "specs", "starts", "submissions", "tally", "voids")  # fmt: skip
+
+    def __init__(self) -> None:
+        #: (id, user, at, count, answer JSON or None while it is still being uploaded)
+        self.submissions: list[Row] = []
+        #: (id, digest, base64 of NUL-separated K=V)
+        self.envs: list[Row] = []
+        #: (id, JSON of the Spec)
+        self.specs: list[Row] = []
+        #: (id, key, submission, spec id, group, user, cmd, state, submitted_at, ready_at, reason code,
+        #: reason message, after JSON or None); cmd is text, or a JSON list behind a NUL-free prefix "\x01"
+        self.jobs: list[Row] = []
+        #: id → (id, state, attempt, tries, due_at, ready_at, ended_at, reason code, reason message); the
+        #: last word of the batch about a job, written after everything else
+        self.job_states: dict[int, Row] = {}
+        #: (job, number, token, runner, host, leased_at)
+        self.attempts: list[Row] = []
+        #: (job, number, started_at, pid, seat)
+        self.starts: list[Row] = []
+        #: (job, number, state label of the attempt's outcome, exit_code, signal, reason code, message,
+        #: started_at, ended_at, cpu_s, peak_mem, peak_disk, segment, offset, out_len, err_len, out_total,
+        #: err_total)
+        self.ends: list[Row] = []
+        #: (job, number): leases that were never executed; the attempt row is marked void
+        self.voids: list[Row] = []
+        #: (id,)
+        self.removed: list[Row] = []
+        #: (at, job, attempt, kind, text): the story, for what is not routine
+        self.events: list[Row] = []
+        #: (id, host, boot_id, pid, start_time, joined_at)
+        self.runners: list[Row] = []
+        #: (group, terminal state number) → how many finished jobs more
+        self.tally: dict[tuple[str, int], int] = {}
+        #: key → value, small facts about the deployment
+        self.meta: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, name) for name in self.__slots__)

@@ -1,0 +1,122 @@
+"""What a job is: its shared specification, its size, its own row of state and its lease.
+
+Live jobs are small on purpose (a million of them fit in memory): everything that the jobs of one
+submission share is one `Spec`, stored once and referred to.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NewType
+
+from msgspec import Struct
+
+from rota.core.states import State
+from rota.plan.size import Size
+
+JobId = NewType("JobId", int)
+RunnerId = NewType("RunnerId", str)
+
+#: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
+Command = str | list[str]
+
+
+class Condition(IntEnum):
+    """What a parent must have done before its dependent may run. The numbers are stored."""
+
+    OK = 1  # afterok: complete
+    ANY = 2  # afterany: complete, failed or cancelled
+    NOT_OK = 3  # afternotok: failed or cancelled
+
+
+class After(Struct, frozen=True, array_like=True, gc=False):
+    """A dependency on one other job."""
+
+    parent: int
+    condition: Condition = Condition.OK
+
+
+class Reason(Struct, frozen=True, array_like=True, gc=False):
+    """Why a job is where it is: a stable code and a sentence."""
+
+    code: str
+    message: str
+
+
+class Spec(Struct, frozen=True, kw_only=True, gc=False):
+    """Everything that many jobs of one submission have in common. Stored once, never changed."""
+
+    user: str
+    cwd: str
+    env: int  #: id of the stored environment
+    group: str = "default"
+    name: str = ""
+    project: str = ""
+    queue: str = "default"
+    priority: int = 0
+    size: Size = Size()
+    walltime_s: float | None = None
+    retries: int = 0
+    backoff_s: float = 30.0
+    no_retry_over_s: float | None = None
+    scratch: bool = False
+    pipefail: bool = False
+
+
+class Lease(Struct, gc=False):
+    """The manager's grant of one attempt to one runner."""
+
+    token: int
+    runner: str
+    leased_at: float
+    started_at: float | None = None
+    seat: int = 0  #: 0 until the runner says in which seat it started
+    pid: int = 0
+    lost_since: float | None = None
+
+
+class Job(Struct, gc=False):
+    """One job that is still in memory: live, or finished and not yet safely on disk."""
+
+    id: int
+    key: str
+    spec: Spec
+    spec_id: int
+    cmd: Command
+    state: State
+    submission: str
+    submitted_at: float
+    attempt: int = 0  #: number of the newest attempt
+    tries: int = 0  #: attempts that count against the retries since the last opening
+    reason: Reason | None = None
+    ready_at: float | None = None
+    due_at: float | None = None
+    ended_at: float | None = None
+    after: tuple[After, ...] = ()
+    lease: Lease | None = None
+    kill: bool = False  #: a kill was asked for; the next end is a cancellation
+
+    @property
+    def retries_left(self) -> int:
+        return max(0, self.spec.retries - self.tries) if self.tries else self.spec.retries
+
+
+class Outcome(Struct, frozen=True, array_like=True, gc=False):
+    """How an attempt ended, as the runner saw it. All sizes in bytes, all times in seconds."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""  #: a reason code when the runner knows more than the exit: walltime, not_found…
+    message: str = ""
+    started_at: float | None = None
+    ended_at: float = 0.0
+    cpu_s: float = 0.0
+    peak_mem: int = 0
+    peak_disk: int = 0
+    segment: str = ""  #: where the output lies: stdout, then stderr, at this offset
+    offset: int = 0
+    out_len: int = 0
+    err_len: int = 0
+    out_total: int = 0  #: bytes the job wrote; more than out_len when the middle was left out
+    err_total: int = 0
+    permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)

@@ -1,0 +1,96 @@
+"""The states of a job and the one table of legal transitions between them.
+
+`docs/states.md` is generated from this table (`python -m rota.core.states`).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from rota.errors import IllegalTransition
+
+
+class State(IntEnum):
+    """Where a job is. The numbers are stored: never change one."""
+
+    DEPENDENT = 1
+    BLOCKED = 2
+    HELD = 3
+    READY = 4
+    SCHEDULED = 5
+    STARTING = 6
+    RUNNING = 7
+    SUSPENDED = 8
+    FINISHING = 9
+    LOST = 10
+    DELAYED = 11
+    COMPLETE = 12
+    FAILED = 13
+    CANCELLED = 14
+
+    @property
+    def label(self) -> str:
+        """The name shown to people and in JSON."""
+        return self.name.lower()
+
+
+_S = State
+
+TERMINAL: Final = frozenset({_S.COMPLETE, _S.FAILED, _S.CANCELLED})
+LIVE: Final = frozenset(State) - TERMINAL
+#: An attempt exists and may be executing: its resources are counted.
+LEASED: Final = frozenset({_S.SCHEDULED, _S.STARTING, _S.RUNNING, _S.SUSPENDED, _S.FINISHING, _S.LOST})
+#: Nothing executes; the job waits for something.
+WAITING: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.READY, _S.DELAYED})
+HOLDABLE: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED})
+RETRYABLE: Final = frozenset({_S.FAILED, _S.CANCELLED})
+#: Nothing more will happen to the job unless somebody acts.
+SETTLED: Final = TERMINAL | {_S.BLOCKED}
+
+BY_LABEL: Final = {state.label: state for state in State}
+
+_ENDS: Final = {_S.COMPLETE, _S.FAILED, _S.CANCELLED, _S.DELAYED}
+#: A lease that ends without a verdict sends the job back to wait.
+_BACK: Final = {_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD}
+
+TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+    _S.DEPENDENT: frozenset({_S.READY, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
+    _S.BLOCKED: frozenset({_S.DEPENDENT, _S.READY, _S.HELD, _S.CANCELLED}),
+    _S.HELD: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED, _S.CANCELLED}),
+    _S.READY: frozenset({_S.SCHEDULED, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
+    _S.SCHEDULED: frozenset({_S.STARTING, _S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
+    _S.STARTING: frozenset({_S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
+    _S.RUNNING: frozenset({_S.FINISHING, _S.SUSPENDED, _S.LOST, *_BACK, *_ENDS}),
+    _S.SUSPENDED: frozenset({_S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
+    _S.FINISHING: frozenset({_S.LOST, *_BACK, *_ENDS}),
+    _S.LOST: frozenset({_S.SCHEDULED, _S.STARTING, _S.RUNNING, _S.SUSPENDED, _S.FINISHING, *_BACK, *_ENDS}),
+    _S.DELAYED: frozenset({_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
+    # Terminal states are left only by a re-opening: retry, or a live group that grew.
+    _S.COMPLETE: frozenset({_S.DEPENDENT, _S.READY}),
+    _S.FAILED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
+    _S.CANCELLED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
+}
+
+#: Where a job may begin its life.
+INITIAL: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.HELD})
+
+
+def check_transition(old: State, new: State, *, story: str = "") -> None:
+    """Raise `IllegalTransition`, carrying the job's story, unless the table allows old → new."""
+    if new not in TRANSITIONS[old]:
+        raise IllegalTransition(f"{old.label} → {new.label} is not allowed; story: {story or 'none'}")
+
+
+def as_mermaid() -> str:
+    """The table as a state diagram for the documentation."""
+    lines = ["stateDiagram-v2"]
+    lines += [f"    [*] --> {state.label}" for state in sorted(INITIAL)]
+    for old, targets in TRANSITIONS.items():
+        lines += [f"    {old.label} --> {new.label}" for new in sorted(targets)]
+    lines += [f"    {state.label} --> [*]" for state in sorted(TERMINAL)]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(as_mermaid())

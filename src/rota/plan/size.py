@@ -1,0 +1,18 @@
+"""How much of a host a job takes."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+#: Processors are counted in hundredths of a core, so that fractions are exact.
+CORE = 100
+
+
+class Size(Struct, frozen=True, array_like=True, gc=False):
+    """What one job takes of one host, and how long it is expected to run."""
+
+    cpus: int = CORE  #: hundredths of a core
+    mem: int = 0  #: bytes
+    disk: int = 0  #: bytes
+    time_s: float = 3600.0  #: an estimate; never kills
+    gpus: int = 0

@@ -1,0 +1,1 @@
+"""Where everything that was acknowledged is kept: one contract, several stores."""

@@ -1,0 +1,165 @@
+"""The `Store` contract: what the manager may ask of a store, and what every store promises.
+
+Promises: `commit` returns only when all rows of the batch are durable, and a batch is there whole
+or not at all; `load` gives back exactly what was committed; reads see some committed state, never a
+part of a batch, and may be called from any thread while a commit is under way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from rota.core.changes import Changes
+from rota.core.job import After, Command, Spec
+
+
+class StoredJob(Struct, gc=False):
+    """One row of `jobs`, with the newest attempt's row beside it where a query asks for it."""
+
+    id: int
+    key: str
+    submission: str
+    spec_id: int
+    group: str
+    user: str
+    cmd: Command
+    state: int  #: of a live job only as it was last written; memory knows better
+    attempt: int
+    tries: int
+    submitted_at: float
+    ready_at: float | None
+    due_at: float | None
+    ended_at: float | None
+    reason_code: str | None
+    reason_message: str | None
+    after: tuple[After, ...]
+    newest: StoredAttempt | None = None
+
+
+class StoredAttempt(Struct, gc=False):
+    """One row of `attempts`. `outcome` is None while it is open."""
+
+    job: int
+    number: int
+    token: int
+    runner: str
+    host: str
+    leased_at: float
+    started_at: float | None = None
+    pid: int | None = None
+    seat: int | None = None
+    outcome: str | None = None  #: complete, failed, cancelled, lost, void
+    exit_code: int | None = None
+    signal: int | None = None
+    reason_code: str | None = None
+    reason_message: str | None = None
+    ended_at: float | None = None
+    cpu_s: float | None = None
+    peak_mem: int | None = None
+    peak_disk: int | None = None
+    segment: str | None = None
+    offset: int | None = None
+    out_len: int | None = None
+    err_len: int | None = None
+    out_total: int | None = None
+    err_total: int | None = None
+
+
+class StoredEvent(Struct, gc=False):
+    """One line of a job's story."""
+
+    at: float
+    job: int
+    attempt: int
+    kind: str
+    text: str
+
+
+class StoredSubmission(Struct, gc=False):
+    """An `add` that was accepted, or that is still being uploaded (`answer` is None)."""
+
+    id: str
+    user: str
+    at: float
+    count: int
+    answer: str | None
+
+
+class Snapshot(Struct, gc=False):
+    """All that a manager needs in memory to go on."""
+
+    jobs: list[StoredJob]  #: every job that is not terminal, in order of id, `newest` not filled
+    open_attempts: list[StoredAttempt]
+    specs: dict[int, Spec]  #: all
+    env_ids: dict[str, int]  #: digest → id, all
+    outcomes: bytes  #: index = job id; terminal state number, 0 if live, 255 if there is no such job
+    tally: dict[tuple[str, int], int]
+    runners: list[tuple[Any, ...]]  #: rows as in `Changes.runners`, those that hold open attempts
+    meta: dict[str, str]
+    next_job: int
+    next_spec: int
+    next_env: int
+
+
+class Clause(Struct, frozen=True, gc=False):
+    """Jobs for which all of this holds; an empty field says nothing."""
+
+    low: int = 0
+    high: int = 0  #: inclusive; 0 = no bound
+    group: str = ""
+    user: str = ""
+    host: str = ""  #: of the newest attempt
+    submission: str = ""
+    state: int = 0
+
+
+class Store(Protocol):
+    """The port. Adapters are named for their technology: `SqliteStore`, `MemoryStore`."""
+
+    def load(self) -> Snapshot:
+        """Read everything live. Uploads that were never finished are removed first."""
+
+    def commit(self, changes: Changes) -> None:
+        """Write one batch durably. Raises `StoreFull` (nothing written; the same batch may be
+        tried again) or `StoreFailed` (unknown; the manager must exit)."""
+
+    def can_accept(self, live_jobs: int) -> bool:
+        """Is there room on the disk for more jobs beside these?"""
+
+    def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
+        """key → (newest job with that key, its state), for those that exist."""
+
+    def submission(self, submission: str) -> StoredSubmission | None:
+        """The `add` with this id, if there was one."""
+
+    def last_submission(self, user: str) -> StoredSubmission | None:
+        """The newest finished `add` of this user."""
+
+    def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
+        """Ids above `above` that match any clause, ascending, at most `limit`."""
+
+    def count(self, clauses: list[Clause]) -> int:
+        """How many jobs match any clause."""
+
+    def jobs(self, ids: list[int]) -> list[StoredJob]:
+        """These jobs with their newest attempt, in order of id; unknown ids are left out."""
+
+    def tally(self, clauses: list[Clause]) -> dict[tuple[str, int], int]:
+        """(group, state) → number of jobs, over the jobs that match any clause."""
+
+    def attempts(self, job: int) -> list[StoredAttempt]:
+        """All attempts of a job, by number."""
+
+    def events(self, job: int) -> list[StoredEvent]:
+        """The story of a job, oldest first."""
+
+    def env(self, env_id: int) -> bytes:
+        """A stored environment: NUL-separated K=V."""
+
+    def segments_in_use(self) -> set[str]:
+        """Names of the output segments that some attempt refers to."""
+
+    def close(self) -> None:
+        """Release files and locks. Safe to call twice."""

@@ -1,0 +1,81 @@
+"""Frames and messages without I/O: bytes in, messages out, and back.
+
+A frame is a 4-byte big-endian length and that many bytes of msgpack. Whoever reads from a stranger
+gives a small `max_frame` until the stranger has shown a credential.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from rota.errors import WireError
+from rota.wire import messages
+
+MAX_FRAME: Final = 32 * 1024 * 1024
+#: What somebody who has not said `Hello` yet may send.
+MAX_HELLO: Final = 16 * 1024
+
+_HEADER: Final = 4
+_encoder: Final = msgspec.msgpack.Encoder()
+
+T = TypeVar("T")
+
+
+def frame(message: messages.Message) -> bytes:
+    """One message as a frame."""
+    buffer = bytearray(_HEADER)
+    _encoder.encode_into(message, buffer, _HEADER)
+    size = len(buffer) - _HEADER
+    if size > MAX_FRAME:
+        raise WireError(f"a message of {size} bytes is larger than the {MAX_FRAME} allowed")
+    buffer[:_HEADER] = size.to_bytes(_HEADER, "big")
+    return bytes(buffer)
+
+
+def body(value: Any) -> msgspec.Raw:
+    """The body of a `Reply` or `Item`."""
+    return msgspec.Raw(_encoder.encode(value))
+
+
+class Reader(Generic[T]):
+    """Cuts a stream into frames and decodes each as one of the message types it was made for."""
+
+    def __init__(self, accepts: Any, *, max_frame: int = MAX_FRAME) -> None:
+        self._decode = msgspec.msgpack.Decoder(accepts).decode
+        self.max_frame = max_frame
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[T]:
+        """The messages completed by these bytes. Raises `WireError` on anything malformed; the
+        connection is then beyond repair and must be closed."""
+        buffer = self._buffer
+        buffer += data
+        found: list[T] = []
+        start, end = 0, len(buffer)
+        while end - start >= _HEADER:
+            size = int.from_bytes(buffer[start : start + _HEADER], "big")
+            if size > self.max_frame:
+                raise WireError(f"a frame of {size} bytes was announced, at most {self.max_frame} are allowed")
+            stop = start + _HEADER + size
+            if stop > end:
+                break
+            with memoryview(buffer)[start + _HEADER : stop] as view:
+                found.append(self._decoded(view))
+            start = stop
+        if start:
+            del buffer[:start]
+        return found
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not complete yet."""
+        return len(self._buffer)
+
+    def _decoded(self, view: memoryview) -> T:
+        try:
+            message: T = self._decode(view)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError, OverflowError) as error:
+            raise WireError(f"not a message of protocol {messages.PROTOCOL}: {error}") from None
+        return message

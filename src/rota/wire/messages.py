@@ -1,0 +1,432 @@
+"""All messages of the protocol, version 1. Arrays of fields: new fields go last, with a default.
+
+A connection begins with `Hello` from the one who connects, answered by `Welcome` or `Failure`.
+After that a client sends requests (each with its own number `n`) and gets `Reply`, `Item` or
+`Failure` with the same number; a runner sends reports and gets work.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Raw, Struct
+
+from rota.core.job import Command, Outcome
+from rota.plan.size import Size
+
+PROTOCOL: Final = 1
+
+
+class Message(Struct, frozen=True, array_like=True, gc=False):
+    """Base of everything on the wire."""
+
+
+# ------------------------------------------------------------------ the beginning of a connection
+
+
+class Hello(Message, tag="hello"):
+    """The first message. A token is needed except on the Unix socket, where the peer's uid counts."""
+
+    protocol: int
+    role: str  #: user, admin or runner: what the peer wants to be
+    token: str = ""
+    software: str = ""
+
+
+class Welcome(Message, tag="welcome"):
+    protocol: int
+    role: str
+    user: str
+    generation: int  #: grows with every start of the manager
+    deployment: str
+
+
+class Failure(Message, tag="failure"):
+    """Request `n` was refused; n = 0 concerns the connection, which is then closed."""
+
+    n: int
+    code: str
+    message: str
+    hint: str = ""
+
+
+class Reply(Message, tag="reply"):
+    n: int
+    body: Raw
+
+
+class Item(Message, tag="item"):
+    """One piece of a stream that request `n` opened; a `Reply` ends the stream."""
+
+    n: int
+    body: Raw
+
+
+# ------------------------------------------------------------------ requests of clients
+
+
+class NewSpec(Message):
+    """A specification as a client sends it: user and environment are filled in by the manager."""
+
+    cwd: str
+    group: str
+    name: str
+    project: str
+    queue: str
+    priority: int
+    size: Size
+    walltime_s: float | None
+    retries: int
+    backoff_s: float
+    no_retry_over_s: float | None
+    scratch: bool
+    pipefail: bool
+    env: int  #: index into the submission's environments
+
+
+class NewAfter(Message):
+    """A dependency as a client sends it."""
+
+    entry: int  #: index in the submission that has it
+    parent: int  #: a job's id, or, if `local`, the index of another entry of this submission
+    condition: int = 1
+    local: bool = False
+
+
+class Add(Message, tag="add"):
+    """One chunk of a submission. Chunks come in order; nothing is visible before the last."""
+
+    n: int
+    submission: str  #: made by the client; a repeat gets the first answer
+    first: int  #: index of the first command of this chunk
+    cmds: list[Command]
+    specs: list[NewSpec] = []  #: appended to those of earlier chunks
+    envs: list[bytes] = []  #: appended likewise; NUL-separated K=V
+    spec_of: list[int] | None = None  #: for each command; None: all use spec 0
+    lines: list[int] | None = None  #: line in the input of each command, for errors; None: index + 1
+    after: list[NewAfter] = []
+    more: bool = False
+    fresh: bool = False  #: new jobs even if the same were added before
+    check: bool = False  #: say what would happen, add nothing
+    allow_unsatisfiable: bool = False
+    idle_stop: float | None = None  #: asked for by `rota run` when it started the manager
+
+
+class Drop(Message, tag="drop"):
+    """Forget a submission of which not all chunks were sent."""
+
+    n: int
+    submission: str
+
+
+class ListJobs(Message, tag="jobs"):
+    n: int
+    selectors: list[str]
+    limit: int = 1000
+    cursor: int = 0
+
+
+class Status(Message, tag="status"):
+    n: int
+    selectors: list[str]
+
+
+class Show(Message, tag="show"):
+    n: int
+    job: int
+
+
+class Act(Message, tag="act"):
+    """kill, retry, remove, hold, release, confirm-dead."""
+
+    n: int
+    verb: str
+    selectors: list[str]
+
+
+class Watch(Message, tag="watch"):
+    """Stream `Progress` until every selected job is settled; then a `Reply` with `Settled`."""
+
+    n: int
+    selectors: list[str]
+    outputs: bool = False  #: with what the jobs printed, once each has ended
+    follow: bool = False  #: with what they print while they run
+
+
+class ReadOutput(Message, tag="output"):
+    n: int
+    job: int
+    attempt: int = 0  #: 0: the newest
+    stream: int = 1  #: 1 stdout, 2 stderr
+    offset: int = 0
+    limit: int = 1 << 20
+
+
+class Follow(Message, tag="follow"):
+    """Stream what a running job prints, from its beginning; ends with the attempt."""
+
+    n: int
+    job: int
+    stream: int = 0  #: 1 stdout, 2 stderr, 0 both
+
+
+class Control(Message, tag="control"):
+    """status, stop (with kill), token-add, token-list, token-remove, doctor."""
+
+    n: int
+    verb: str
+    args: dict[str, str] = {}
+
+
+class Stop(Message, tag="stop"):
+    """Close the stream that request `stream` opened."""
+
+    n: int
+    stream: int
+
+
+# ------------------------------------------------------------------ answers to clients
+
+
+class Added(Message):
+    """Ids in order of the input. `line_ids` maps nothing: every entry is in exactly one list."""
+
+    added: list[int]
+    existing: list[int]
+    retried: list[int]
+    warnings: list[str] = []
+
+
+class Ended(Message):
+    """A job that has settled, in `Progress`."""
+
+    job: int
+    state: int
+    exit_code: int | None
+    signal: int | None
+    reason: str  #: code
+    message: str
+    cmd: str
+    attempt: int
+    out: bytes = b""  #: whole, if it is at most 64 KiB; else ask with `ReadOutput`
+    err: bytes = b""
+    out_len: int = 0
+    err_len: int = 0
+
+
+class Chunk(Message):
+    """A piece of live output."""
+
+    job: int
+    attempt: int
+    stream: int
+    offset: int
+    data: bytes
+
+
+class Progress(Message):
+    """What has happened to watched jobs since the last item."""
+
+    ended: list[Ended]
+    counts: dict[str, int]  #: by state, of all watched jobs
+    chunks: list[Chunk] = []
+
+
+class Acted(Message):
+    changed: list[int]
+    unchanged: list[int]
+    missing: list[int] = []
+
+
+class OutputPart(Message):
+    data: bytes
+    total: int  #: bytes that are kept
+    written: int  #: bytes that the job wrote
+    done: bool  #: the attempt has ended and this part reaches its end
+    attempt: int = 0
+
+
+# ------------------------------------------------------------------ runner → manager
+
+
+class LeaseRef(Message):
+    """The fence: nothing is done for a lease whose three numbers do not all fit."""
+
+    job: int
+    attempt: int
+    token: int
+
+
+class Held(Message):
+    """A lease that a runner still has when it (re)joins."""
+
+    job: int
+    attempt: int
+    token: int
+    seat: int  #: 0: not started
+    started_at: float | None = None
+    pid: int = 0
+
+
+class Join(Message, tag="join"):
+    """A runner presents itself, and what it still holds after a lost connection."""
+
+    runner: str
+    host: str
+    boot_id: str
+    pid: int
+    start_time: int  #: field 22 of /proc/PID/stat
+    cores: int
+    mem: int
+    disk: int
+    held: list[Held] = []
+    seats: list[int] = []  #: open seats, busy or not
+
+
+class Started(Message):
+    job: int
+    attempt: int
+    token: int
+    seat: int
+    started_at: float
+    pid: int
+
+
+class Finished(Message):
+    job: int
+    attempt: int
+    token: int
+    seat: int
+    outcome: Outcome
+
+
+class Report(Message, tag="report"):
+    """What happened at a runner since its last report; an empty one is a touch.
+
+    The runner keeps and repeats a report until `Ack` says that it is on disk. A job that started and
+    ended between two reports is only in `ended`.
+    """
+
+    seq: int  #: 0: a touch, not acknowledged
+    started: list[Started] = []
+    ended: list[Finished] = []
+    returned: list[LeaseRef] = []  #: leases handed back, never executed
+    closed: list[int] = []  #: seats that had nothing left to run and are given back
+
+
+class Settle(Message, tag="settle"):
+    """The whole truth about a dead runner, from its journal and the process table.
+
+    Leases of that runner that are not in `ended` were never executed.
+    """
+
+    runner: str
+    ended: list[Finished] = []
+
+
+class Live(Message, tag="live"):
+    """Pieces of output of jobs that somebody follows."""
+
+    chunks: list[Chunk]
+
+
+class LiveEnd(Message, tag="live-end"):
+    """The followed job's output has all been sent (or it is not here)."""
+
+    job: int
+    attempt: int
+
+
+# ------------------------------------------------------------------ manager → runner
+
+
+class RunSpec(Message):
+    """What a runner must know to run jobs of one specification."""
+
+    id: int
+    env: int
+    cwd: str
+    user: str
+    name: str
+    group: str
+    size: Size
+    walltime_s: float | None
+    scratch: bool
+    pipefail: bool
+
+
+class Grant(Message):
+    """One lease. `rank` orders the queue inside the runner, lowest first."""
+
+    job: int
+    attempt: int
+    token: int
+    spec: int
+    cmd: Command
+    rank: int
+
+
+class Seat(Message):
+    """Room for jobs of one size, one at a time, until the runner gives it back."""
+
+    seat: int
+    size: Size
+
+
+class Rules(Message, tag="rules"):
+    """How a runner must behave; sent after `Join` is accepted, and when the settings change."""
+
+    touch_s: float
+    orphan_after_s: float
+    grace_s: float
+    keep_output: int  #: bytes kept of each stream; beyond it, head and tail
+    containment: str  #: auto, cgroup, session
+    forget: list[LeaseRef] = []  #: leases the runner holds that are no longer valid: end them
+
+
+class Work(Message, tag="work"):
+    """Seats and leases. The runner starts the lowest rank whose size equals that of a free seat."""
+
+    grants: list[Grant]
+    seats: list[Seat] = []
+    specs: list[RunSpec] = []  #: those used by `grants` that this connection has not seen
+    envs: list[tuple[int, bytes]] = []  #: likewise
+
+
+class Ack(Message, tag="ack"):
+    """Reports up to `seq` are on disk."""
+
+    seq: int
+
+
+class Kill(Message, tag="kill"):
+    """End these attempts: TERM to the whole tree, grace, KILL. Unstarted ones are returned."""
+
+    leases: list[LeaseRef]
+
+
+class Recall(Message, tag="recall"):
+    """Hand back these leases unless they have started."""
+
+    leases: list[LeaseRef]
+
+
+class Tail(Message, tag="tail"):
+    """Send the output of this running attempt from its beginning as `Live`; `on=False` stops it."""
+
+    job: int
+    attempt: int
+    on: bool = True
+
+
+class Leave(Message, tag="leave"):
+    """The manager stops. `kill`: end all jobs first. Otherwise keep them and their reports; unstarted
+    leases have been recalled; leave when nothing runs."""
+
+    kill: bool = False
+
+
+FromClient = Hello | Add | Drop | ListJobs | Status | Show | Act | Watch | ReadOutput | Follow | Control | Stop
+ToClient = Welcome | Failure | Reply | Item
+FromRunner = Hello | Join | Report | Settle | Live | LiveEnd
+ToRunner = Welcome | Failure | Rules | Work | Ack | Kill | Recall | Tail | Leave
