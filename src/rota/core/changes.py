@@ -14,12 +14,14 @@ Row = tuple[Any, ...]
 class Changes:
     """Rows to write. Merging two `Changes` in order equals committing them one after the other."""
 
-    __slots__ = ("attempts", "ends", "envs", "events", "job_states", "jobs", "meta", "removed", "runners",
+    __slots__ = ("attempts", "dropped", "ends", "envs", "events", "job_states", "jobs", "meta", "removed", "runners",
                  "specs", "starts", "submissions", "tally", "voids")  # fmt: skip
 
     def __init__(self) -> None:
         #: (id, user, at, count, answer JSON or None while it is still being uploaded)
         self.submissions: list[Row] = []
+        #: (submission id,): uploads that will never be finished; their jobs are in `removed`
+        self.dropped: list[Row] = []
         #: (id, digest, base64 of NUL-separated K=V)
         self.envs: list[Row] = []
         #: (id, JSON of the Spec)

@@ -24,9 +24,13 @@ T = TypeVar("T")
 
 
 def frame(message: messages.Message) -> bytes:
-    """One message as a frame."""
+    """One message as a frame. Raises `WireError` for what cannot be sent: text that is not Unicode
+    (a lone surrogate), an integer of more than 64 bits, a message that is too large."""
     buffer = bytearray(_HEADER)
-    _encoder.encode_into(message, buffer, _HEADER)
+    try:
+        _encoder.encode_into(message, buffer, _HEADER)
+    except (UnicodeEncodeError, OverflowError, RecursionError) as error:
+        raise WireError(f"this cannot be sent: {error}") from None
     size = len(buffer) - _HEADER
     if size > MAX_FRAME:
         raise WireError(f"a message of {size} bytes is larger than the {MAX_FRAME} allowed")
@@ -57,12 +61,14 @@ class Reader(Generic[T]):
         while end - start >= _HEADER:
             size = int.from_bytes(buffer[start : start + _HEADER], "big")
             if size > self.max_frame:
-                raise WireError(f"a frame of {size} bytes was announced, at most {self.max_frame} are allowed")
+                raise WireError(f"a frame of {size} bytes was announced; {self.max_frame} are allowed")
             stop = start + _HEADER + size
             if stop > end:
                 break
+            # A copy: a `Raw` body keeps what it was decoded from, and a buffer that is lent cannot shrink.
             with memoryview(buffer)[start + _HEADER : stop] as view:
-                found.append(self._decoded(view))
+                whole = bytes(view)
+            found.append(self._decoded(whole))
             start = stop
         if start:
             del buffer[:start]
@@ -73,9 +79,9 @@ class Reader(Generic[T]):
         """Bytes of a frame that is not complete yet."""
         return len(self._buffer)
 
-    def _decoded(self, view: memoryview) -> T:
+    def _decoded(self, whole: bytes) -> T:
         try:
-            message: T = self._decode(view)
+            message: T = self._decode(whole)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError, OverflowError) as error:
             raise WireError(f"not a message of protocol {messages.PROTOCOL}: {error}") from None
         return message

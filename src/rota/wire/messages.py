@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from rota.core.job import Command, Outcome
+from rota.core.job import Command
+from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.plan.size import Size
 
 PROTOCOL: Final = 1
@@ -24,7 +25,7 @@ class Message(Struct, frozen=True, array_like=True, gc=False):
 # ------------------------------------------------------------------ the beginning of a connection
 
 
-class Hello(Message, tag="hello"):
+class Hello(Message, frozen=True, tag="hello"):
     """The first message. A token is needed except on the Unix socket, where the peer's uid counts."""
 
     protocol: int
@@ -33,7 +34,7 @@ class Hello(Message, tag="hello"):
     software: str = ""
 
 
-class Welcome(Message, tag="welcome"):
+class Welcome(Message, frozen=True, tag="welcome"):
     protocol: int
     role: str
     user: str
@@ -41,7 +42,7 @@ class Welcome(Message, tag="welcome"):
     deployment: str
 
 
-class Failure(Message, tag="failure"):
+class Failure(Message, frozen=True, tag="failure"):
     """Request `n` was refused; n = 0 concerns the connection, which is then closed."""
 
     n: int
@@ -50,12 +51,12 @@ class Failure(Message, tag="failure"):
     hint: str = ""
 
 
-class Reply(Message, tag="reply"):
+class Reply(Message, frozen=True, tag="reply"):
     n: int
     body: Raw
 
 
-class Item(Message, tag="item"):
+class Item(Message, frozen=True, tag="item"):
     """One piece of a stream that request `n` opened; a `Reply` ends the stream."""
 
     n: int
@@ -65,7 +66,7 @@ class Item(Message, tag="item"):
 # ------------------------------------------------------------------ requests of clients
 
 
-class NewSpec(Message):
+class NewSpec(Message, frozen=True):
     """A specification as a client sends it: user and environment are filled in by the manager."""
 
     cwd: str
@@ -84,7 +85,7 @@ class NewSpec(Message):
     env: int  #: index into the submission's environments
 
 
-class NewAfter(Message):
+class NewAfter(Message, frozen=True):
     """A dependency as a client sends it."""
 
     entry: int  #: index in the submission that has it
@@ -93,7 +94,7 @@ class NewAfter(Message):
     local: bool = False
 
 
-class Add(Message, tag="add"):
+class Add(Message, frozen=True, tag="add"):
     """One chunk of a submission. Chunks come in order; nothing is visible before the last."""
 
     n: int
@@ -110,41 +111,44 @@ class Add(Message, tag="add"):
     check: bool = False  #: say what would happen, add nothing
     allow_unsatisfiable: bool = False
     idle_stop: float | None = None  #: asked for by `rota run` when it started the manager
+    fresh_entries: list[int] = []  #: indexes in the submission that are `fresh` while others are not
+    allowed_entries: list[int] = []  #: likewise for `allow_unsatisfiable`
 
 
-class Drop(Message, tag="drop"):
+class Drop(Message, frozen=True, tag="drop"):
     """Forget a submission of which not all chunks were sent."""
 
     n: int
     submission: str
 
 
-class ListJobs(Message, tag="jobs"):
+class ListJobs(Message, frozen=True, tag="jobs"):
     n: int
     selectors: list[str]
     limit: int = 1000
     cursor: int = 0
 
 
-class Status(Message, tag="status"):
+class Status(Message, frozen=True, tag="status"):
     n: int
     selectors: list[str]
 
 
-class Show(Message, tag="show"):
+class Show(Message, frozen=True, tag="show"):
     n: int
     job: int
 
 
-class Act(Message, tag="act"):
+class Act(Message, frozen=True, tag="act"):
     """kill, retry, remove, hold, release, confirm-dead."""
 
     n: int
     verb: str
     selectors: list[str]
+    cascade: bool = False  #: remove: with everything that depends on them
 
 
-class Watch(Message, tag="watch"):
+class Watch(Message, frozen=True, tag="watch"):
     """Stream `Progress` until every selected job is settled; then a `Reply` with `Settled`."""
 
     n: int
@@ -153,7 +157,7 @@ class Watch(Message, tag="watch"):
     follow: bool = False  #: with what they print while they run
 
 
-class ReadOutput(Message, tag="output"):
+class ReadOutput(Message, frozen=True, tag="output"):
     n: int
     job: int
     attempt: int = 0  #: 0: the newest
@@ -162,7 +166,7 @@ class ReadOutput(Message, tag="output"):
     limit: int = 1 << 20
 
 
-class Follow(Message, tag="follow"):
+class Follow(Message, frozen=True, tag="follow"):
     """Stream what a running job prints, from its beginning; ends with the attempt."""
 
     n: int
@@ -170,7 +174,7 @@ class Follow(Message, tag="follow"):
     stream: int = 0  #: 1 stdout, 2 stderr, 0 both
 
 
-class Control(Message, tag="control"):
+class Control(Message, frozen=True, tag="control"):
     """status, stop (with kill), token-add, token-list, token-remove, doctor."""
 
     n: int
@@ -178,7 +182,7 @@ class Control(Message, tag="control"):
     args: dict[str, str] = {}
 
 
-class Stop(Message, tag="stop"):
+class Stop(Message, frozen=True, tag="stop"):
     """Close the stream that request `stream` opened."""
 
     n: int
@@ -188,16 +192,17 @@ class Stop(Message, tag="stop"):
 # ------------------------------------------------------------------ answers to clients
 
 
-class Added(Message):
+class Added(Message, frozen=True):
     """Ids in order of the input. `line_ids` maps nothing: every entry is in exactly one list."""
 
     added: list[int]
     existing: list[int]
     retried: list[int]
     warnings: list[str] = []
+    complete: list[int] = []  #: those of `existing` that were complete already: nothing to wait for
 
 
-class Ended(Message):
+class Ended(Message, frozen=True):
     """A job that has settled, in `Progress`."""
 
     job: int
@@ -214,7 +219,7 @@ class Ended(Message):
     err_len: int = 0
 
 
-class Chunk(Message):
+class Chunk(Message, frozen=True):
     """A piece of live output."""
 
     job: int
@@ -224,7 +229,7 @@ class Chunk(Message):
     data: bytes
 
 
-class Progress(Message):
+class Progress(Message, frozen=True):
     """What has happened to watched jobs since the last item."""
 
     ended: list[Ended]
@@ -232,13 +237,13 @@ class Progress(Message):
     chunks: list[Chunk] = []
 
 
-class Acted(Message):
+class Acted(Message, frozen=True):
     changed: list[int]
     unchanged: list[int]
     missing: list[int] = []
 
 
-class OutputPart(Message):
+class OutputPart(Message, frozen=True):
     data: bytes
     total: int  #: bytes that are kept
     written: int  #: bytes that the job wrote
@@ -249,26 +254,7 @@ class OutputPart(Message):
 # ------------------------------------------------------------------ runner → manager
 
 
-class LeaseRef(Message):
-    """The fence: nothing is done for a lease whose three numbers do not all fit."""
-
-    job: int
-    attempt: int
-    token: int
-
-
-class Held(Message):
-    """A lease that a runner still has when it (re)joins."""
-
-    job: int
-    attempt: int
-    token: int
-    seat: int  #: 0: not started
-    started_at: float | None = None
-    pid: int = 0
-
-
-class Join(Message, tag="join"):
+class Join(Message, frozen=True, tag="join"):
     """A runner presents itself, and what it still holds after a lost connection."""
 
     runner: str
@@ -283,24 +269,7 @@ class Join(Message, tag="join"):
     seats: list[int] = []  #: open seats, busy or not
 
 
-class Started(Message):
-    job: int
-    attempt: int
-    token: int
-    seat: int
-    started_at: float
-    pid: int
-
-
-class Finished(Message):
-    job: int
-    attempt: int
-    token: int
-    seat: int
-    outcome: Outcome
-
-
-class Report(Message, tag="report"):
+class Report(Message, frozen=True, tag="report"):
     """What happened at a runner since its last report; an empty one is a touch.
 
     The runner keeps and repeats a report until `Ack` says that it is on disk. A job that started and
@@ -314,7 +283,7 @@ class Report(Message, tag="report"):
     closed: list[int] = []  #: seats that had nothing left to run and are given back
 
 
-class Settle(Message, tag="settle"):
+class Settle(Message, frozen=True, tag="settle"):
     """The whole truth about a dead runner, from its journal and the process table.
 
     Leases of that runner that are not in `ended` were never executed.
@@ -324,13 +293,13 @@ class Settle(Message, tag="settle"):
     ended: list[Finished] = []
 
 
-class Live(Message, tag="live"):
+class Live(Message, frozen=True, tag="live"):
     """Pieces of output of jobs that somebody follows."""
 
     chunks: list[Chunk]
 
 
-class LiveEnd(Message, tag="live-end"):
+class LiveEnd(Message, frozen=True, tag="live-end"):
     """The followed job's output has all been sent (or it is not here)."""
 
     job: int
@@ -340,7 +309,7 @@ class LiveEnd(Message, tag="live-end"):
 # ------------------------------------------------------------------ manager → runner
 
 
-class RunSpec(Message):
+class RunSpec(Message, frozen=True):
     """What a runner must know to run jobs of one specification."""
 
     id: int
@@ -355,7 +324,7 @@ class RunSpec(Message):
     pipefail: bool
 
 
-class Grant(Message):
+class Grant(Message, frozen=True):
     """One lease. `rank` orders the queue inside the runner, lowest first."""
 
     job: int
@@ -366,14 +335,14 @@ class Grant(Message):
     rank: int
 
 
-class Seat(Message):
+class Seat(Message, frozen=True):
     """Room for jobs of one size, one at a time, until the runner gives it back."""
 
     seat: int
     size: Size
 
 
-class Rules(Message, tag="rules"):
+class Rules(Message, frozen=True, tag="rules"):
     """How a runner must behave; sent after `Join` is accepted, and when the settings change."""
 
     touch_s: float
@@ -384,7 +353,7 @@ class Rules(Message, tag="rules"):
     forget: list[LeaseRef] = []  #: leases the runner holds that are no longer valid: end them
 
 
-class Work(Message, tag="work"):
+class Work(Message, frozen=True, tag="work"):
     """Seats and leases. The runner starts the lowest rank whose size equals that of a free seat."""
 
     grants: list[Grant]
@@ -393,25 +362,25 @@ class Work(Message, tag="work"):
     envs: list[tuple[int, bytes]] = []  #: likewise
 
 
-class Ack(Message, tag="ack"):
+class Ack(Message, frozen=True, tag="ack"):
     """Reports up to `seq` are on disk."""
 
     seq: int
 
 
-class Kill(Message, tag="kill"):
+class Kill(Message, frozen=True, tag="kill"):
     """End these attempts: TERM to the whole tree, grace, KILL. Unstarted ones are returned."""
 
     leases: list[LeaseRef]
 
 
-class Recall(Message, tag="recall"):
+class Recall(Message, frozen=True, tag="recall"):
     """Hand back these leases unless they have started."""
 
     leases: list[LeaseRef]
 
 
-class Tail(Message, tag="tail"):
+class Tail(Message, frozen=True, tag="tail"):
     """Send the output of this running attempt from its beginning as `Live`; `on=False` stops it."""
 
     job: int
@@ -419,7 +388,7 @@ class Tail(Message, tag="tail"):
     on: bool = True
 
 
-class Leave(Message, tag="leave"):
+class Leave(Message, frozen=True, tag="leave"):
     """The manager stops. `kill`: end all jobs first. Otherwise keep them and their reports; unstarted
     leases have been recalled; leave when nothing runs."""
 

@@ -161,3 +161,12 @@ class TokenView(Struct, gc=False):
     role: str
     created_at: datetime
     expires_at: datetime | None = None
+
+
+class NewTokenView(Struct, gc=False):
+    """A token that was just made. The secret is told only here."""
+
+    name: str
+    role: str
+    token: str
+    expires_at: datetime | None = None

@@ -1,0 +1,175 @@
+"""What people ask of jobs: kill, hold, release, retry, remove, confirm dead.
+
+Each takes the jobs it can and says which it could not; asking twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.attempts import end_attempt
+from rota.core.dependencies import enter, parent_ended, register, waiting_state, withdraw
+from rota.core.effects import KillAttempts, Reply
+from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
+from rota.core.job import Job, Outcome, Reason
+from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
+from rota.core.turn import Turn
+from rota.core.world import World, dequeue, finish, move, reopen, write
+from rota.errors import BadInput
+
+
+class ActedIds(msgspec.Struct, frozen=True, gc=False):
+    """The answer: what changed and what did not."""
+
+    changed: list[int]
+    unchanged: list[int]
+    missing: list[int] = []
+
+
+def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
+    changed, unchanged = [], []
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state in TERMINAL or job.kill:
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        turn.note(id, job.attempt, "kill", f"asked for by {event.by.user}")
+        if job.lease is None:
+            _cancel(world, turn, job, Reason("kill_requested", f"cancelled by {event.by.user}"))
+            continue
+        job.kill = True
+        job.reason = Reason("kill_requested", f"being killed for {event.by.user}")
+        if job.state not in (State.LOST, State.FINISHING):
+            move(world, job, State.FINISHING)
+        write(turn, job)
+        kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+
+
+def _cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
+    if job.state is State.READY:
+        dequeue(world, job)
+    finish(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
+    withdraw(world, job)
+    parent_ended(world, turn, job.id, State.CANCELLED)
+
+
+def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state not in HOLDABLE:
+            unchanged.append(id)
+            continue
+        if job.state is State.READY:
+            dequeue(world, job)
+        move(world, job, State.HELD)
+        job.reason = Reason("held", f"held by {event.by.user}")
+        write(turn, job)
+        turn.note(id, job.attempt, "held", f"by {event.by.user}")
+        changed.append(id)
+    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+
+
+def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state is not State.HELD:
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        turn.note(id, job.attempt, "released", f"by {event.by.user}")
+        if job.due_at is not None and job.due_at > turn.wall:
+            # Its due time still stands in the timer's heap.
+            move(world, job, State.DELAYED)
+            job.reason = Reason("delayed", "waiting for its next attempt")
+            write(turn, job)
+        else:
+            enter(world, turn, job, waiting_state(world, job))
+    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+
+
+def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        if reopen_for_retry(world, turn, id, event.loaded.get(id), by=event.by.user, why="retry"):
+            changed.append(id)
+        else:
+            unchanged.append(id)
+    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+
+
+def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, by: str, why: str) -> bool:
+    """Open a failed or cancelled job again, with all its retries. `loaded`: the job, if not in memory."""
+    job = world.jobs.get(id) or loaded
+    if job is None or job.state not in RETRYABLE or world.outcome(id) != job.state:
+        return False
+    if id not in world.jobs:
+        world.jobs[id] = job
+        world.keys.setdefault(job.key, id)
+    reopen(world, turn, job)
+    job.tries = 0
+    turn.note(id, job.attempt, "retried", f"{why} by {by}")
+    withdraw(world, job)
+    enter(world, turn, job, register(world, job))
+    return True
+
+
+def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
+    removing = set(event.jobs)
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is not None and job.state in LEASED:
+            raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
+        for child, _condition in world.children.get(id, ()):
+            dependent = world.jobs.get(child)
+            if dependent is not None and dependent.state not in TERMINAL and child not in removing:
+                raise BadInput(
+                    f"job {child} waits for job {id}", hint=f"remove both: rota remove {id} {child}"
+                )
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id) or event.loaded.get(id)
+        if job is None:
+            unchanged.append(id)
+            continue
+        _remove(world, turn, job)
+        changed.append(id)
+    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+
+
+def _remove(world: World, turn: Turn, job: Job) -> None:
+    if job.state not in TERMINAL:
+        _cancel(world, turn, job, Reason("kill_requested", "removed"))
+    key = (job.spec.group, int(job.state))
+    turn.changes.tally[key] = turn.changes.tally.get(key, 0) - 1
+    world.counts[job.spec.group][job.state] -= 1
+    world.outcomes[job.id] = 255
+    world.children.pop(job.id, None)
+    world.jobs.pop(job.id, None)
+    if world.keys.get(job.key) == job.id:
+        del world.keys[job.key]
+    turn.changes.job_states.pop(job.id, None)
+    turn.changes.removed.append((job.id,))
+
+
+def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state is not State.LOST or job.lease is None:
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        seat, runner = job.lease.seat, world.runners[job.lease.runner]
+        turn.note(id, job.attempt, "confirmed-dead", f"by {event.by.user}")
+        message = f"lost; declared dead by {event.by.user}"
+        end_attempt(world, turn, job, Outcome(reason="lost", message=message, ended_at=turn.wall))
+        if seat:
+            runner.seats.discard(seat)
+            world.placement.close(seat)
+    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))

@@ -1,0 +1,259 @@
+"""Take submissions: chunk by chunk, visible all at once.
+
+Rows of a chunk are written as it comes, marked as part of an unfinished upload; only the commit of
+the last chunk makes them jobs. A refused chunk takes the whole submission back.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import msgspec
+
+from rota.core.acting import reopen_for_retry
+from rota.core.dependencies import refuse_cycle, register
+from rota.core.effects import Reply
+from rota.core.events import ChunkArrived, UploadDropped
+from rota.core.job import After, Command, Condition, Job, Reason
+from rota.core.states import RETRYABLE, State
+from rota.core.turn import Turn
+from rota.core.world import NO_JOB, OPEN, Upload, World
+from rota.errors import BadInput, NeverFits, NotFound, RotaError
+
+#: Marks a stored command that is an argument list.
+LIST_MARK = "\x01"
+
+
+class AddedIds(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a submission."""
+
+    added: list[int]
+    existing: list[int]
+    retried: list[int]
+    warnings: list[str] = []
+
+
+def stored_command(cmd: Command) -> str:
+    """A command as one text column."""
+    return cmd if isinstance(cmd, str) else LIST_MARK + msgspec.json.encode(cmd).decode()
+
+
+def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
+    """Take one chunk; after the last one, answer."""
+    if event.first == 0:
+        _discard(world, turn, event.submission)
+        world.uploads[event.submission] = Upload()
+    upload = world.uploads.get(event.submission)
+    if upload is None or event.first != len(upload.entries):
+        have = len(upload.entries) if upload else 0
+        raise BadInput(f"chunk begins at entry {event.first}, expected {have}", hint="send the input again")
+    try:
+        _refuse_impossible(world, event)
+        _stage(world, turn, event, upload)
+        if not event.last:
+            turn.effects.append(Reply(event.by, None))
+            return
+        edges = _resolve_after(world, upload)
+    except RotaError:
+        _discard(world, turn, event.submission)
+        raise
+    if event.check:
+        answer = AddedIds(upload.added, upload.existing, list(upload.retried), upload.warnings)
+        del world.uploads[event.submission]
+        turn.effects.append(Reply(event.by, answer))
+        return
+    _seal(world, turn, event, upload, edges)
+
+
+def on_upload_dropped(world: World, turn: Turn, event: UploadDropped) -> None:
+    """The rest of a submission will never come."""
+    _discard(world, turn, event.submission)
+
+
+def _discard(world: World, turn: Turn, submission: str) -> None:
+    upload = world.uploads.pop(submission, None)
+    if upload is None:
+        return
+    turn.batch.leaving.extend(upload.retried)
+    if upload.jobs:
+        turn.changes.removed.extend((id,) for id in upload.jobs)
+        turn.changes.dropped.append((submission,))
+
+
+def _line(event: ChunkArrived, position: int) -> int:
+    return event.lines[position] if event.lines else event.first + position + 1
+
+
+def _refuse_impossible(world: World, event: ChunkArrived) -> None:
+    if event.allow_unsatisfiable:
+        return
+    used = set(event.spec_of) if event.spec_of else {0}
+    for index in used:
+        why = world.placement.refusal(event.specs[index].size)
+        if why:
+            position = event.spec_of.index(index) if event.spec_of else 0
+            raise NeverFits(
+                f"line {_line(event, position)}: {why}",
+                hint="ask for less, or keep it anyway with --allow-unsatisfiable",
+            )
+
+
+def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None:
+    """Decide for each entry whether it is new, known or to be retried; write rows for the new ones."""
+    with_after = {each.entry for each in event.after}
+    live, staged, known = world.keys, upload.keys, event.known
+    rows = turn.changes.jobs
+    submission, now = event.submission, turn.wall
+    for position, (cmd, key) in enumerate(zip(event.cmds, event.keys, strict=True)):
+        index = event.spec_of[position] if event.spec_of else 0
+        found = None if event.fresh else live.get(key)
+        state = world.jobs[found].state if found else None
+        if found is None and key in known:
+            found, number = known[key]
+            state = State(number)
+        if found is not None and state is not None:
+            upload.entries.append(found)
+            if state in RETRYABLE:
+                upload.retried[found] = world.jobs.get(found) or event.loaded.get(found)
+            else:
+                upload.existing.append(found)
+            continue
+        id = world.next_job + len(upload.added) if event.check else world.new_job_id()
+        spec, spec_id = event.specs[index], event.spec_ids[index]
+        job = Job(id, key, spec, spec_id, cmd, State.READY, submission, now, ready_at=now)
+        upload.jobs[id] = job
+        staged[key] = id
+        upload.entries.append(id)
+        upload.added.append(id)
+        # Entries with dependencies are written with the last chunk: their parents may come later.
+        if event.first + position not in with_after and not event.check:
+            rows.append(_row(job))
+    upload.lines.extend(event.lines or range(event.first + 1, event.first + len(event.cmds) + 1))
+    upload.after.extend((each.entry, each.parent, each.condition, each.local) for each in event.after)
+    if not event.check:
+        turn.changes.envs.extend(event.new_envs)
+        turn.changes.specs.extend(event.new_specs)
+        if not event.last and event.first == 0:
+            turn.changes.submissions.append((submission, event.by.user, now, 0, None))
+
+
+def _row(job: Job) -> tuple[object, ...]:
+    reason = job.reason
+    after = msgspec.json.encode(job.after).decode() if job.after else None
+    return (
+        job.id, job.key, job.submission, job.spec_id, job.spec.group, job.spec.user, stored_command(job.cmd),
+        int(job.state), job.submitted_at, job.ready_at, reason.code if reason else None,
+        reason.message if reason else None, after,
+    )  # fmt: skip
+
+
+def _resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
+    """Job → its dependencies, for the new jobs that have some. Raises if a parent is unknown."""
+    resolved: dict[int, list[After]] = {}
+    local_edges: dict[int, list[int]] = {}
+    for entry, parent, condition, local in upload.after:
+        job = upload.entries[entry]
+        line = upload.lines[entry]
+        if local:
+            if not 0 <= parent < len(upload.entries):
+                raise NotFound(f"line {line}: field 'after': the input has no such line")
+            parent = upload.entries[parent]
+        elif world.outcome(parent) == NO_JOB or parent in upload.jobs:
+            raise NotFound(f"line {line}: field 'after': there is no job {parent}")
+        if job not in upload.jobs:
+            continue  # it exists already, with the dependencies it was given then
+        resolved.setdefault(job, []).append(After(parent, Condition(condition)))
+        if parent in upload.jobs:
+            local_edges.setdefault(job, []).append(parent)
+    if local_edges:
+        names = {
+            upload.entries[entry]: f"line {upload.lines[entry]}"
+            for entry, _parent, _condition, _local in upload.after
+        }
+        refuse_cycle(local_edges, name=names)
+    return resolved
+
+
+def _seal(
+    world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: dict[int, list[After]]
+) -> None:
+    """All chunks are there: the new jobs become visible, the failed ones are retried."""
+    del world.uploads[event.submission]
+    jobs = upload.jobs
+    world.jobs.update(jobs)
+    world.keys.update(upload.keys)
+    for id in jobs:
+        world.outcomes[id] = OPEN
+    for id, parents in after.items():
+        jobs[id].after = tuple(dict.fromkeys(parents))
+    for id in sorted(after):
+        job = jobs[id]
+        job.state = register(world, job)
+        if job.state is not State.READY:
+            job.ready_at = None
+    _propagate_blocks(world, turn, [jobs[id] for id in after])
+    for id in after:
+        turn.changes.jobs.append(_row(jobs[id]))
+    _enter_queues(world, jobs)
+    for id, loaded in upload.retried.items():
+        reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
+    turn.batch.leaving.extend(upload.retried)  # those that somebody else re-opened and that ended since
+    answer = AddedIds(upload.added, upload.existing, list(upload.retried), upload.warnings)
+    turn.changes.submissions.append(
+        (event.submission, event.by.user, turn.wall, len(upload.entries), compact_answer(answer))
+    )
+    turn.effects.append(Reply(event.by, answer))
+
+
+def _propagate_blocks(world: World, turn: Turn, jobs: list[Job]) -> None:
+    """A new job behind a failed parent is blocked, and so are those behind it, whatever their order."""
+    pending = [job for job in jobs if job.state is State.BLOCKED]
+    while pending:
+        job = pending.pop()
+        parent = min(world.blocked_by[job.id])
+        job.reason = Reason("dependency_never", f"job {parent}, which it waits for, can never satisfy it")
+        for child, _condition in world.children.get(job.id, ()):
+            dependent = world.jobs[child]
+            world.blocked_by.setdefault(child, set()).add(job.id)
+            if dependent.state is State.DEPENDENT:
+                dependent.state = State.BLOCKED
+                pending.append(dependent)
+
+
+def _enter_queues(world: World, jobs: dict[int, Job]) -> None:
+    """Count the new jobs and offer those that are ready, run by run of equal specifications."""
+    for spec, run in groupby(jobs.values(), key=lambda job: job.spec):
+        ready = []
+        counts = world.counts[spec.group]
+        for job in run:
+            counts[job.state] += 1
+            if job.state is State.READY:
+                ready.append(job.id)
+        if ready:
+            world.placement.offer(spec.size, priority=spec.priority, jobs=ready)
+
+
+def compact_answer(answer: AddedIds) -> str:
+    """The answer as it is kept, ids as ranges: a million in a row are two numbers."""
+    parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}
+    return msgspec.json.encode({name: ranges(ids) for name, ids in parts.items()}).decode()
+
+
+def expand_answer(text: str) -> AddedIds:
+    """The opposite of `compact_answer`."""
+    parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
+    lists = {
+        name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()
+    }
+    return AddedIds(lists["added"], lists["existing"], lists["retried"])
+
+
+def ranges(ids: list[int]) -> list[tuple[int, int]]:
+    """Runs of consecutive numbers, in the order given."""
+    spans: list[tuple[int, int]] = []
+    for id in ids:
+        if spans and spans[-1][1] == id - 1:
+            spans[-1] = (spans[-1][0], id)
+        else:
+            spans.append((id, id))
+    return spans

@@ -1,0 +1,326 @@
+"""Leases and attempts: grant them, and take what runners say about them.
+
+Everything a runner says is fenced by (job, attempt, token); what does not fit is superseded: it is
+acknowledged and changes nothing.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+from signal import Signals
+
+from rota.core.dependencies import enter, parent_ended, waiting_state
+from rota.core.effects import (
+    AcknowledgeReport,
+    KillAttempts,
+    NotifyStarted,
+    SendRules,
+    SendWork,
+)
+from rota.core.events import RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
+from rota.core.job import Job, Lease, Outcome, Reason
+from rota.core.leases import Started
+from rota.core.retry import delay_s, may_retry
+from rota.core.states import LEASED, State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World, finish, move, write
+
+#: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
+SETTLED_ACK = -1
+
+
+def grant_leases(world: World, turn: Turn) -> None:
+    """Ask the placement what should begin now, and lease it."""
+    if world.paused:
+        return
+    opened, chosen = world.placement.place(turn.mono)
+    if not chosen:
+        return
+    work: dict[str, SendWork] = {}
+    for seat in opened:
+        runner = world.runner_at[seat.host]
+        work.setdefault(runner, SendWork(runner, [], [])).seats.append(seat)
+        world.runners[runner].seats.add(seat.seat)
+    for id, host in chosen:
+        job = world.jobs[id]
+        runner = world.runner_at[host]
+        move(world, job, State.SCHEDULED)
+        job.attempt += 1
+        token = int(turn.random() * (1 << 53)) + 1
+        job.lease = Lease(token=token, runner=runner, leased_at=turn.wall)
+        world.runners[runner].leases.add(id)
+        turn.changes.attempts.append((id, job.attempt, token, runner, host, turn.wall))
+        work.setdefault(runner, SendWork(runner, [], [])).jobs.append(job)
+    turn.effects.extend(work.values())
+
+
+def current(world: World, job: int, attempt: int, token: int) -> Job | None:
+    """The job, if this lease is the valid one."""
+    found = world.jobs.get(job)
+    if found is None or found.lease is None or found.attempt != attempt or found.lease.token != token:
+        return None
+    return found
+
+
+# ------------------------------------------------------------------ what runners report
+
+
+def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
+    """Take a report; it is acknowledged when everything it says is on disk."""
+    runner = world.runners.get(event.runner)
+    if runner is None:
+        return
+    hear(world, turn, runner)
+    for started in event.started:
+        job = current(world, started.job, started.attempt, started.token)
+        if job is not None:
+            _start(world, turn, job, started)
+    for finished in event.ended:
+        job = current(world, finished.job, finished.attempt, finished.token)
+        if job is not None:
+            end_attempt(world, turn, job, finished.outcome)
+    for ref in event.returned:
+        job = current(world, ref.job, ref.attempt, ref.token)
+        if job is not None:
+            void_attempt(world, turn, job)
+    for seat in event.closed:
+        _close_seat(world, runner, seat)
+    if event.seq:
+        turn.effects.append(AcknowledgeReport(event.runner, event.seq))
+
+
+def hear(world: World, turn: Turn, runner: Runner) -> None:
+    """A sign of life: the countdown begins anew, and lost jobs of this runner are lost no more."""
+    runner.heard = turn.mono
+    if not runner.silent:
+        return
+    runner.silent = False
+    for id in runner.leases:
+        job = world.jobs[id]
+        if job.state is State.LOST and job.lease is not None:
+            _revive(world, turn, job, job.lease)
+
+
+def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
+    if job.kill:
+        state = State.FINISHING
+    else:
+        state = State.RUNNING if lease.started_at is not None else State.SCHEDULED
+    move(world, job, state)
+    job.reason = None
+    lease.lost_since = None
+    write(turn, job)
+    turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
+
+
+def _start(world: World, turn: Turn, job: Job, started: Started) -> None:
+    lease = job.lease
+    if lease is None or lease.started_at is not None:
+        return  # told twice
+    lease.started_at = started.started_at
+    lease.seat = started.seat
+    lease.pid = started.pid
+    if job.state in (State.SCHEDULED, State.STARTING):
+        move(world, job, State.RUNNING)
+    turn.changes.starts.append((job.id, job.attempt, started.started_at, started.pid, started.seat))
+    runner = world.runners[lease.runner]
+    if started.seat not in runner.seats:
+        _adopt_seat(world, runner, started.seat, job)
+    world.placement.started(started.seat, turn.mono)
+    turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
+
+
+def _drop_lease(world: World, turn: Turn, job: Job, *, ended: bool) -> None:
+    lease = job.lease
+    assert lease is not None
+    runner = world.runners[lease.runner]
+    runner.leases.discard(job.id)
+    world.placement.released(runner.host, job.spec.size, ended_at=turn.mono if ended else None)
+    job.lease = None
+    job.kill = False
+
+
+def void_attempt(world: World, turn: Turn, job: Job) -> None:
+    """The lease was never executed: the job waits again, and no retry is used."""
+    killed = job.kill
+    _drop_lease(world, turn, job, ended=False)
+    turn.changes.voids.append((job.id, job.attempt))
+    turn.note(job.id, job.attempt, "voided", "the lease was handed back; nothing was executed")
+    if killed:
+        _finish(world, turn, job, State.CANCELLED, Reason("kill_requested", "killed before it started"), None)
+    else:
+        enter(world, turn, job, waiting_state(world, job))
+
+
+def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
+    """Record how an attempt ended and decide what becomes of its job."""
+    killed = job.kill
+    lease = job.lease
+    assert lease is not None
+    _drop_lease(world, turn, job, ended=True)
+    reason = _reason(outcome)
+    if reason is None:
+        state = State.COMPLETE
+    elif killed or outcome.reason == "kill_requested":
+        state = State.CANCELLED
+        reason = Reason("kill_requested", "killed on request")
+    else:
+        job.tries += 1
+        state = State.DELAYED if may_retry(job, outcome) else State.FAILED
+    verdict = "failed" if state is State.DELAYED else state.label
+    started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
+    code, message = (reason.code, reason.message) if reason else (None, None)
+    turn.changes.ends.append(
+        (
+            job.id, job.attempt, verdict, outcome.exit_code, outcome.signal, code, message, started_at,
+            outcome.ended_at, outcome.cpu_s, outcome.peak_mem, outcome.peak_disk, outcome.segment or None,
+            outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total,
+        )
+    )  # fmt: skip
+    if state is State.DELAYED:
+        _delay(world, turn, job, reason)
+    else:
+        _finish(world, turn, job, state, reason, outcome)
+
+
+def _delay(world: World, turn: Turn, job: Job, reason: Reason | None) -> None:
+    wait = delay_s(job.spec.backoff_s, job.tries, turn.random)
+    job.due_at = turn.wall + wait
+    why = reason.message if reason else "failed"
+    job.reason = Reason(
+        "delayed", f"{why}; tried again in {wait:.0f} s ({job.retries_left + 1} attempts left)"
+    )
+    move(world, job, State.DELAYED)
+    heappush(world.due, (job.due_at, job.id))
+    write(turn, job)
+
+
+def _finish(
+    world: World, turn: Turn, job: Job, state: State, reason: Reason | None, outcome: Outcome | None
+) -> None:
+    finish(world, turn, job, state, reason=reason, outcome=outcome)
+    if job.id in world.children:
+        parent_ended(world, turn, job.id, state)
+
+
+def _reason(outcome: Outcome) -> Reason | None:
+    """Why an attempt failed, from evidence; None if it succeeded."""
+    if outcome.reason:
+        return Reason(outcome.reason, outcome.message or outcome.reason.replace("_", " "))
+    if outcome.signal is not None:
+        try:
+            name = Signals(outcome.signal).name.removeprefix("SIG")
+        except ValueError:
+            name = str(outcome.signal)
+        return Reason("signal", f"signal {name}")
+    if outcome.exit_code:
+        return Reason("exit", f"exit {outcome.exit_code}")
+    return None
+
+
+# ------------------------------------------------------------------ runners come and go
+
+
+def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
+    """Make the world agree with what a runner says it holds, and give it work."""
+    runner = world.runners.get(event.runner)
+    if runner is None:
+        runner = Runner(event.runner, event.host)
+        world.runners[event.runner] = runner
+        turn.changes.runners.append(
+            (event.runner, event.host, event.boot_id, event.pid, event.start_time, turn.wall)
+        )
+    runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
+    runner.connected = True
+    for seat in runner.seats.difference(event.seats):
+        _close_seat(world, runner, seat)
+    hear(world, turn, runner)
+
+    held = {}
+    forget = []
+    for lease in event.held:
+        job = current(world, lease.job, lease.attempt, lease.token)
+        if job is None or lease.job not in runner.leases:
+            forget.append((lease.job, lease.attempt, lease.token))
+        else:
+            held[lease.job] = lease
+    kills = []
+    for id in list(runner.leases):
+        job = world.jobs[id]
+        seen = held.get(id)
+        if seen is None:
+            # A living runner does not know it and reports every lease it has executed: never executed.
+            void_attempt(world, turn, job)
+            continue
+        if seen.seat and seen.started_at is not None:
+            started = Started(id, seen.attempt, seen.token, seen.seat, seen.started_at, seen.pid)
+            _start(world, turn, job, started)
+        if job.kill:
+            kills.append((id, seen.attempt, seen.token))
+    world.runner_at[event.host] = event.runner
+    world.placement.host_usable(event.host, True)
+    turn.effects.append(SendRules(event.runner, forget))
+    if kills:
+        turn.effects.append(KillAttempts(event.runner, kills))
+
+
+def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
+    """A connection ended: no new work there; the countdown decides about the old."""
+    runner = world.runners.get(event.runner)
+    if runner is None:
+        return
+    runner.connected = False
+    if world.runner_at.get(runner.host) == event.runner:
+        del world.runner_at[runner.host]
+        world.placement.host_usable(runner.host, False)
+    if not runner.leases:
+        _retire(world, runner)
+
+
+def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
+    """A runner is proven dead and nothing of it is left: its leases end, or never were."""
+    runner = world.runners.get(event.runner)
+    if runner is not None and not runner.connected:
+        for finished in event.ended:
+            job = current(world, finished.job, finished.attempt, finished.token)
+            if job is not None and finished.job in runner.leases:
+                end_attempt(world, turn, job, finished.outcome)
+        for id in list(runner.leases):
+            void_attempt(world, turn, world.jobs[id])
+        _retire(world, runner)
+    turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
+
+
+def _retire(world: World, runner: Runner) -> None:
+    """A runner without leases and without connection: its seats are free."""
+    for seat in list(runner.seats):
+        _close_seat(world, runner, seat)
+    del world.runners[runner.id]
+
+
+def _adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:
+    runner.seats.add(seat)
+    world.placement.adopt(seat, runner.host, job.spec.size, leases=0)
+
+
+def _close_seat(world: World, runner: Runner, seat: int) -> None:
+    runner.seats.discard(seat)
+    world.placement.close(seat)
+
+
+def check_silence(world: World, turn: Turn, *, lost_after_s: float) -> None:
+    """Jobs of runners that have been silent for too long are lost: unknown, not dead."""
+    for runner in world.runners.values():
+        if runner.silent or not runner.leases or turn.mono - runner.heard <= lost_after_s:
+            continue
+        runner.silent = True
+        for id in runner.leases:
+            job = world.jobs[id]
+            if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
+                move(world, job, State.LOST)
+                job.lease.lost_since = turn.wall
+                job.reason = Reason(
+                    "lost", f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
+                )
+                write(turn, job)
+                turn.note(id, job.attempt, "lost", job.reason.message)

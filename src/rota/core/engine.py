@@ -1,0 +1,92 @@
+"""The engine: events and the time go in, a batch of changes and effects comes out.
+
+It has no clock, socket, file, random or thread. An event that cannot be accepted leaves the world as
+it was and is answered with a refusal; it never ends the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop
+from typing import Any
+
+from rota.core import acting, adding, attempts, events
+from rota.core.dependencies import enter, waiting_state
+from rota.core.effects import Refuse
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import World
+from rota.errors import Bug, RotaError
+
+_Handler = Callable[[World, Turn, Any], None]
+
+
+def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> None:
+    world.capacity[event.host] = event.capacity
+    world.placement.host_known(event.host, event.capacity)
+
+
+_HANDLERS: dict[type[events.Event], _Handler] = {
+    events.RunnerReported: attempts.on_runner_reported,
+    events.ChunkArrived: adding.on_chunk_arrived,
+    events.UploadDropped: adding.on_upload_dropped,
+    events.JobsKilled: acting.on_jobs_killed,
+    events.JobsHeld: acting.on_jobs_held,
+    events.JobsReleased: acting.on_jobs_released,
+    events.JobsRetried: acting.on_jobs_retried,
+    events.JobsRemoved: acting.on_jobs_removed,
+    events.DeathConfirmed: acting.on_death_confirmed,
+    events.HostAppeared: _on_host_appeared,
+    events.RunnerJoined: attempts.on_runner_joined,
+    events.RunnerParted: attempts.on_runner_parted,
+    events.RunnerSettled: attempts.on_runner_settled,
+}
+
+
+class Engine:
+    """Turns events into decisions."""
+
+    def __init__(self, world: World, *, lost_after_s: float = 60.0) -> None:
+        self.world = world
+        self.lost_after_s = lost_after_s
+
+    def step(self, happened: list[events.Event], turn: Turn) -> list[RotaError]:
+        """Decide about these events at this time; what could not be decided is returned, for the log."""
+        refused: list[RotaError] = []
+        for event in happened:
+            try:
+                if isinstance(event, events.TimerFired):
+                    self._on_timer(turn)
+                else:
+                    _HANDLERS[type(event)](self.world, turn, event)
+            except RotaError as error:
+                refused.append(error)
+                by = getattr(event, "by", None)
+                if by is not None:
+                    turn.effects.append(Refuse(by, error))
+                if isinstance(error, Bug):
+                    continue
+        attempts.grant_leases(self.world, turn)
+        return refused
+
+    def _on_timer(self, turn: Turn) -> None:
+        due = self.world.due
+        while due and due[0][0] <= turn.wall:
+            _when, id = heappop(due)
+            job = self.world.jobs.get(id)
+            # A retry, a hold or a kill may have come in between.
+            if job is not None and job.state is State.DELAYED and (job.due_at or 0) <= turn.wall:
+                job.due_at = None
+                enter(self.world, turn, job, waiting_state(self.world, job))
+        attempts.check_silence(self.world, turn, lost_after_s=self.lost_after_s)
+
+    def next_due(self) -> float | None:
+        """The wall time of the next delay that will be over."""
+        due = self.world.due
+        while due:
+            when, id = due[0]
+            job = self.world.jobs.get(id)
+            if job is not None and job.state in (State.DELAYED, State.HELD) and job.due_at == when:
+                return when
+            heappop(due)
+        return None

@@ -1,0 +1,142 @@
+"""Everything that can happen, in the past tense. The only way to change the world.
+
+`by` is the connection that asked, if somebody did; the answer to it is an effect.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rota.core.job import Command, Condition, Job, Spec
+from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.plan.placement import Capacity
+
+
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """Base of all events."""
+
+
+class Asker(Struct, frozen=True, gc=False):
+    """Who asked: a connection, the number of the request, and the user behind it."""
+
+    connection: int
+    n: int
+    user: str
+
+
+class EntryAfter(Struct, frozen=True, gc=False):
+    """A dependency of one entry of a submission; `parent` is an entry's index when `local`."""
+
+    entry: int
+    parent: int
+    condition: Condition
+    local: bool
+
+
+class ChunkArrived(Event, frozen=True):
+    """A piece of a submission, with everything the store knows about its commands."""
+
+    by: Asker
+    submission: str
+    first: int
+    cmds: list[Command]
+    keys: list[str]
+    specs: list[Spec]  #: all of the submission so far
+    spec_ids: list[int]  #: their numbers in the store
+    spec_of: list[int] | None
+    lines: list[int] | None
+    after: list[EntryAfter]
+    known: dict[str, tuple[int, int]]  #: key → (id, state) of finished jobs in the store
+    loaded: dict[int, Job]  #: those of `known` that will be retried
+    new_specs: list[tuple[int, str]]  #: (id, JSON) to be written
+    new_envs: list[tuple[int, str, str]]  #: (id, digest, base64) to be written
+    last: bool
+    fresh: bool = False
+    check: bool = False
+    allow_unsatisfiable: bool = False
+
+
+class UploadDropped(Event, frozen=True):
+    """A submission will not be completed: its client went away or sent something wrong."""
+
+    submission: str
+
+
+class JobsKilled(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+
+
+class JobsHeld(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+
+
+class JobsReleased(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+
+
+class JobsRetried(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+    loaded: dict[int, Job]
+
+
+class JobsRemoved(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+    loaded: dict[int, Job]
+
+
+class DeathConfirmed(Event, frozen=True):
+    """Somebody vouches that these lost jobs are dead."""
+
+    by: Asker
+    jobs: list[int]
+
+
+class HostAppeared(Event, frozen=True):
+    """A pool says what a host has to give."""
+
+    host: str
+    capacity: Capacity
+
+
+class RunnerJoined(Event, frozen=True):
+    runner: str
+    host: str
+    boot_id: str
+    pid: int
+    start_time: int
+    held: list[Held]
+    seats: list[int]
+
+
+class RunnerParted(Event, frozen=True):
+    """The connection to a runner ended. That says nothing about its jobs."""
+
+    runner: str
+
+
+class RunnerReported(Event, frozen=True):
+    """A batch of what happened at a runner, or a mere touch (seq 0)."""
+
+    runner: str
+    seq: int
+    started: list[Started]
+    ended: list[Finished]
+    returned: list[LeaseRef]
+    closed: list[int]
+
+
+class RunnerSettled(Event, frozen=True):
+    """Proof about a runner that is gone: these attempts ended like this, all others never began."""
+
+    runner: str
+    by_runner: str
+    ended: list[Finished]
+
+
+class TimerFired(Event, frozen=True):
+    """Time has passed: delays may be over, runners may have been silent for too long."""

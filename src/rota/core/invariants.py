@@ -1,0 +1,113 @@
+"""What must be true after every step: the promises I1-I5, checked on the world itself.
+
+Used by the tests after every step, by the simulator, and by `rota doctor` on a live manager.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from rota.core.states import LEASED, TERMINAL, State
+from rota.core.world import OPEN, World
+
+
+def broken(world: World) -> list[str]:
+    """A sentence for each invariant that does not hold; empty when all is well."""
+    return [
+        *_each_job_in_one_state(world),
+        *_one_terminal_record(world),
+        *_one_valid_lease(world),
+        *_parents_before_dependents(world),
+        *_nothing_exceeded(world),
+    ]
+
+
+def _each_job_in_one_state(world: World) -> list[str]:
+    """I1: the counts by state are those of the jobs; finished ones are counted by their outcome."""
+    wrong = []
+    counted: Counter[tuple[str, State]] = Counter((job.spec.group, job.state) for job in world.jobs.values())
+    for group, counts in world.counts.items():
+        for state in State:
+            if state in TERMINAL:
+                if counts[state] < counted[group, state]:
+                    wrong.append(f"I1: {group}: {counts[state]} {state.label} counted, more are there")
+            elif counts[state] != counted[group, state]:
+                wrong.append(
+                    f"I1: {group}: {counts[state]} {state.label} counted, {counted[group, state]} are there"
+                )
+    finished = Counter(outcome for outcome in world.outcomes if outcome in TERMINAL)
+    for state in TERMINAL:
+        total = sum(counts[state] for counts in world.counts.values())
+        if total != finished[state]:
+            wrong.append(f"I1: {total} {state.label} counted, {finished[state]} outcomes recorded")
+    return wrong
+
+
+def _one_terminal_record(world: World) -> list[str]:
+    """I2: a job has a terminal record exactly while it is in a terminal state."""
+    wrong = []
+    for job in world.jobs.values():
+        recorded = world.outcome(job.id)
+        expected = int(job.state) if job.state in TERMINAL else OPEN
+        if recorded != expected:
+            wrong.append(f"I2: job {job.id} is {job.state.label} but its recorded outcome is {recorded}")
+    return wrong
+
+
+def _one_valid_lease(world: World) -> list[str]:
+    """I3: a lease exists exactly in the leased states, once, at a runner that knows of it."""
+    wrong = []
+    held: Counter[int] = Counter(id for runner in world.runners.values() for id in runner.leases)
+    for job in world.jobs.values():
+        leased = job.state in LEASED
+        if leased != (job.lease is not None):
+            wrong.append(f"I3: job {job.id} is {job.state.label} {'without' if leased else 'with'} a lease")
+        if held[job.id] != (1 if leased else 0):
+            wrong.append(f"I3: job {job.id} is {job.state.label} and {held[job.id]} runners hold it")
+        if job.lease is not None and job.attempt < 1:
+            wrong.append(f"I3: job {job.id} is leased without an attempt number")
+    wrong += [f"I3: a runner holds job {id}, which is gone" for id in held if id not in world.jobs]
+    return wrong
+
+
+def _parents_before_dependents(world: World) -> list[str]:
+    """I4: nobody is past waiting while a parent does not satisfy it; waiting for nobody is no wait."""
+    wrong = []
+    for job in world.jobs.values():
+        waits = world.waits.get(job.id, 0)
+        if job.state in LEASED or job.state in (State.READY, State.DELAYED):
+            if waits:
+                wrong.append(f"I4: job {job.id} is {job.state.label} but {waits} parents are missing")
+        elif job.state in (State.DEPENDENT, State.BLOCKED) and not waits:
+            wrong.append(f"I4: job {job.id} is {job.state.label} but waits for nobody")
+        if (job.state is State.BLOCKED) and not world.blocked_by.get(job.id):
+            wrong.append(f"I4: job {job.id} is blocked by nobody")
+    return wrong
+
+
+def _nothing_exceeded(world: World) -> list[str]:
+    """I5: what executes on a host, lost jobs included, never exceeds what the host has."""
+    wrong = []
+    used: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
+    seats: Counter[tuple[str, int]] = Counter()
+    for runner in world.runners.values():
+        for id in runner.leases:
+            job = world.jobs[id]
+            if job.lease is None or job.lease.started_at is None:
+                continue
+            size = job.spec.size
+            seats[runner.id, job.lease.seat] += 1
+            taken = (size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1)
+            used[runner.host] = [u + t for u, t in zip(used[runner.host], taken, strict=True)]
+    wrong += [f"I5: {n} jobs run in seat {seat} of {runner}" for (runner, seat), n in seats.items() if n > 1]
+    for host, totals in used.items():
+        cap = world.capacity.get(host)
+        if cap is None:
+            continue
+        limits = (cap.cpus, cap.mem, cap.disk, cap.gpus, cap.zero_cpu_jobs)
+        for name, total, limit in zip(
+            ("cpus", "mem", "disk", "gpus", "0-cpu jobs"), totals, limits, strict=True
+        ):
+            if total > limit:
+                wrong.append(f"I5: {host}: {total} {name} in use, {limit} exist")
+    return wrong

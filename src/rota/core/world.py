@@ -1,0 +1,185 @@
+"""Everything the engine knows, as plain data, and the few functions that keep its indexes true.
+
+Nothing here decides anything. Jobs are live, or finished and about to leave memory; of all others
+only the outcome is kept, one byte each.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from rota.core.effects import NotifySettled
+from rota.core.job import Job, Outcome, Reason, Spec
+from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
+from rota.core.turn import Turn
+from rota.plan.placement import Capacity, Placement
+
+#: In `World.outcomes`: a job that is live, and an id that names no job.
+OPEN = 0
+NO_JOB = 255
+
+_STATES = max(State) + 1
+
+
+class Runner:
+    """A runner that holds leases or is connected."""
+
+    __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "pid", "seats", "silent",
+                 "start_time")  # fmt: skip
+
+    def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
+        self.id = id
+        self.host = host
+        self.boot_id = boot_id
+        self.pid = pid
+        self.start_time = start_time
+        self.connected = False
+        self.heard = 0.0  #: monotonic
+        self.silent = False  #: its jobs have been declared lost
+        self.leases: set[int] = set()  #: jobs
+        self.seats: set[int] = set()
+
+
+class Upload:
+    """A submission of which not all chunks have arrived."""
+
+    __slots__ = ("added", "after", "allow_unsatisfiable", "entries", "existing", "jobs", "keys", "lines",
+                 "retried", "warnings")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.entries: list[int] = []  #: the job of each entry, by index
+        self.lines: list[int] = []
+        self.added: list[int] = []
+        self.existing: list[int] = []
+        self.retried: dict[int, Job | None] = {}  #: None: it is in memory
+        self.jobs: dict[int, Job] = {}
+        self.keys: dict[str, int] = {}
+        self.after: list[tuple[int, int, int, bool]] = []  #: (entry, parent, condition, local)
+        self.warnings: list[str] = []
+        self.allow_unsatisfiable = False
+
+
+class World:
+    """The whole state of a deployment."""
+
+    def __init__(self, placement: Placement) -> None:
+        self.placement = placement
+        self.jobs: dict[int, Job] = {}
+        self.keys: dict[str, int] = {}  #: identity of each job in memory
+        self.specs: dict[int, Spec] = {}
+        self.outcomes = bytearray([NO_JOB])
+        #: group → number of jobs in each state, finished ones included
+        self.counts: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _STATES)
+        self.children: dict[int, list[tuple[int, int]]] = {}  #: parent → (dependent, condition)
+        self.waits: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
+        self.blocked_by: dict[int, set[int]] = {}
+        self.runners: dict[str, Runner] = {}
+        self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
+        self.capacity: dict[str, Capacity] = {}
+        self.uploads: dict[str, Upload] = {}
+        self.due: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
+        self.next_job = 1
+        self.paused = False
+
+    @property
+    def live(self) -> int:
+        """How many jobs are in memory."""
+        return len(self.jobs)
+
+    def outcome(self, job: int) -> int:
+        """OPEN, NO_JOB, or the number of the terminal state."""
+        return self.outcomes[job] if 0 < job < len(self.outcomes) else NO_JOB
+
+    def new_job_id(self) -> int:
+        job = self.next_job
+        self.next_job = job + 1
+        missing = job - len(self.outcomes)
+        if missing >= 0:
+            self.outcomes.extend(bytes([NO_JOB]) * (missing + 4096))
+        return job
+
+
+def story(job: Job) -> str:
+    """What is known about a job, for an error that should never happen."""
+    lease = f", lease {job.lease.token} at {job.lease.runner}" if job.lease else ""
+    return (
+        f"job {job.id} attempt {job.attempt} tries {job.tries} {job.state.label}{lease}, reason {job.reason}"
+    )
+
+
+def move(world: World, job: Job, state: State) -> None:
+    """Change a job's state, if the table allows it."""
+    old = job.state
+    if state not in TRANSITIONS[old]:
+        check_transition(old, state, story=story(job))
+    counts = world.counts[job.spec.group]
+    counts[old] -= 1
+    counts[state] += 1
+    job.state = state
+
+
+def write(turn: Turn, job: Job) -> None:
+    """Have the job's present state written at the end of this batch."""
+    reason = job.reason
+    turn.changes.job_states[job.id] = (
+        job.id,
+        int(job.state),
+        job.attempt,
+        job.tries,
+        job.due_at,
+        job.ready_at,
+        job.ended_at,
+        reason.code if reason else None,
+        reason.message if reason else None,
+    )
+
+
+def enqueue(world: World, turn: Turn, job: Job) -> None:
+    """The job, already READY, waits for room from now on."""
+    job.ready_at = turn.wall
+    job.reason = None
+    world.placement.offer(job.spec.size, priority=job.spec.priority, jobs=[job.id])
+
+
+def dequeue(world: World, job: Job) -> None:
+    """The job is about to leave READY other than by being placed."""
+    world.placement.withdraw(job.spec.size, priority=job.spec.priority, job=job.id)
+
+
+def finish(
+    world: World, turn: Turn, job: Job, state: State, *, reason: Reason | None, outcome: Outcome | None
+) -> None:
+    """Put a job into a terminal state: the one terminal record of this opening."""
+    move(world, job, state)
+    job.reason = reason
+    job.ended_at = turn.wall
+    job.due_at = None
+    world.outcomes[job.id] = state
+    key = (job.spec.group, int(state))
+    turn.changes.tally[key] = turn.changes.tally.get(key, 0) + 1
+    write(turn, job)
+    turn.batch.leaving.append(job.id)
+    turn.effects.append(NotifySettled(job, state, outcome))
+
+
+def reopen(world: World, turn: Turn, job: Job) -> None:
+    """Take back the terminal record: the job, still in its terminal state, will move on."""
+    world.outcomes[job.id] = OPEN
+    key = (job.spec.group, int(job.state))
+    turn.changes.tally[key] = turn.changes.tally.get(key, 0) - 1
+    job.ended_at = None
+    job.reason = None
+    job.kill = False
+
+
+def forget(world: World, ids: list[int]) -> None:
+    """Finished jobs leave memory, unless they were re-opened or an upload is about to re-open them."""
+    wanted = {id for upload in world.uploads.values() for id in upload.retried}
+    for id in ids:
+        job = world.jobs.get(id)
+        if job is not None and job.state in TERMINAL and id not in wanted:
+            del world.jobs[id]
+            if world.keys.get(job.key) == id:
+                del world.keys[job.key]
+            world.waits.pop(id, None)
+            world.blocked_by.pop(id, None)

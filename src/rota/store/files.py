@@ -1,0 +1,156 @@
+"""The directory a store lives in: may it be used, who holds it, and is there room on its disk.
+
+Nothing here knows about SQL.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import threading
+from pathlib import Path
+from typing import Final
+
+from rota.errors import StoreRefused
+
+#: File systems on which locks or shared memory maps of SQLite's write-ahead log cannot be trusted.
+NETWORK_FILE_SYSTEMS: Final = frozenset(
+    {"nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "9p", "lustre", "ceph", "gpfs", "afs",
+     "beegfs", "beegfs_nodev", "glusterfs", "pvfs2", "orangefs", "panfs", "coda", "davfs", "webdav", "ocfs2", "gfs2",
+     "wekafs", "vboxsf", "prl_fs", "acfs", "sshfs", "s3fs", "gcsfuse", "rclone", "juicefs", "cephfs", "moosefs",
+     "mfs", "lizardfs", "quobyte", "davfs2"}
+)  # fmt: skip
+
+
+def file_system_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:
+    """The type of the file system that holds `path`, or "" where the system does not tell."""
+    try:
+        lines = mountinfo.read_text("utf-8", "surrogateescape").splitlines()
+    except OSError:
+        return ""
+    target = os.path.realpath(path)
+    longest, kind = -1, ""
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if len(fields) < 5 or not right:
+            continue
+        mount = fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+        inside = mount == "/" or target == mount or target.startswith(mount + "/")
+        # A later line of equal length is mounted over the earlier one.
+        if inside and len(mount) >= longest:
+            longest, kind = len(mount), right.split(" ", 1)[0]
+    return kind
+
+
+def prepare_home(home: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) -> None:
+    """Make the directory, private to its owner. Raises `StoreRefused` where a store must not live."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except FileExistsError:
+        raise StoreRefused(f"{home} is not a directory", hint="set ROTA_HOME to a directory") from None
+    except OSError as error:
+        raise StoreRefused(
+            f"{home} cannot be made: {error.strerror}", hint="set ROTA_HOME to a directory you can write to"
+        ) from None
+    kind = file_system_of(home, mountinfo=mountinfo)
+    if kind.removeprefix("fuse.") in NETWORK_FILE_SYSTEMS:
+        raise StoreRefused(
+            f"{home} is on a network file system ({kind}), where the database could be damaged",
+            hint="set ROTA_HOME to a directory on a local disk",
+        )
+    if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        raise StoreRefused(f"{home} is not writable", hint="check its permissions, or set ROTA_HOME")
+    status = home.stat()
+    if status.st_mode & 0o077 and status.st_uid == os.geteuid():
+        home.chmod(0o700)
+
+
+class ManagerLock:
+    """`manager.lock`: held for as long as a manager uses the home; the file names its process."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "manager.lock"
+        try:
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise StoreRefused(
+                f"{self._path} cannot be opened: {error.strerror}", hint="check the permissions of the directory"
+            ) from None
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.pread(self._fd, 64, 0).decode("ascii", "replace").split("\n")[0] or "unknown"
+            os.close(self._fd)
+            raise StoreRefused(
+                f"another manager (pid {holder}) already uses {home}",
+                hint="use that one, or stop it with `rota manager stop`",
+                code="locked",
+            ) from None
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            # Without room for a few bytes the lock still holds; it only cannot name us.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self.release()
+                raise
+
+    def release(self) -> None:
+        """Let another manager in. The file stays: removing it would race with the next holder."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Ballast:
+    """Disk space set aside, so that what was accepted can still be recorded on a full disk."""
+
+    def __init__(self, home: Path, *, size: int) -> None:
+        self._path = home / "ballast"
+        self._home = home
+        self._size = size
+        self._lock = threading.Lock()
+        self.held = size == 0  #: is the space set aside now?
+
+    def free_bytes(self) -> int:
+        """Room on the disk for this user, without the ballast."""
+        status = os.statvfs(self._home)
+        return status.f_bavail * status.f_frsize
+
+    def fill(self) -> None:
+        """Set the space aside, unless that would take the last of it. Never raises."""
+        with self._lock:
+            if self.held:
+                return
+            try:
+                fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+                try:
+                    have = os.fstat(fd)
+                    if have.st_size != self._size or have.st_blocks * 512 < self._size:
+                        if self.free_bytes() < 2 * self._size:
+                            return
+                        os.posix_fallocate(fd, 0, self._size)
+                        os.ftruncate(fd, self._size)
+                    self.held = True
+                except OSError:
+                    os.ftruncate(fd, 0)
+                finally:
+                    os.close(fd)
+            except OSError:
+                return
+
+    def fill_in_background(self) -> None:
+        """Like `fill`, for where nobody should wait for it."""
+        if not self.held:
+            threading.Thread(target=self.fill, name="rota-ballast", daemon=True).start()
+
+    def release(self) -> None:
+        """Give the space back, for a commit that met a full disk."""
+        with self._lock:
+            try:
+                os.truncate(self._path, 0)
+            except OSError:
+                pass
+            self.held = self._size == 0

@@ -1,0 +1,210 @@
+"""Opens the database file of a home: makes it, refuses it, or brings its schema up to date.
+
+A database is made under another name and renamed when it is whole, so `rota.db` is never half
+made; a marker beside it says that there was one, so a lost file is never replaced by an empty one.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from pathlib import Path
+from typing import Final
+
+from rota.errors import StoreRefused
+from rota.store.statements import migrations
+
+#: "Rota" in ASCII, at offset 68 of the file.
+APPLICATION_ID: Final = 0x526F7461
+DATABASE: Final = "rota.db"
+MARKER: Final = "deployment"
+
+#: After an unclean end a file up to this size is read through; a larger one would delay the start
+#: by seconds, and its damage is met (and refused) by `load`, which reads every job's row.
+_CHECK_BELOW: Final = 64 << 20
+
+_CACHE_KIB: Final = 128 << 10
+_CHECKPOINT_PAGES: Final = 8000
+
+
+def damaged(path: Path, detail: object) -> StoreRefused:
+    """The error for a file that cannot be trusted."""
+    return StoreRefused(
+        f"{path} is damaged ({detail})",
+        hint="keep the file, and restore a backup or run `rota doctor`; nothing was changed",
+        code="damaged",
+    )
+
+
+def open_database(home: Path) -> tuple[sqlite3.Connection, bool]:
+    """The writer's connection, and whether the file is new and not yet known to be on disk."""
+    path, wal, marker = home / DATABASE, home / f"{DATABASE}-wal", home / MARKER
+    new = not path.exists()
+    if new:
+        for witness in (wal, marker):
+            if witness.exists():
+                raise StoreRefused(
+                    f"{path} is missing, but {witness.name} says there was a database",
+                    hint=f"put the database back, or remove {witness} to start without any jobs",
+                    code="missing",
+                )
+        _make(home)
+    else:
+        _check_header(path)
+    unclean = not new and wal.exists() and wal.stat().st_size > 0
+    connection = _connect(path)
+    try:
+        if not new:
+            _check_version(connection, path)
+            if unclean:
+                _check_after_crash(connection, path)
+            _check_length(connection, path, wal)
+        _migrate(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise _refusal(path, error) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection, new or not marker.exists()
+
+
+def settle(home: Path) -> None:
+    """Make the names of new files durable and leave the marker. Before the first acknowledgement."""
+    marker = os.open(home / MARKER, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        os.write(marker, b"A Rota deployment. Its jobs are in rota.db; if that is lost, restore a backup.\n")
+    finally:
+        os.close(marker)
+    directory = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10.0)
+    except sqlite3.Error as error:
+        raise _refusal(path, error) from None
+    try:
+        connection.executescript(
+            f"PRAGMA synchronous=FULL; PRAGMA cache_size=-{_CACHE_KIB};"
+            f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}; PRAGMA trusted_schema=OFF;"
+        )
+    except sqlite3.Error as error:
+        connection.close()
+        raise _refusal(path, error) from None
+    return connection
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> StoreRefused:
+    """What a failed open means to a person."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return damaged(path, error)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreRefused(f"{path} is locked by another program", hint="close what has it open", code="locked")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
+        return StoreRefused(f"{path} cannot be written ({error})", hint="check the permissions of the file")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreRefused(f"there is no room on the disk of {path}", hint="free some space", code="disk_full")
+    return StoreRefused(f"{path} cannot be used ({error})", hint="check the disk, or run `rota doctor`")
+
+
+def _make(home: Path) -> None:
+    """Write a whole new database beside the final name, then give it that name."""
+    draft = home / f"{DATABASE}.new"
+    try:
+        # Left by a start that was killed: nothing was ever acknowledged from it.
+        draft.unlink(missing_ok=True)
+        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreRefused(f"{draft} cannot be made: {error.strerror}", hint="check the directory") from None
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        # Not synced statement by statement, but once as a whole below.
+        connection.executescript(
+            f"PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY; PRAGMA application_id={APPLICATION_ID};"
+        )
+        _migrate(connection)
+        connection.execute("PRAGMA journal_mode=WAL").fetchall()
+    except sqlite3.Error as error:
+        raise _refusal(draft, error) from None
+    finally:
+        connection.close()
+    try:
+        fd = os.open(draft, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        draft.rename(home / DATABASE)
+    except OSError as error:
+        raise StoreRefused(f"{home / DATABASE} cannot be made: {error.strerror}", hint="check the disk") from None
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what is not a Rota database, from its first hundred bytes."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except OSError as error:
+        raise StoreRefused(
+            f"{path} cannot be read: {error.strerror}", hint="check the permissions of the file"
+        ) from None
+    if len(header) < 100:
+        raise damaged(path, f"only {len(header)} bytes are left of it")
+    if header[:16] != b"SQLite format 3\0":
+        raise StoreRefused(f"{path} is not a database", hint="move that file away, or restore a backup")
+    (application,) = struct.unpack_from(">I", header, 68)
+    if application != APPLICATION_ID:
+        raise StoreRefused(
+            f"{path} belongs to another program", hint="set ROTA_HOME to another directory", code="foreign"
+        )
+
+
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    newest = max(migrations())
+    if version > newest:
+        raise StoreRefused(
+            f"{path} was written by a newer Rota (schema {version}, this one knows {newest})",
+            hint="upgrade Rota",
+            code="newer",
+        )
+    if version < 1:
+        raise damaged(path, "it has no schema version")
+
+
+def _check_after_crash(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the log home and, where that is quick, read the whole file."""
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if path.stat().st_size <= _CHECK_BELOW:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise damaged(path, " ".join(str(verdict).split()))
+
+
+def _check_length(connection: sqlite3.Connection, path: Path, wal: Path) -> None:
+    """A file that is shorter than its page count, with no log to fill the rest, was cut."""
+    if wal.exists() and wal.stat().st_size > 0:
+        return
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(28)
+        (stated,) = struct.unpack(">I", file.read(4))
+    if size < max(stated, pages) * page_size:
+        raise damaged(path, f"{size} bytes are left of {max(stated, pages) * page_size}")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Run the scripts that are missing, each with its version number in one transaction."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for number, script in sorted(migrations().items()):
+        if number > version:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version={number};\nCOMMIT;")

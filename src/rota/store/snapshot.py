@@ -1,0 +1,126 @@
+"""Reads everything live from SQLite into a `Snapshot`, when a manager starts."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from rota.core.job import After, Command, Spec
+from rota.errors import StoreFailed
+from rota.store.base import Snapshot, StoredAttempt, StoredJob
+from rota.store.opening import damaged
+from rota.store.statements import statements
+
+_BLOCK: Final = 1 << 14
+_NO_JOB: Final = 255
+#: Letters made by `state_block` → terminal state number, or 0 for a live job.
+_LETTERS: Final = bytes(n - 64 if 76 <= n <= 78 else 0 for n in range(256))
+_FIRST_TERMINAL: Final = 12
+
+_after = msgspec.json.Decoder(tuple[After, ...])
+_spec = msgspec.json.Decoder(Spec)
+_argv = msgspec.json.Decoder(list[str])
+
+
+def command(text: str) -> Command:
+    """The stored form of a command: plain text, or a JSON list behind a byte 1."""
+    return _argv.decode(text[1:]) if text[:1] == "\x01" else text
+
+
+def after(text: str | None) -> tuple[After, ...]:
+    """The stored form of a job's dependencies."""
+    return _after.decode(text) if text else ()
+
+
+def load(connection: sqlite3.Connection, *, path: Path) -> Snapshot:
+    """Remove uploads that were never finished, then read. Raises `StoreRefused` over damage."""
+    collecting = gc.isenabled()
+    # A million new objects that all stay: a collection while they are made is lost time.
+    gc.disable()
+    try:
+        _remove_open_uploads(connection)
+        connection.execute("BEGIN")
+        try:
+            return _read(connection)
+        finally:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            raise StoreFailed(f"{path} could not be read: {error}", hint="check the disk") from error
+        raise damaged(path, error) from error
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError) as error:
+        raise damaged(path, error) from error
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _remove_open_uploads(connection: sqlite3.Connection) -> None:
+    sql = statements()
+    if not connection.execute(sql["open_submissions"]).fetchall():
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for name in ("keep_highest_job", "remove_open_jobs", "remove_open_submissions"):
+            connection.execute(sql[name])
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _read(connection: sqlite3.Connection) -> Snapshot:
+    sql = statements()
+
+    def rows(name: str) -> list[Any]:
+        return connection.execute(sql[name]).fetchall()
+
+    next_job, next_spec, next_env = rows("next_ids")[0]
+    return Snapshot(
+        jobs=_live_jobs(connection),
+        open_attempts=[StoredAttempt(*row) for row in rows("open_attempts")],
+        specs={n: _spec.decode(text) for n, text in rows("all_specs")},
+        env_ids=dict(rows("all_envs")),
+        outcomes=_outcomes(connection, below=next_job),
+        tally={(group, state): n for group, state, n in rows("all_tally")},
+        runners=rows("open_runners"),
+        meta=dict(rows("all_meta")),
+        next_job=next_job,
+        next_spec=next_spec,
+        next_env=next_env,
+    )
+
+
+def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
+    sql = statements()
+    # Mapped here and not joined there, so that a million jobs share the same few strings.
+    groups = {n: (group, user) for n, group, user in connection.execute(sql["all_groups"])}
+    submissions = dict(connection.execute(sql["live_submissions"]).fetchall())
+    jobs: list[StoredJob] = []
+    add = jobs.append
+    for n, key, submission, spec, group, cmd, *rest, parents in connection.execute(sql["live_jobs"]):
+        if cmd[:1] == "\x01":
+            cmd = command(cmd)
+        name, user = groups[group]
+        add(StoredJob(n, key, submissions[submission], spec, name, user, cmd, *rest, after(parents)))
+    return jobs
+
+
+def _outcomes(connection: sqlite3.Connection, *, below: int) -> bytes:
+    sql = statements()
+    outcomes = bytearray([_NO_JOB]) * below
+    for low in range(0, below, _BLOCK):
+        span = (low, low + _BLOCK - 1)
+        count, first, last, letters = connection.execute(sql["state_block"], span).fetchone()
+        if count and count == last - first + 1:
+            outcomes[first : last + 1] = letters.encode("ascii").translate(_LETTERS)
+        elif count:
+            for n, state in connection.execute(sql["state_rows"], span):
+                outcomes[n] = state if state >= _FIRST_TERMINAL else 0
+    return bytes(outcomes)

@@ -1,0 +1,27 @@
+"""Loads the named statements of `sql/statements.sql` and the numbered migrations beside it."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+_SQL: Final = files("rota.store") / "sql"
+
+
+@cache
+def statements() -> dict[str, str]:
+    """Name → SQL text. Each statement begins with `-- name: …` and a line that describes it."""
+    found: dict[str, str] = {}
+    for part in (_SQL / "statements.sql").read_text("utf-8").split("-- name: ")[1:]:
+        name, _, body = part.partition("\n")
+        lines = [line for line in body.splitlines() if not line.startswith("--")]
+        found[name.strip()] = "\n".join(lines).strip().rstrip(";")
+    return found
+
+
+@cache
+def migrations() -> dict[int, str]:
+    """Schema version → script that leads there from the version before."""
+    scripts = (entry for entry in _SQL.iterdir() if entry.name[:4].isdigit())
+    return {int(entry.name[:4]): entry.read_text("utf-8") for entry in scripts}

@@ -1,0 +1,205 @@
+"""Who may do what: tokens with roles, the book that knows their hashes, and the one permission table.
+
+A token is shown once, when it is made; only its SHA-256 is kept. It has 256 random bits, so a plain
+hash is enough. Nothing here reads a clock: `now` is seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from rota.errors import BadInput, Denied, EnvironmentFault, NotFound
+from rota.wire import messages as m
+from rota.wire import private
+
+USER: Final = "user"
+ADMIN: Final = "admin"
+RUNNER: Final = "runner"
+ROLES: Final = (USER, ADMIN, RUNNER)
+
+# ------------------------------------------------------------------ the permission table
+
+_JOBS: Final = (m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Watch, m.ReadOutput, m.Follow, m.Stop)
+
+#: Which messages each role may send once it has been welcomed. What is not here is refused.
+MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
+    USER: frozenset({*_JOBS, m.Control}),
+    ADMIN: frozenset({*_JOBS, m.Control}),
+    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Live, m.LiveEnd}),
+}
+#: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.
+MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
+    USER: frozenset({"status", "doctor"}),
+    ADMIN: None,
+    RUNNER: frozenset(),
+}
+#: What the holder of a token may ask to be in `Hello`.
+MAY_BE: Final[dict[str, frozenset[str]]] = {
+    USER: frozenset({USER}),
+    ADMIN: frozenset({ADMIN, USER}),
+    RUNNER: frozenset({RUNNER}),
+}
+
+
+def allowed(role: str, message: m.Message) -> bool:
+    """May a peer that was welcomed as `role` send this message?"""
+    if type(message) not in MAY_SEND.get(role, ()):
+        return False
+    if isinstance(message, m.Control):
+        verbs = MAY_CONTROL[role]
+        return verbs is None or message.verb in verbs
+    return True
+
+
+def may_be(held: str, wanted: str) -> bool:
+    """May the holder of a token of role `held` be welcomed as `wanted`?"""
+    return wanted in MAY_BE.get(held, ())
+
+
+# ------------------------------------------------------------------ the book
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_VERSION: Final = 1
+
+
+class TokenRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a token; the token itself is not."""
+
+    name: str
+    role: str
+    sha256: str
+    created_at: float
+    expires_at: float | None = None
+
+
+_Records = list[TokenRecord]  # inside the book `list` is a method
+
+
+class _File(msgspec.Struct, frozen=True):
+    version: int
+    tokens: _Records
+
+
+class TokenBook:
+    """The tokens of one deployment. Every change is on disk before it returns."""
+
+    def __init__(self, path: Path, records: _Records) -> None:
+        self._path = path
+        self._records = records
+
+    @classmethod
+    def open(cls, path: Path) -> TokenBook:
+        """The book in this file; an empty one if there is no file yet."""
+        private.make_directory(path.parent)
+        try:
+            file = msgspec.json.decode(private.read(path), type=_File)
+        except FileNotFoundError:
+            return cls(path, [])
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise EnvironmentFault(
+                f"{path} is damaged: {error}", hint="restore it, or remove it to begin with new tokens"
+            ) from None
+        if file.version != _VERSION:
+            raise EnvironmentFault(
+                f"{path} has version {file.version}, this is for {_VERSION}", hint="use the newer rota"
+            )
+        if any(record.role not in ROLES for record in file.tokens):
+            raise EnvironmentFault(f"{path} names an unknown role", hint="use the newer rota, or restore it")
+        return cls(path, file.tokens)
+
+    def create(self, name: str, role: str, expires_at: float | None = None, *, now: float) -> str:
+        """A new token, which is told only here. Names are unique."""
+        if role not in ROLES:
+            raise BadInput(f"{role!r} is not a role", hint=f"use one of {', '.join(ROLES)}")
+        if not _NAME.fullmatch(name):
+            raise BadInput(f"{name!r} cannot name a token", hint="use at most 64 letters, digits and . _ @ -")
+        if any(record.name == name for record in self._records):
+            raise BadInput(
+                f"there is a token named {name!r} already", hint="remove it first, or choose another name"
+            )
+        if expires_at is not None and not expires_at > now:
+            raise BadInput("the token would have expired already", hint="give a time that is to come")
+        token = f"rota_{role}_{secrets.token_urlsafe(32)}"
+        record = TokenRecord(
+            name=name, role=role, sha256=_digest(token), created_at=now, expires_at=expires_at
+        )
+        self._save([*self._records, record])
+        return token
+
+    def verify(self, token: str, now: float) -> TokenRecord | None:
+        """The record of a token that is valid now. Takes the same time whichever token fits, or none."""
+        digest = _digest(token)
+        found = None
+        for record in self._records:
+            if hmac.compare_digest(record.sha256, digest):
+                found = record
+        if found is not None and found.expires_at is not None and not now < found.expires_at:
+            return None
+        return found
+
+    def list(self) -> tuple[TokenRecord, ...]:
+        """All records, expired ones too, in order of their making."""
+        return tuple(self._records)
+
+    def remove(self, name: str) -> TokenRecord:
+        """Make a token worthless. Raises `NotFound`. The caller cuts off who is connected with it."""
+        for record in self._records:
+            if record.name == name:
+                self._save([other for other in self._records if other is not record])
+                return record
+        raise NotFound(f"there is no token named {name!r}", hint="see: rota manager token list")
+
+    def _save(self, records: _Records) -> None:
+        private.write(
+            self._path, msgspec.json.format(msgspec.json.encode(_File(_VERSION, records)), indent=1)
+        )
+        self._records = records
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# ------------------------------------------------------------------ tokens in files
+
+#: The tokens that a deployment makes for its owner: name, role and file.
+_OWN: Final = ((ADMIN, "admin.token"), (RUNNER, "runner.token"))
+
+
+def open_home(directory: Path, *, now: float) -> TokenBook:
+    """The book of a deployment (`$ROTA_HOME/tokens`), with the owner's admin and runner tokens made.
+
+    A plain token file that is missing or no longer fits gets a new token under the same name.
+    """
+    book = TokenBook.open(directory / "tokens.json")
+    for role, file in _OWN:
+        name, path = f"own-{role}", directory / file
+        try:
+            record = book.verify(private.read(path).decode("utf-8", "replace").strip(), now)
+        except FileNotFoundError:
+            record = None
+        if record is None or record.role != role:
+            if any(old.name == name for old in book.list()):
+                book.remove(name)
+            private.write(path, f"{book.create(name, role, now=now)}\n".encode())
+    return book
+
+
+def read_token(path: Path) -> str:
+    """The token in a file that only its owner may read."""
+    try:
+        lines = private.read(path).decode("ascii").split()
+    except FileNotFoundError:
+        raise Denied(f"there is no token in {path}", hint="ask for one: rota manager token add") from None
+    except UnicodeDecodeError:
+        lines = []
+    if len(lines) != 1 or not lines[0].startswith("rota_"):
+        raise Denied(f"{path} does not hold a token", hint="it must hold one line: rota_ROLE_…")
+    return lines[0]
