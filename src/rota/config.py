@@ -34,10 +34,13 @@ def _setting(doc: str, kind: str, **extra: Any) -> Meta:
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings of a deployment, with their defaults. Durations are seconds, sizes bytes."""
 
-    host: Annotated[str, _setting("Address the manager listens on for TLS connections.", "text")] = "127.0.0.1"
+    host: Annotated[str, _setting("Address the manager listens on for TLS connections.", "text")] = (
+        "127.0.0.1"
+    )
     port: Annotated[int, _setting("Port of that listener; 0 takes a free one.", "int", low=0, high=65535)] = 0
     touch_s: Annotated[
-        float, _setting("How often a runner tells the manager that it is alive.", "duration", low=0.05, bare=True)
+        float,
+        _setting("How often a runner tells the manager that it is alive.", "duration", low=0.05, bare=True),
     ] = 15.0
     lost_after: Annotated[
         float, _setting("Silence of a runner after which its jobs are `lost`.", "duration", low=0.1)
@@ -81,16 +84,18 @@ class Settings(Struct, frozen=True, kw_only=True):
     containment: Annotated[
         str,
         _setting(
-            "How the processes of a job are held together: `cgroup`, `session`, or `auto` for the best there is.",
+            "What holds the processes of a job together: `cgroup`, `session`, or `auto` for the best.",
             "choice",
             choices=("auto", "cgroup", "session"),
         ),
     ] = "auto"
     cores: Annotated[
-        int | None, _setting("Cores of this host that jobs may use; unset: all of them.", "int", low=1, high=65536)
+        int | None,
+        _setting("Cores of this host that jobs may use; unset: all of them.", "int", low=1, high=65536),
     ] = None
     mem: Annotated[
-        int | None, _setting("Memory of this host that jobs may use; unset: what it has.", "size", low=1 << 20)
+        int | None,
+        _setting("Memory of this host that jobs may use; unset: what it has.", "size", low=1 << 20),
     ] = None
     disk: Annotated[
         int | None, _setting("Disk of this host that jobs may use; unset: what is free.", "size", low=0)
@@ -139,7 +144,7 @@ class Setting(Struct, frozen=True):
             case _:
                 result = self._word(value)
         if self.low is not None and result < self.low:
-            raise BadInput(f"must be at least {self.show(self.kind == 'int' and int(self.low) or self.low)}")
+            raise BadInput(f"must be at least {self.show(type(result)(self.low))}")
         if self.high is not None and result > self.high:
             raise BadInput(f"must be at most {int(self.high)}")
         return result
@@ -220,8 +225,8 @@ def load(
     settings = Settings(**values)
     if settings.lost_after <= settings.touch_s:
         raise BadInput(
-            f"lost_after ({format_duration(settings.lost_after)}, from {origin['lost_after']}) must be longer "
-            f"than touch_s ({format_duration(settings.touch_s)}, from {origin['touch_s']})",
+            f"lost_after ({format_duration(settings.lost_after)}, from {origin['lost_after']}) must be "
+            f"longer than touch_s ({format_duration(settings.touch_s)}, from {origin['touch_s']})",
             hint="make lost_after a few times touch_s",
         )
     return Loaded(settings, origin, [str(path) for path in files])
@@ -231,7 +236,11 @@ def config_files(home: Home, environ: Mapping[str, str] | None = None) -> list[P
     """Where `rota.toml` is looked for, nearest first."""
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CONFIG_HOME", "")
-    user = Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"
+    user = (
+        Path(base)
+        if os.path.isabs(base)
+        else Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"
+    )
     return [home.config, user / "rota" / "rota.toml", Path("/etc/rota/rota.toml")]
 
 
@@ -242,7 +251,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        raise EnvironmentFault(f"cannot read {path}: {error.strerror}", hint="check its permissions") from None
+        raise EnvironmentFault(
+            f"cannot read {path}: {error.strerror}", hint="check its permissions"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{path} is not valid TOML: {error}", hint="correct that line") from None
 
@@ -360,7 +371,9 @@ class Home:
             far = os.path.join(base, name, "manager.sock")
             if os.path.isabs(base) and os.path.isdir(base) and len(os.fsencode(far)) <= MAX_SOCKET_PATH:
                 return Path(far)
-        raise EnvironmentFault(f"no place for the manager's socket: {near} is too long", hint="set a shorter ROTA_HOME")
+        raise EnvironmentFault(
+            f"no place for the manager's socket: {near} is too long", hint="set a shorter ROTA_HOME"
+        )
 
     def create(self) -> None:
         """Make the home and its directories, private to this user. Raises `EnvironmentFault`."""
@@ -393,7 +406,8 @@ def check_private(path: Path) -> None:
         raise EnvironmentFault(f"{path} is not a directory", hint="choose another with --home or ROTA_HOME")
     if found.st_uid != os.getuid():
         raise EnvironmentFault(
-            f"{path} belongs to another user (uid {found.st_uid})", hint="choose another with --home or ROTA_HOME"
+            f"{path} belongs to another user (uid {found.st_uid})",
+            hint="choose another with --home or ROTA_HOME",
         )
     if found.st_mode & 0o022:
         raise EnvironmentFault(f"others may write to {path}", hint=f"run: chmod go-rwx '{path}'")

@@ -79,7 +79,9 @@ def _not_a_duration(word: str) -> BadInput:
             f"{_quoted(word)} could be hours and minutes or minutes and seconds",
             hint=f"write {first}h{last}m or {first}m{last}s",
         )
-    return BadInput(f"{_quoted(word)} is not a time", hint="write it like 90s, 2m, 1h30m, 2d, 12:00:00 or 1-12:00:00")
+    return BadInput(
+        f"{_quoted(word)} is not a time", hint="write it like 90s, 2m, 1h30m, 2d, 12:00:00 or 1-12:00:00"
+    )
 
 
 def parse_size(text: str) -> int:
@@ -89,7 +91,7 @@ def parse_size(text: str) -> int:
     if match is None:
         raise _not_a_size(word)
     whole, fraction, unit = match.groups()
-    scale = 1024 ** _POWERS[(unit or "B").upper()]
+    scale: int = 1024 ** _POWERS[(unit or "B").upper()]
     size = int(whole) * scale
     if fraction:
         # Rounded up: whoever asks for 0.3 of something must not get less.

@@ -34,11 +34,14 @@ _CONDITIONS: Final = {"afterok": 1, "afterany": 2, "afternotok": 3}
 _DIGITS: Final = re.compile(r"[0-9]{1,15}")
 _DECIMAL: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 #: In the contract, but not in this version.
-LATER: Final = frozenset(
-    "request where type at array array_file dep_groups limits learn override input_bytes pool live "
-    "allow_empty_group prefer force_host reserve reserve_for gang_same provision job_key call args "
-    "on_success on_failure on_exit checkpoint signal notify stdout stderr stage_in stage_out gang".split()
-)
+# fmt: off
+LATER: Final = frozenset({
+    "request", "where", "type", "at", "array", "array_file", "dep_groups", "limits", "learn", "override",
+    "input_bytes", "pool", "live", "allow_empty_group", "prefer", "force_host", "reserve", "reserve_for",
+    "gang_same", "provision", "job_key", "call", "args", "on_success", "on_failure", "on_exit", "checkpoint",
+    "signal", "notify", "stdout", "stderr", "stage_in", "stage_out", "gang",
+})
+# fmt: on
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -87,7 +90,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
                 shown = f"--{name.replace('_', '-')}" if text else f"field '{name}'"
                 raise BadInput(f"{shown}: {error.message}", hint=error.hint) from None
         if "cwd" in new:
-            new["cwd"] = os.path.normpath(os.path.join(self.cwd, new["cwd"]))
+            new["cwd"] = _tidy(os.path.join(self.cwd, new["cwd"]))
         if "env" in new:
             new["env"] = tuple(sorted((dict(self.env) | dict(new["env"])).items()))
         result = msgspec.structs.replace(self, **new)
@@ -95,6 +98,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
             word = "--rerun and --once" if text else "fields 'rerun' and 'once'"
             raise BadInput(f"{word} contradict each other", hint="give one of them")
         return result
+
+
+def _tidy(path: str) -> str:
+    # `x/../y` stays: if x is a link, it is not y.
+    return path if ".." in path.split("/") else os.path.normpath(path)
 
 
 def check_command(value: object) -> str | list[str]:
@@ -244,7 +252,9 @@ def _environment(value: object, text: bool) -> tuple[tuple[str, str], ...]:
     if text and isinstance(value, list | tuple):
         value = dict(_assignment(word) for word in value)
     if not isinstance(value, dict):
-        raise BadInput(f"must be an object of texts, not {_kind(value)}", hint='write it like {"NAME": "value"}')
+        raise BadInput(
+            f"must be an object of texts, not {_kind(value)}", hint='write it like {"NAME": "value"}'
+        )
     for name, content in value.items():
         if not isinstance(content, str):
             raise BadInput(f"'{name}' must be a text, not {_kind(content)}", hint="put the value in quotes")
@@ -292,7 +302,9 @@ def _after(value: object, text: bool) -> tuple[Dependency, ...]:
         for dependency in _dependencies(word):
             found[dependency] = None
         if len(found) > MAX_PARENTS:
-            raise BadInput(f"names more than {MAX_PARENTS} jobs", hint="depend on one job that depends on them")
+            raise BadInput(
+                f"names more than {MAX_PARENTS} jobs", hint="depend on one job that depends on them"
+            )
     return tuple(found)
 
 
@@ -320,13 +332,16 @@ def _dependencies(word: object) -> list[Dependency]:
             break
         first, last = int(low), int(high or low)
         if last < first or last - first >= MAX_PARENTS:
-            raise BadInput(f"'{part[:40]}' is not a range of at most {MAX_PARENTS} ids", hint="write low-high")
+            raise BadInput(
+                f"'{part[:40]}' is not a range of at most {MAX_PARENTS} ids", hint="write low-high"
+            )
         found += [(condition, of_line, number) for number in range(first, last + 1)]
         of_line = False
     if not found or of_line:
         shown = word.encode("unicode_escape", "backslashreplace").decode("ascii")[:40]
         raise BadInput(
-            f"'{shown}' is not a dependency", hint="write an id, 12-15, line:3, afterok:12, afterany:12 or afternotok:12"
+            f"'{shown}' is not a dependency",
+            hint="write an id, 12-15, line:3, afterok:12, afterany:12 or afternotok:12",
         )
     return found
 

@@ -10,13 +10,13 @@ GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 
 #: Set by Rota for every job, so those of the job we may be running in are not passed on.
-JOB_VARIABLES: Final = frozenset(
-    f"ROTA_{name}".encode()
-    for name in (
-        "JOB_ID JOB_NAME GROUP ATTEMPT ARRAY_INDEX NODEFILE CPUS CPU_LIST MEM_MB WALLTIME_S SUBMIT_DIR "
-        "TMPDIR OUTCOME LEASE"
-    ).split()
-)
+# fmt: off
+JOB_VARIABLES: Final = frozenset({
+    b"ROTA_JOB_ID", b"ROTA_JOB_NAME", b"ROTA_GROUP", b"ROTA_ATTEMPT", b"ROTA_ARRAY_INDEX", b"ROTA_NODEFILE",
+    b"ROTA_CPUS", b"ROTA_CPU_LIST", b"ROTA_MEM_MB", b"ROTA_WALLTIME_S", b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR",
+    b"ROTA_OUTCOME", b"ROTA_LEASE",
+})
+# fmt: on
 #: Belongs to the shell that started us, and differs between equal submissions.
 _OURS: Final = frozenset({b"_", b"SHLVL", b"OLDPWD"})
 
@@ -69,9 +69,9 @@ def _group_limits() -> Iterator[int]:
         return
     for number, controllers, path in groups:
         if number == "0":
-            roots, limit = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"), "memory.max"
+            roots, limit = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max"
         elif "memory" in controllers.split(","):
-            roots, limit = ("/sys/fs/cgroup/memory",), "memory.limit_in_bytes"
+            roots, limit = ["/sys/fs/cgroup/memory"], "memory.limit_in_bytes"
         else:
             continue
         for root in roots:

@@ -5,8 +5,7 @@ Each takes the jobs it can and says which it could not; asking twice changes not
 
 from __future__ import annotations
 
-import msgspec
-
+from rota.core.answers import Acted
 from rota.core.attempts import end_attempt
 from rota.core.dependencies import enter, parent_ended, register, waiting_state, withdraw
 from rota.core.effects import KillAttempts, Reply
@@ -16,14 +15,6 @@ from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, finish, move, reopen, write
 from rota.errors import BadInput
-
-
-class ActedIds(msgspec.Struct, frozen=True, gc=False):
-    """The answer: what changed and what did not."""
-
-    changed: list[int]
-    unchanged: list[int]
-    missing: list[int] = []
 
 
 def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
@@ -46,7 +37,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
         write(turn, job)
         kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
-    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
 def _cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
@@ -71,7 +62,7 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
         write(turn, job)
         turn.note(id, job.attempt, "held", f"by {event.by.user}")
         changed.append(id)
-    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
 def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
@@ -90,7 +81,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
             write(turn, job)
         else:
             enter(world, turn, job, waiting_state(world, job))
-    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
 def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
@@ -100,7 +91,7 @@ def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
             changed.append(id)
         else:
             unchanged.append(id)
-    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
 def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, by: str, why: str) -> bool:
@@ -120,8 +111,10 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
 
 
 def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
-    removing = set(event.jobs)
-    for id in event.jobs:
+    removing = dict.fromkeys(event.jobs)
+    if event.cascade:
+        _with_dependents(world, removing)
+    for id in removing:
         job = world.jobs.get(id)
         if job is not None and job.state in LEASED:
             raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
@@ -139,7 +132,16 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
             continue
         _remove(world, turn, job)
         changed.append(id)
-    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def _with_dependents(world: World, jobs: dict[int, None]) -> None:
+    pending = list(jobs)
+    while pending:
+        for child, _condition in world.children.get(pending.pop(), ()):
+            if child not in jobs and child in world.jobs:
+                jobs[child] = None
+                pending.append(child)
 
 
 def _remove(world: World, turn: Turn, job: Job) -> None:
@@ -172,4 +174,4 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
         if seat:
             runner.seats.discard(seat)
             world.placement.close(seat)
-    turn.effects.append(Reply(event.by, ActedIds(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))

@@ -11,9 +11,10 @@ from itertools import groupby
 import msgspec
 
 from rota.core.acting import reopen_for_retry
+from rota.core.answers import Added
 from rota.core.dependencies import refuse_cycle, register
 from rota.core.effects import Reply
-from rota.core.events import ChunkArrived, UploadDropped
+from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.job import After, Command, Condition, Job, Reason
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
@@ -22,15 +23,6 @@ from rota.errors import BadInput, NeverFits, NotFound, RotaError
 
 #: Marks a stored command that is an argument list.
 LIST_MARK = "\x01"
-
-
-class AddedIds(msgspec.Struct, frozen=True, gc=False):
-    """The answer to a submission."""
-
-    added: list[int]
-    existing: list[int]
-    retried: list[int]
-    warnings: list[str] = []
 
 
 def stored_command(cmd: Command) -> str:
@@ -58,11 +50,17 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         _discard(world, turn, event.submission)
         raise
     if event.check:
-        answer = AddedIds(upload.added, upload.existing, list(upload.retried), upload.warnings)
+        answer = Added(upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete)
         del world.uploads[event.submission]
         turn.effects.append(Reply(event.by, answer))
         return
     _seal(world, turn, event, upload, edges)
+
+
+def on_library_grew(world: World, turn: Turn, event: LibraryGrew) -> None:
+    """Written whatever becomes of the submission that brought them: others may refer to them now."""
+    turn.changes.envs.extend(event.envs)
+    turn.changes.specs.extend(event.specs)
 
 
 def on_upload_dropped(world: World, turn: Turn, event: UploadDropped) -> None:
@@ -84,16 +82,24 @@ def _line(event: ChunkArrived, position: int) -> int:
     return event.lines[position] if event.lines else event.first + position + 1
 
 
+def _applies(to: frozenset[int] | bool, entry: int) -> bool:
+    return to if isinstance(to, bool) else entry in to
+
+
 def _refuse_impossible(world: World, event: ChunkArrived) -> None:
-    if event.allow_unsatisfiable:
+    """Refuse the chunk if an entry asks for what no host has. Each specification is looked at once."""
+    impossible = {
+        index: why
+        for index in (set(event.spec_of) if event.spec_of else {0})
+        if event.cmds and (why := world.placement.refusal(event.specs[index].size))
+    }
+    if not impossible:
         return
-    used = set(event.spec_of) if event.spec_of else {0}
-    for index in used:
-        why = world.placement.refusal(event.specs[index].size)
-        if why:
-            position = event.spec_of.index(index) if event.spec_of else 0
+    for position in range(len(event.cmds)):
+        index = event.spec_of[position] if event.spec_of else 0
+        if index in impossible and not _applies(event.allow_unsatisfiable, event.first + position):
             raise NeverFits(
-                f"line {_line(event, position)}: {why}",
+                f"line {_line(event, position)}: {impossible[index]}",
                 hint="ask for less, or keep it anyway with --allow-unsatisfiable",
             )
 
@@ -106,9 +112,10 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
     submission, now = event.submission, turn.wall
     for position, (cmd, key) in enumerate(zip(event.cmds, event.keys, strict=True)):
         index = event.spec_of[position] if event.spec_of else 0
-        found = None if event.fresh else live.get(key)
+        fresh = _applies(event.fresh, event.first + position)
+        found = None if fresh else live.get(key)
         state = world.jobs[found].state if found else None
-        if found is None and key in known:
+        if found is None and not fresh and key in known:
             found, number = known[key]
             state = State(number)
         if found is not None and state is not None:
@@ -117,6 +124,8 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
                 upload.retried[found] = world.jobs.get(found) or event.loaded.get(found)
             else:
                 upload.existing.append(found)
+                if state is State.COMPLETE:
+                    upload.complete.append(found)
             continue
         id = world.next_job + len(upload.added) if event.check else world.new_job_id()
         spec, spec_id = event.specs[index], event.spec_ids[index]
@@ -130,11 +139,8 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
             rows.append(_row(job))
     upload.lines.extend(event.lines or range(event.first + 1, event.first + len(event.cmds) + 1))
     upload.after.extend((each.entry, each.parent, each.condition, each.local) for each in event.after)
-    if not event.check:
-        turn.changes.envs.extend(event.new_envs)
-        turn.changes.specs.extend(event.new_specs)
-        if not event.last and event.first == 0:
-            turn.changes.submissions.append((submission, event.by.user, now, 0, None))
+    if event.first == 0 and not event.last and not event.check:
+        turn.changes.submissions.append((submission, event.by.user, now, 0, None))
 
 
 def _row(job: Job) -> tuple[object, ...]:
@@ -198,7 +204,7 @@ def _seal(
     for id, loaded in upload.retried.items():
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
     turn.batch.leaving.extend(upload.retried)  # those that somebody else re-opened and that ended since
-    answer = AddedIds(upload.added, upload.existing, list(upload.retried), upload.warnings)
+    answer = Added(upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete)
     turn.changes.submissions.append(
         (event.submission, event.by.user, turn.wall, len(upload.entries), compact_answer(answer))
     )
@@ -233,19 +239,19 @@ def _enter_queues(world: World, jobs: dict[int, Job]) -> None:
             world.placement.offer(spec.size, priority=spec.priority, jobs=ready)
 
 
-def compact_answer(answer: AddedIds) -> str:
+def compact_answer(answer: Added) -> str:
     """The answer as it is kept, ids as ranges: a million in a row are two numbers."""
     parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}
     return msgspec.json.encode({name: ranges(ids) for name, ids in parts.items()}).decode()
 
 
-def expand_answer(text: str) -> AddedIds:
+def expand_answer(text: str) -> Added:
     """The opposite of `compact_answer`."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
     lists = {
         name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()
     }
-    return AddedIds(lists["added"], lists["existing"], lists["retried"])
+    return Added(lists["added"], lists["existing"], lists["retried"])
 
 
 def ranges(ids: list[int]) -> list[tuple[int, int]]:

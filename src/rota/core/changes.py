@@ -14,8 +14,10 @@ Row = tuple[Any, ...]
 class Changes:
     """Rows to write. Merging two `Changes` in order equals committing them one after the other."""
 
-    __slots__ = ("attempts", "dropped", "ends", "envs", "events", "job_states", "jobs", "meta", "removed", "runners",
-                 "specs", "starts", "submissions", "tally", "voids")  # fmt: skip
+    __slots__ = (
+        "attempts", "dropped", "ends", "envs", "events", "job_states", "jobs", "meta", "removed", "runners",
+        "specs", "starts", "submissions", "tally", "voids",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         #: (id, user, at, count, answer JSON or None while it is still being uploaded)

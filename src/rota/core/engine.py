@@ -29,6 +29,7 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
 _HANDLERS: dict[type[events.Event], _Handler] = {
     events.RunnerReported: attempts.on_runner_reported,
     events.ChunkArrived: adding.on_chunk_arrived,
+    events.LibraryGrew: adding.on_library_grew,
     events.UploadDropped: adding.on_upload_dropped,
     events.JobsKilled: acting.on_jobs_killed,
     events.JobsHeld: acting.on_jobs_held,

@@ -48,12 +48,17 @@ class ChunkArrived(Event, frozen=True):
     after: list[EntryAfter]
     known: dict[str, tuple[int, int]]  #: key → (id, state) of finished jobs in the store
     loaded: dict[int, Job]  #: those of `known` that will be retried
-    new_specs: list[tuple[int, str]]  #: (id, JSON) to be written
-    new_envs: list[tuple[int, str, str]]  #: (id, digest, base64) to be written
     last: bool
-    fresh: bool = False
+    fresh: frozenset[int] | bool = False  #: these entries (or all) are new jobs, whatever is known
     check: bool = False
-    allow_unsatisfiable: bool = False
+    allow_unsatisfiable: frozenset[int] | bool = False
+
+
+class LibraryGrew(Event, frozen=True):
+    """Specifications and environments came that nobody had used before."""
+
+    specs: list[tuple[int, str]]  #: (id, JSON)
+    envs: list[tuple[int, str, str]]  #: (id, digest, base64)
 
 
 class UploadDropped(Event, frozen=True):
@@ -87,6 +92,7 @@ class JobsRemoved(Event, frozen=True):
     by: Asker
     jobs: list[int]
     loaded: dict[int, Job]
+    cascade: bool = False  #: with all that wait for them
 
 
 class DeathConfirmed(Event, frozen=True):

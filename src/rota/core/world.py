@@ -43,7 +43,7 @@ class Runner:
 class Upload:
     """A submission of which not all chunks have arrived."""
 
-    __slots__ = ("added", "after", "allow_unsatisfiable", "entries", "existing", "jobs", "keys", "lines",
+    __slots__ = ("added", "after", "complete", "entries", "existing", "jobs", "keys", "lines",
                  "retried", "warnings")  # fmt: skip
 
     def __init__(self) -> None:
@@ -55,8 +55,8 @@ class Upload:
         self.jobs: dict[int, Job] = {}
         self.keys: dict[str, int] = {}
         self.after: list[tuple[int, int, int, bool]] = []  #: (entry, parent, condition, local)
+        self.complete: list[int] = []
         self.warnings: list[str] = []
-        self.allow_unsatisfiable = False
 
 
 class World:

@@ -1,89 +1,113 @@
-"""Turns `Clause`s into SQL: one sub-select of job ids, with the jobs of open uploads left out."""
+"""Turns `Clause`s into SQL over `jobs AS j`, with the jobs of open uploads left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
 from rota.store.base import Clause
+from rota.store.statements import statements
 
 #: Past this many, `SELECT … UNION SELECT …` would meet SQLite's limit.
-MOST_CLAUSES = 400
+MOST_PARTS: Final = 400
 
-_TOP = (1 << 63) - 1
+_TOP: Final = (1 << 63) - 1
 
 
-def merge_ranges(clauses: Sequence[Clause]) -> list[tuple[int, int]]:
-    """The id ranges of these clauses, in order and without overlap."""
+class Part(msgspec.Struct, frozen=True):
+    """Some of the jobs that are asked for: `SELECT … FROM {source} WHERE {condition}`."""
+
+    condition: str
+    params: tuple[str | int, ...]
+    source: str = "jobs AS j"
+
+    def ids(self) -> str:
+        return f"SELECT j.id FROM {self.source} WHERE {self.condition}"
+
+
+def hide_uploads(connection: sqlite3.Connection) -> str:
+    """A condition that leaves out the jobs of uploads in progress; "" when there are none."""
+    hidden = connection.execute(statements()["open_submissions"]).fetchall()
+    return f" AND j.in_submission NOT IN ({','.join(str(n) for (n,) in hidden)})" if hidden else ""
+
+
+def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above: int = 0) -> list[Part]:
+    """One part a clause, except that all clauses about ids alone are one. Those that cannot match
+    are left out, and so are ids up to `above`."""
+    also = hide_uploads(connection)
+    plain = [clause for clause in clauses if _is_range(clause)]
+    parts = list(_range_part(merge_ranges(plain, above=above), also=also))
+    for clause in dict.fromkeys(clauses):
+        if not _is_range(clause):
+            parts += _part(connection, clause, above=above, also=also)
+    return parts
+
+
+def merge_ranges(clauses: Sequence[Clause], *, above: int = 0) -> list[tuple[int, int]]:
+    """The id ranges of these clauses above an id, in order and without overlap."""
     merged: list[tuple[int, int]] = []
-    for low, high in sorted((clause.low, clause.high or _TOP) for clause in clauses):
+    for low, high in sorted((max(clause.low, above + 1), clause.high or _TOP) for clause in clauses):
+        if low > high:
+            continue
         if merged and low <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        elif low <= high:
+        else:
             merged.append((low, high))
     return merged
 
 
-def is_range(clause: Clause) -> bool:
-    """Does the clause speak of ids only?"""
+def _is_range(clause: Clause) -> bool:
     return not (clause.group or clause.user or clause.host or clause.submission or clause.state)
 
 
-class Where:
-    """SQL that selects the ids of matching jobs, and its parameters."""
+def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[Part]:
+    if ranges == [(1, _TOP)]:
+        yield Part(f"true{also}", ())
+    elif len(ranges) == 1:
+        yield Part(f"j.id BETWEEN ? AND ?{also}", ranges[0])
+    elif ranges:
+        text = msgspec.json.encode(ranges).decode()
+        yield Part(
+            f"j.id BETWEEN r.value ->> 0 AND r.value ->> 1{also}",
+            (text,),
+            source="json_each(?) AS r CROSS JOIN jobs AS j",
+        )
 
-    __slots__ = ("params", "parts", "sql")
 
-    def __init__(self, clauses: Sequence[Clause], *, hidden: Sequence[int], above: int = 0, limit: int = 0) -> None:
-        self.params: list[str | int] = []
-        self.parts: list[str] = []
-        hide = f" AND j.in_submission NOT IN ({','.join(map(str, hidden))})" if hidden else ""
-        if above:
-            hide += f" AND j.id > {int(above)}"
-        tail = f" ORDER BY j.id LIMIT {int(limit)}" if limit else ""
-        ranges = merge_ranges([clause for clause in clauses if is_range(clause)])
-        if len(ranges) == 1:
-            self.params += ranges[0]
-            self.parts.append(f"SELECT j.id FROM jobs AS j WHERE j.id BETWEEN ? AND ?{hide}{tail}")
-        elif ranges:
-            self.params.append(msgspec.json.encode(ranges).decode())
-            self.parts.append(
-                "SELECT j.id FROM json_each(?) AS r CROSS JOIN jobs AS j WHERE j.id BETWEEN"
-                f" json_extract(r.value, '$[0]') AND json_extract(r.value, '$[1]'){hide}{tail}"
-            )
-        for clause in dict.fromkeys(clauses):
-            if not is_range(clause):
-                self.parts.append(f"SELECT j.id FROM jobs AS j WHERE {self._terms(clause)}{hide}{tail}")
-        wrapped = (f"SELECT id FROM ({part})" for part in self.parts) if limit else self.parts
-        self.sql = " UNION ".join(wrapped)
-
-    def _terms(self, clause: Clause) -> str:
-        terms: list[str] = []
-        if clause.low > 0:
-            terms.append("j.id >= ?")
-            self.params.append(clause.low)
-        if clause.high:
-            terms.append("j.id <= ?")
-            self.params.append(clause.high)
-        if clause.submission:
-            terms.append(
-                "(j.id, j.in_submission) IN (SELECT k.id, s.n FROM submissions AS s CROSS JOIN jobs AS k"
-                " WHERE s.id = ? AND k.id BETWEEN s.low AND s.high AND k.in_submission = s.n)"
-            )
-            self.params.append(clause.submission)
-        if clause.state:
-            # The first half is what the partial index asks for, word by word.
-            terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 else "j.state = ?")
-            self.params.append(clause.state)
-        named = [("grp", clause.group), ("user", clause.user)]
-        if clause.group or clause.user:
-            says = " AND ".join(f"{column} = ?" for column, value in named if value)
-            terms.append(f"j.in_group IN (SELECT n FROM groups WHERE {says})")
-            self.params += [value for _, value in named if value]
-        if clause.host:
-            terms.append(
-                "EXISTS (SELECT 1 FROM attempts AS a WHERE a.job = j.id AND a.number = j.attempt AND a.host = ?)"
-            )
-            self.params.append(clause.host)
-        return " AND ".join(terms)
+def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: str) -> Iterator[Part]:
+    """Names are looked up here, once, so that the planner sees numbers and takes the right index."""
+    low, high = max(clause.low, above + 1), clause.high or _TOP
+    terms: list[str] = []
+    params: list[str | int] = []
+    if clause.submission:
+        row = connection.execute(statements()["span_of_submission"], (clause.submission,)).fetchone()
+        if row is None:
+            return
+        low, high = max(low, row[1]), min(high, row[2])
+        terms.append("+j.in_submission = ?")
+        params.append(row[0])
+    if clause.group or clause.user:
+        numbers = connection.execute(
+            statements()["groups_named"], {"grp": clause.group, "user": clause.user}
+        ).fetchall()
+        if not numbers:
+            return
+        # One group is a stretch of its index, in order of id; of several the order is lost, and a
+        # page of them is found faster by walking the ids.
+        several = ",".join(str(n) for (n,) in numbers)
+        terms.append(f"j.in_group = {several}" if len(numbers) == 1 else f"+j.in_group IN ({several})")
+    if clause.state:
+        # The first half is what the partial index asks for, word by word.
+        terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 else "j.state = ?")
+        params.append(clause.state)
+    if clause.host:
+        newest = "a.job = j.id AND a.number = j.attempt"
+        terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {newest} AND a.host = ?)")
+        params.append(clause.host)
+    if low > 1 or high < _TOP:
+        terms.append("j.id BETWEEN ? AND ?")
+        params += (low, high)
+    yield Part(" AND ".join(terms) + also, tuple(params))

@@ -16,10 +16,10 @@ from rota.errors import StoreRefused
 
 #: File systems on which locks or shared memory maps of SQLite's write-ahead log cannot be trusted.
 NETWORK_FILE_SYSTEMS: Final = frozenset(
-    {"nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "9p", "lustre", "ceph", "gpfs", "afs",
-     "beegfs", "beegfs_nodev", "glusterfs", "pvfs2", "orangefs", "panfs", "coda", "davfs", "webdav", "ocfs2", "gfs2",
-     "wekafs", "vboxsf", "prl_fs", "acfs", "sshfs", "s3fs", "gcsfuse", "rclone", "juicefs", "cephfs", "moosefs",
-     "mfs", "lizardfs", "quobyte", "davfs2"}
+    {"9p", "acfs", "afs", "beegfs", "beegfs_nodev", "ceph", "cephfs", "cifs", "coda", "davfs", "davfs2",
+     "gcsfuse", "gfs2", "glusterfs", "gpfs", "juicefs", "lizardfs", "lustre", "mfs", "moosefs", "ncpfs",
+     "nfs", "nfs3", "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "quobyte", "rclone", "s3fs",
+     "smb", "smb2", "smb3", "smbfs", "sshfs", "vboxsf", "webdav", "wekafs"}
 )  # fmt: skip
 
 
@@ -36,7 +36,13 @@ def file_system_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")
         fields = left.split(" ")
         if len(fields) < 5 or not right:
             continue
-        mount = fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+        mount = (
+            fields[4]
+            .replace("\\040", " ")
+            .replace("\\011", "\t")
+            .replace("\\012", "\n")
+            .replace("\\134", "\\")
+        )
         inside = mount == "/" or target == mount or target.startswith(mount + "/")
         # A later line of equal length is mounted over the earlier one.
         if inside and len(mount) >= longest:
@@ -76,7 +82,8 @@ class ManagerLock:
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise StoreRefused(
-                f"{self._path} cannot be opened: {error.strerror}", hint="check the permissions of the directory"
+                f"{self._path} cannot be opened: {error.strerror}",
+                hint="check the permissions of the directory",
             ) from None
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -66,8 +66,9 @@ def _remove_open_uploads(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for name in ("keep_highest_job", "remove_open_jobs", "remove_open_submissions"):
-            connection.execute(sql[name])
+        connection.execute(sql["keep_highest_job"])
+        for what in ("attempts", "events", "jobs", "submissions"):
+            connection.execute(sql[f"remove_open_{what}"])
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -104,11 +105,12 @@ def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
     submissions = dict(connection.execute(sql["live_submissions"]).fetchall())
     jobs: list[StoredJob] = []
     add = jobs.append
-    for n, key, submission, spec, group, cmd, *rest, parents in connection.execute(sql["live_jobs"]):
-        if cmd[:1] == "\x01":
-            cmd = command(cmd)
+    for row in connection.execute(sql["live_jobs"]):
+        n, key, submission, spec, group, cmd = row[:6]
         name, user = groups[group]
-        add(StoredJob(n, key, submissions[submission], spec, name, user, cmd, *rest, after(parents)))
+        argv = command(cmd) if cmd[:1] == "\x01" else cmd
+        parents = after(row[15]) if row[15] else ()
+        add(StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents))  # type: ignore[call-arg]
     return jobs
 
 
@@ -118,7 +120,7 @@ def _outcomes(connection: sqlite3.Connection, *, below: int) -> bytes:
     for low in range(0, below, _BLOCK):
         span = (low, low + _BLOCK - 1)
         count, first, last, letters = connection.execute(sql["state_block"], span).fetchone()
-        if count and count == last - first + 1:
+        if count and count == last - first + 1 == len(letters):
             outcomes[first : last + 1] = letters.encode("ascii").translate(_LETTERS)
         elif count:
             for n, state in connection.execute(sql["state_rows"], span):

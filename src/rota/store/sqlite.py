@@ -9,15 +9,14 @@ from __future__ import annotations
 import errno
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
 from rota.store.base import Snapshot
+from rota.store.batch import Batch, encode
 from rota.store.files import Ballast, ManagerLock, prepare_home
 from rota.store.opening import DATABASE, open_database, settle
 from rota.store.snapshot import load
@@ -31,8 +30,6 @@ _BYTES_PER_LIVE_JOB: Final = 4096
 _REFILL_EVERY_S: Final = 5.0
 
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
-
-_Row = Sequence[Any]
 
 
 class SqliteStore(SqliteReads):
@@ -61,7 +58,7 @@ class SqliteStore(SqliteReads):
         return load(self._writer, path=self._home / DATABASE)
 
     def commit(self, changes: Changes) -> None:
-        batch = _encode(changes)
+        batch = encode(changes)
         if not batch:
             return
         try:
@@ -94,15 +91,15 @@ class SqliteStore(SqliteReads):
         self._refill_at = self._clock() + _REFILL_EVERY_S
         self._ballast.fill_in_background()
 
-    def _write(self, batch: list[tuple[str, str]]) -> None:
+    def _write(self, batch: Batch) -> None:
         try:
             if self._unsettled:
                 settle(self._home)
                 self._unsettled = False
             execute, sql = self._writer.execute, self._sql
             execute("BEGIN IMMEDIATE")
-            for name, rows in batch:
-                execute(sql[name], (rows,) if rows else ())
+            for name, lists in batch:
+                execute(sql[name], lists)
             execute("COMMIT")
         except sqlite3.IntegrityError as error:
             self._roll_back()
@@ -111,12 +108,12 @@ class SqliteStore(SqliteReads):
             code = getattr(error, "sqlite_errorcode", 0)
             self._roll_back()
             if code in _FULL:
-                raise StoreFull("there is no room on the disk for the database", hint="free some space") from error
-            raise StoreFailed(f"the database could not be written: {error}", hint="check the disk") from error
+                raise _full() from error
+            raise _failed(error) from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFull("there is no room on the disk for the database", hint="free some space") from error
-            raise StoreFailed(f"the database could not be written: {error}", hint="check the disk") from error
+                raise _full() from error
+            raise _failed(error) from error
 
     def _roll_back(self) -> None:
         # After some errors SQLite has done it already.
@@ -124,54 +121,12 @@ class SqliteStore(SqliteReads):
             try:
                 self._writer.execute("ROLLBACK")
             except sqlite3.Error as error:
-                raise StoreFailed(f"the database could not be rolled back: {error}", hint="check the disk") from error
+                raise _failed(error) from error
 
 
-def _encode(changes: Changes) -> list[tuple[str, str]]:
-    """(statement, its rows as JSON) in the order in which they must run; empty lists left out."""
-    jobs = changes.jobs
-    spans: dict[str, list[int]] = {}
-    pairs: set[tuple[str, str]] = set()
-    for row in jobs:
-        span = spans.get(row[2])
-        if span is None:
-            spans[row[2]] = [row[0], row[0]]
-        elif row[0] > span[1]:
-            span[1] = row[0]
-        elif row[0] < span[0]:
-            span[0] = row[0]
-        pairs.add((row[4], row[5]))
-    removed = changes.removed
-    lists: list[tuple[str, Iterable[_Row]]] = [
-        ("upsert_submissions", changes.submissions),
-        ("insert_envs", changes.envs),
-        ("insert_specs", changes.specs),
-        ("insert_groups", pairs),
-        ("widen_submissions", [(name, *span) for name, span in spans.items()]),
-        ("insert_jobs", jobs),
-        ("upsert_runners", changes.runners),
-        ("insert_attempts", changes.attempts),
-        ("start_attempts", changes.starts),
-        ("end_attempts", changes.ends),
-        ("void_attempts", changes.voids),
-        ("update_jobs", list(changes.job_states.values())),
-        ("insert_events", changes.events),
-        ("add_tally", [(group, state, n) for (group, state), n in changes.tally.items()]),
-        ("upsert_meta", list(changes.meta.items())),
-        ("remove_jobs", removed),
-        ("remove_attempts", removed),
-        ("remove_events", removed),
-    ]
-    batch = [(name, _text(rows)) for name, rows in lists if rows]
-    if removed:
-        batch.insert(len(batch) - 3, ("keep_highest_job", ""))
-    return batch
+def _full() -> StoreFull:
+    return StoreFull("there is no room on the disk for the database", hint="free some space")
 
 
-def _text(rows: Iterable[_Row]) -> str:
-    text = msgspec.json.encode(rows).decode()
-    if "\\u0000" not in text:
-        return text
-    # SQLite's JSON cuts a text at a NUL: a visible stand-in loses less.
-    clean = [[cell.replace("\0", "\ufffd") if isinstance(cell, str) else cell for cell in row] for row in rows]
-    return msgspec.json.encode(clean).decode()
+def _failed(error: Exception) -> StoreFailed:
+    return StoreFailed(f"the database could not be written: {error}", hint="check the disk")

@@ -19,7 +19,7 @@ import msgspec
 
 from rota.errors import NotFound, StoreFailed
 from rota.store.base import Clause, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
-from rota.store.clauses import MOST_CLAUSES, Where
+from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
 from rota.store.snapshot import after, command
 from rota.store.statements import statements
 
@@ -28,8 +28,6 @@ _READER_CACHE_KIB: Final = 8 << 10
 
 _ids = msgspec.json.Decoder(list[int])
 _known = msgspec.json.Decoder(list[tuple[str, int, int]])
-_tallied = msgspec.json.Decoder(list[tuple[str, int, int]])
-_count = msgspec.json.Decoder(list[int])
 
 
 class SqliteReads:
@@ -59,7 +57,7 @@ class SqliteReads:
             yield connection
             connection.execute("ROLLBACK")
             keep = True
-        except sqlite3.Error as error:
+        except (sqlite3.Error, msgspec.MsgspecError) as error:
             raise StoreFailed(f"the database could not be read: {error}", hint="check the disk") from error
         finally:
             if keep and not self._shut and len(self._idle) < _IDLE_READERS:
@@ -76,12 +74,8 @@ class SqliteReads:
 
     def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
         with self._reader() as connection:
-            hidden = _hidden(connection)
             (text,) = connection.execute(
-                "SELECT json_group_array(json_array(key, id, state)) FROM ("
-                " SELECT j.key, max(j.id) AS id, j.state FROM json_each(?) AS k CROSS JOIN jobs AS j"
-                " WHERE substr(j.key, -8) = substr(k.value, -8) AND j.key = k.value"
-                f"{_hide(hidden)} GROUP BY j.key)",
+                statements()["known_keys"].replace("/* also */", hide_uploads(connection)),
                 (msgspec.json.encode(keys).decode(),),
             ).fetchone()
         return {key: (n, state) for key, n, state in _known.decode(text)}
@@ -99,61 +93,36 @@ class SqliteReads:
     def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
         found: set[int] = set()
         with self._reader() as connection:
-            hidden = _hidden(connection)
-            for some in _portions(clauses):
-                where = Where(some, hidden=hidden, above=above, limit=limit)
-                (text,) = connection.execute(
-                    f"SELECT json_group_array(id) FROM (SELECT id FROM ({where.sql}) ORDER BY id LIMIT ?)",
-                    (*where.params, limit),
-                ).fetchone()
-                found.update(_ids.decode(text))
+            for some in _portions(parts_of(connection, clauses, above=above)):
+                found.update(_find(connection, some, limit=limit))
         return sorted(found)[:limit]
 
     def count(self, clauses: list[Clause]) -> int:
-        return sum(self.tally(clauses).values())
+        with self._reader() as connection:
+            part = _united(connection, clauses)
+            sql = f"SELECT count(*) FROM {part.source} WHERE {part.condition}"
+            (n,) = connection.execute(sql, part.params).fetchone()
+        return int(n)
 
     def tally(self, clauses: list[Clause]) -> dict[tuple[str, int], int]:
         with self._reader() as connection:
-            where = self._where(connection, clauses)
-            if not where.parts:
-                return {}
-            (text,) = connection.execute(
-                "SELECT json_group_array(json_array(grp, state, n)) FROM ("
-                " SELECT g.grp AS grp, c.state AS state, c.n AS n FROM ("
-                "  SELECT in_group, state, count(*) AS n FROM jobs WHERE id IN"
-                f" ({where.sql}) GROUP BY in_group, state) AS c JOIN groups AS g ON g.n = c.in_group)",
-                where.params,
-            ).fetchone()
+            part = _united(connection, clauses)
+            rows = connection.execute(
+                f"SELECT j.in_group, j.state, count(*) FROM {part.source} WHERE {part.condition}"
+                " GROUP BY j.in_group, j.state",
+                part.params,
+            ).fetchall()
+            names = {n: group for n, group, _ in connection.execute(statements()["all_groups"])}
         total: dict[tuple[str, int], int] = {}
-        for group, state, n in _tallied.decode(text):
-            total[group, state] = total.get((group, state), 0) + n
+        for n, state, jobs in rows:
+            total[names[n], state] = total.get((names[n], state), 0) + jobs
         return total
-
-    def _where(self, connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Where:
-        hidden = _hidden(connection)
-        where = Where(clauses, hidden=hidden)
-        if len(where.parts) <= MOST_CLAUSES:
-            return where
-        ids: set[int] = set()
-        for some in _portions(clauses):
-            part = Where(some, hidden=hidden)
-            (text,) = connection.execute(f"SELECT json_group_array(id) FROM ({part.sql})", part.params).fetchone()
-            ids.update(_ids.decode(text))
-        return Where([Clause(low=n, high=n) for n in ids], hidden=())
 
     def jobs(self, ids: list[int]) -> list[StoredJob]:
         wanted = msgspec.json.encode(sorted(set(ids))).decode()
         with self._reader() as connection:
-            rows = connection.execute(
-                "SELECT j.id, j.key, s.id, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,"
-                " j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after, a.*"
-                " FROM json_each(?) AS w CROSS JOIN jobs AS j ON j.id = w.value"
-                " CROSS JOIN submissions AS s ON s.n = j.in_submission CROSS JOIN groups AS g ON g.n = j.in_group"
-                " LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt"
-                " WHERE s.answer IS NOT NULL ORDER BY j.id",
-                (wanted,),
-            ).fetchall()
-        return [_job(row) for row in rows]
+            rows = connection.execute(statements()["jobs_with_newest"], (wanted,)).fetchall()
+            return [_job(row) for row in rows]
 
     def attempts(self, job: int) -> list[StoredAttempt]:
         with self._reader() as connection:
@@ -177,23 +146,36 @@ class SqliteReads:
             return {name for (name,) in connection.execute(statements()["segments"])}
 
 
-def _hidden(connection: sqlite3.Connection) -> list[int]:
-    """Submissions that are still being uploaded: their jobs are not to be seen yet."""
-    return [n for (n,) in connection.execute(statements()["open_submissions"])]
+def _portions(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    """The parts in portions that fit into one statement."""
+    for start in range(0, len(parts), MOST_PARTS):
+        yield parts[start : start + MOST_PARTS]
 
 
-def _hide(hidden: Sequence[int]) -> str:
-    return f" AND j.in_submission NOT IN ({','.join(map(str, hidden))})" if hidden else ""
+def _find(connection: sqlite3.Connection, parts: Sequence[Part], *, limit: int) -> list[int]:
+    pages = " UNION ".join(f"SELECT id FROM ({part.ids()} ORDER BY j.id LIMIT {limit:d})" for part in parts)
+    sql = f"SELECT json_group_array(id) FROM (SELECT id FROM ({pages}) ORDER BY id LIMIT {limit:d})"
+    (text,) = connection.execute(sql, [value for part in parts for value in part.params]).fetchone()
+    return _ids.decode(text)
 
 
-def _portions(clauses: Sequence[Clause]) -> Iterator[Sequence[Clause]]:
-    """The clauses in portions that fit into one statement."""
-    for start in range(0, len(clauses), MOST_CLAUSES):
-        yield clauses[start : start + MOST_CLAUSES]
+def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
+    """All that match any clause, each once, as one part."""
+    parts = parts_of(connection, clauses)
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) <= MOST_PARTS:
+        params = tuple(value for part in parts for value in part.params)
+        ids = " UNION ".join(part.ids() for part in parts)
+        return Part(f"j.id IN ({ids})" if parts else "false", params)
+    found: set[int] = set()
+    for some in _portions(parts):
+        found.update(_find(connection, some, limit=-1))
+    return Part("j.id IN (SELECT value FROM json_each(?))", (msgspec.json.encode(list(found)).decode(),))
 
 
 def _job(row: Sequence[object]) -> StoredJob:
     head, parents, attempt = list(row[:16]), row[16], row[17:]
     head[6] = command(str(head[6]))
     newest = StoredAttempt(*attempt) if attempt[0] is not None else None  # type: ignore[arg-type]
-    return StoredJob(*head, after(parents), newest)  # type: ignore[arg-type]
+    return StoredJob(*head, after(parents), newest)  # type: ignore[call-arg, arg-type]

@@ -166,14 +166,6 @@ class ReadOutput(Message, frozen=True, tag="output"):
     limit: int = 1 << 20
 
 
-class Follow(Message, frozen=True, tag="follow"):
-    """Stream what a running job prints, from its beginning; ends with the attempt."""
-
-    n: int
-    job: int
-    stream: int = 0  #: 1 stdout, 2 stderr, 0 both
-
-
 class Control(Message, frozen=True, tag="control"):
     """status, stop (with kill), token-add, token-list, token-remove, doctor."""
 
@@ -190,16 +182,6 @@ class Stop(Message, frozen=True, tag="stop"):
 
 
 # ------------------------------------------------------------------ answers to clients
-
-
-class Added(Message, frozen=True):
-    """Ids in order of the input. `line_ids` maps nothing: every entry is in exactly one list."""
-
-    added: list[int]
-    existing: list[int]
-    retried: list[int]
-    warnings: list[str] = []
-    complete: list[int] = []  #: those of `existing` that were complete already: nothing to wait for
 
 
 class Ended(Message, frozen=True):
@@ -235,12 +217,6 @@ class Progress(Message, frozen=True):
     ended: list[Ended]
     counts: dict[str, int]  #: by state, of all watched jobs
     chunks: list[Chunk] = []
-
-
-class Acted(Message, frozen=True):
-    changed: list[int]
-    unchanged: list[int]
-    missing: list[int] = []
 
 
 class OutputPart(Message, frozen=True):
@@ -395,7 +371,7 @@ class Leave(Message, frozen=True, tag="leave"):
     kill: bool = False
 
 
-FromClient = Hello | Add | Drop | ListJobs | Status | Show | Act | Watch | ReadOutput | Follow | Control | Stop
+FromClient = Hello | Add | Drop | ListJobs | Status | Show | Act | Watch | ReadOutput | Control | Stop
 ToClient = Welcome | Failure | Reply | Item
 FromRunner = Hello | Join | Report | Settle | Live | LiveEnd
 ToRunner = Welcome | Failure | Rules | Work | Ack | Kill | Recall | Tail | Leave

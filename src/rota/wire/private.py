@@ -72,8 +72,8 @@ def read(path: Path) -> bytes:
         raise EnvironmentFault(
             f"cannot read {path}: {error.strerror}", hint="check its permissions"
         ) from None
-    with os.fdopen(handle, "rb") as file:
-        facts = os.fstat(file.fileno())
+    try:
+        facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             raise EnvironmentFault(f"{path} is not a regular file", hint="put the file itself there")
         if facts.st_mode & 0o077:
@@ -82,7 +82,9 @@ def read(path: Path) -> bytes:
             raise Denied(f"{path} belongs to another user", hint="use a file of your own")
         if facts.st_size > MAX_BYTES:
             raise EnvironmentFault(f"{path} is too large to be what it should be", hint="restore it")
-        try:
+        with open(handle, "rb", closefd=False) as file:
             return file.read(MAX_BYTES)
-        except OSError as error:
-            raise EnvironmentFault(f"cannot read {path}: {error.strerror}", hint="check the disk") from None
+    except OSError as error:
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}", hint="check the disk") from None
+    finally:
+        os.close(handle)

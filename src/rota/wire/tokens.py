@@ -26,7 +26,7 @@ ROLES: Final = (USER, ADMIN, RUNNER)
 
 # ------------------------------------------------------------------ the permission table
 
-_JOBS: Final = (m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Watch, m.ReadOutput, m.Follow, m.Stop)
+_JOBS: Final = (m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Watch, m.ReadOutput, m.Stop)
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {

@@ -1,123 +1,137 @@
+-- All statements, each with a name and a description. Those that write a batch take a list of rows as
+-- JSON; `MATERIALIZED` makes SQLite render each row once and not once for each of its columns.
+
 -- name: upsert_submissions
 -- Adds that were accepted, or uploads that began (answer null). A sealed one stays sealed.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO submissions (id, user, at, count, answer)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-       json_extract(value, '$[3]'), json_extract(value, '$[4]')
-FROM json_each(?) WHERE true
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4
+FROM r WHERE true
 ON CONFLICT (id) DO UPDATE SET user = excluded.user, at = excluded.at, count = excluded.count,
     answer = coalesce(excluded.answer, answer);
 
 -- name: insert_envs
 -- Environments, each stored once.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO envs (id, digest, data)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
-FROM json_each(?);
+SELECT v ->> 0, v ->> 1, v ->> 2
+FROM r;
 
 -- name: insert_specs
 -- What many jobs have in common, as JSON.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO specs (id, spec)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')
-FROM json_each(?);
+SELECT v ->> 0, v ->> 1
+FROM r;
 
 -- name: insert_groups
 -- (group, user) pairs that jobs of this batch are in; those known already stay.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT OR IGNORE INTO groups (grp, user)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')
-FROM json_each(?);
+SELECT v ->> 0, v ->> 1
+FROM r;
 
 -- name: widen_submissions
 -- (id, lowest, highest job): the span of ids in which a submission's jobs lie.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 UPDATE submissions SET
-    low = min(coalesce(low, json_extract(value, '$[1]')), json_extract(value, '$[1]')),
-    high = max(coalesce(high, 0), json_extract(value, '$[2]'))
-FROM json_each(?)
-WHERE submissions.id = json_extract(value, '$[0]');
+    low = min(coalesce(low, v ->> 1), v ->> 1),
+    high = max(coalesce(high, 0), v ->> 2)
+FROM r
+WHERE submissions.id = v ->> 0;
 
 -- name: insert_jobs
--- New jobs. Their submission and group rows are there already.
-INSERT INTO jobs (id, key, in_submission, spec, in_group, cmd, state, submitted_at, ready_at,
+-- New jobs. What many of them have in common comes once, in the second list: (submission, spec, group,
+-- user, state, submitted_at, ready_at, reason code, reason message, after); the first list is (id, key,
+-- cmd, position in the second).
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?1)),
+shared AS MATERIALIZED (
+    SELECT key AS position,
+           (SELECT n FROM submissions WHERE submissions.id = value ->> 0) AS in_submission,
+           value ->> 1 AS spec,
+           (SELECT n FROM groups WHERE grp = value ->> 2 AND user = value ->> 3) AS in_group,
+           value ->> 4 AS state, value ->> 5 AS submitted_at, value ->> 6 AS ready_at,
+           value ->> 7 AS reason_code, value ->> 8 AS reason_message, value ->> 9 AS after
+    FROM json_each(?2))
+INSERT INTO jobs (id, key, cmd, in_submission, spec, in_group, state, submitted_at, ready_at,
                   reason_code, reason_message, after)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'),
-       (SELECT n FROM submissions WHERE submissions.id = json_extract(value, '$[2]')),
-       json_extract(value, '$[3]'),
-       (SELECT n FROM groups WHERE grp = json_extract(value, '$[4]') AND user = json_extract(value, '$[5]')),
-       json_extract(value, '$[6]'), json_extract(value, '$[7]'), json_extract(value, '$[8]'),
-       json_extract(value, '$[9]'), json_extract(value, '$[10]'), json_extract(value, '$[11]'),
-       json_extract(value, '$[12]')
-FROM json_each(?);
+SELECT v ->> 0, v ->> 1, v ->> 2, in_submission, spec, in_group, state, submitted_at, ready_at,
+       reason_code, reason_message, after
+FROM r CROSS JOIN shared ON position = v ->> 3;
 
 -- name: upsert_runners
 -- Runners as they join.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO runners (id, host, boot_id, pid, start_time, joined_at)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-       json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]')
-FROM json_each(?) WHERE true
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5
+FROM r WHERE true
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, boot_id = excluded.boot_id, pid = excluded.pid,
     start_time = excluded.start_time, joined_at = excluded.joined_at;
 
 -- name: insert_attempts
 -- Leases, written before they are sent.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO attempts (job, number, token, runner, host, leased_at)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-       json_extract(value, '$[3]'), json_extract(value, '$[4]'), json_extract(value, '$[5]')
-FROM json_each(?);
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5
+FROM r;
 
 -- name: start_attempts
 -- scheduled → running: the runner says when, as which process and in which seat.
-UPDATE attempts SET started_at = json_extract(value, '$[2]'), pid = json_extract(value, '$[3]'),
-    seat = json_extract(value, '$[4]')
-FROM json_each(?)
-WHERE job = json_extract(value, '$[0]') AND number = json_extract(value, '$[1]');
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE attempts SET started_at = v ->> 2, pid = v ->> 3, seat = v ->> 4
+FROM r
+WHERE job = v ->> 0 AND number = v ->> 1;
 
 -- name: end_attempts
 -- running → complete, failed, cancelled or lost, with what was measured. A start that was recorded
 -- earlier is kept if the end does not know it.
-UPDATE attempts SET outcome = json_extract(value, '$[2]'), exit_code = json_extract(value, '$[3]'),
-    signal = json_extract(value, '$[4]'), reason_code = json_extract(value, '$[5]'),
-    reason_message = json_extract(value, '$[6]'),
-    started_at = coalesce(json_extract(value, '$[7]'), started_at),
-    ended_at = json_extract(value, '$[8]'), cpu_s = json_extract(value, '$[9]'),
-    peak_mem = json_extract(value, '$[10]'), peak_disk = json_extract(value, '$[11]'),
-    segment = json_extract(value, '$[12]'), offset = json_extract(value, '$[13]'),
-    out_len = json_extract(value, '$[14]'), err_len = json_extract(value, '$[15]'),
-    out_total = json_extract(value, '$[16]'), err_total = json_extract(value, '$[17]')
-FROM json_each(?)
-WHERE job = json_extract(value, '$[0]') AND number = json_extract(value, '$[1]');
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE attempts SET
+    outcome = v ->> 2, exit_code = v ->> 3, signal = v ->> 4, reason_code = v ->> 5, reason_message = v ->> 6,
+    started_at = coalesce(v ->> 7, started_at), ended_at = v ->> 8,
+    cpu_s = v ->> 9, peak_mem = v ->> 10, peak_disk = v ->> 11,
+    segment = v ->> 12, offset = v ->> 13, out_len = v ->> 14, err_len = v ->> 15,
+    out_total = v ->> 16, err_total = v ->> 17
+FROM r
+WHERE job = v ->> 0 AND number = v ->> 1;
 
 -- name: void_attempts
 -- Leases that were never executed.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 UPDATE attempts SET outcome = 'void'
-FROM json_each(?)
-WHERE job = json_extract(value, '$[0]') AND number = json_extract(value, '$[1]');
+FROM r
+WHERE job = v ->> 0 AND number = v ->> 1;
 
 -- name: update_jobs
 -- The last word of the batch about each job.
-UPDATE jobs SET state = json_extract(value, '$[1]'), attempt = json_extract(value, '$[2]'),
-    tries = json_extract(value, '$[3]'), due_at = json_extract(value, '$[4]'),
-    ready_at = json_extract(value, '$[5]'), ended_at = json_extract(value, '$[6]'),
-    reason_code = json_extract(value, '$[7]'), reason_message = json_extract(value, '$[8]')
-FROM json_each(?)
-WHERE jobs.id = json_extract(value, '$[0]');
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE jobs SET
+    state = v ->> 1, attempt = v ->> 2, tries = v ->> 3, due_at = v ->> 4, ready_at = v ->> 5, ended_at = v ->> 6,
+    reason_code = v ->> 7, reason_message = v ->> 8
+FROM r
+WHERE jobs.id = v ->> 0;
 
 -- name: insert_events
 -- The story of jobs, for what is not routine.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO events (at, job, attempt, kind, text)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
-       json_extract(value, '$[3]'), json_extract(value, '$[4]')
-FROM json_each(?);
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4
+FROM r;
 
 -- name: add_tally
 -- How many finished jobs more, by group and state.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO tally (grp, state, jobs)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]')
-FROM json_each(?) WHERE true
+SELECT v ->> 0, v ->> 1, v ->> 2
+FROM r WHERE true
 ON CONFLICT (grp, state) DO UPDATE SET jobs = jobs + excluded.jobs;
 
 -- name: upsert_meta
 -- Small facts about the deployment.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO meta (key, value)
-SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]')
-FROM json_each(?) WHERE true
+SELECT v ->> 0, v ->> 1
+FROM r WHERE true
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 
 -- name: keep_highest_job
@@ -127,15 +141,27 @@ ON CONFLICT (kind) DO UPDATE SET id = max(id, excluded.id);
 
 -- name: remove_jobs
 -- Jobs that are forgotten.
-DELETE FROM jobs WHERE id IN (SELECT json_extract(value, '$[0]') FROM json_each(?));
+DELETE FROM jobs WHERE id IN (SELECT value ->> 0 FROM json_each(?));
 
 -- name: remove_attempts
 -- Attempts of jobs that are forgotten.
-DELETE FROM attempts WHERE job IN (SELECT json_extract(value, '$[0]') FROM json_each(?));
+DELETE FROM attempts WHERE job IN (SELECT value ->> 0 FROM json_each(?));
 
 -- name: remove_events
 -- The story of jobs that are forgotten.
-DELETE FROM events WHERE job IN (SELECT json_extract(value, '$[0]') FROM json_each(?));
+DELETE FROM events WHERE job IN (SELECT value ->> 0 FROM json_each(?));
+
+-- name: remove_open_attempts
+-- When a manager starts: attempts of jobs of uploads that were never finished.
+DELETE FROM attempts WHERE job IN (
+    SELECT jobs.id FROM submissions AS s CROSS JOIN jobs
+    WHERE s.answer IS NULL AND jobs.id BETWEEN s.low AND s.high AND jobs.in_submission = s.n);
+
+-- name: remove_open_events
+-- When a manager starts: the story of jobs of uploads that were never finished.
+DELETE FROM events WHERE job IN (
+    SELECT jobs.id FROM submissions AS s CROSS JOIN jobs
+    WHERE s.answer IS NULL AND jobs.id BETWEEN s.low AND s.high AND jobs.in_submission = s.n);
 
 -- name: remove_open_jobs
 -- When a manager starts: jobs of uploads that were never finished.
@@ -229,3 +255,30 @@ SELECT data FROM envs WHERE id = ?;
 -- name: segments
 -- Names of the output segments that are referred to.
 SELECT DISTINCT segment FROM attempts WHERE segment > '';
+
+-- name: span_of_submission
+-- Where the jobs of a submission lie.
+SELECT n, low, high FROM submissions WHERE id = ? AND answer IS NOT NULL AND low IS NOT NULL;
+
+-- name: groups_named
+-- The numbers of groups with this name, of this user, or both; an empty name says nothing.
+SELECT n FROM groups WHERE (:grp = '' OR grp = :grp) AND (:user = '' OR user = :user);
+
+-- name: known_keys
+-- The newest job with each of these keys, all in one JSON value.
+SELECT json_group_array(json_array(key, id, state)) FROM (
+    SELECT j.key, max(j.id) AS id, j.state FROM json_each(?) AS k CROSS JOIN jobs AS j
+    WHERE substr(j.key, -8) = substr(k.value, -8) AND j.key = k.value/* also */
+    GROUP BY j.key);
+
+-- name: jobs_with_newest
+-- Jobs by id, each with its newest attempt.
+SELECT j.id, j.key, s.id, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries, j.submitted_at,
+       j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after, a.*
+FROM json_each(?) AS w
+CROSS JOIN jobs AS j ON j.id = w.value
+CROSS JOIN submissions AS s ON s.n = j.in_submission
+CROSS JOIN groups AS g ON g.n = j.in_group
+LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt
+WHERE s.answer IS NOT NULL
+ORDER BY j.id;

@@ -1,0 +1,98 @@
+"""`rota add`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.job_options import given, job_options
+
+if TYPE_CHECKING:
+    from rota.cli.submitting import Submission
+    from rota.client.session import Added
+
+
+@command("add", takes_command=True)
+@click.argument("file", required=False, metavar="[FILE|-]")
+@job_options
+@click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
+@click.option("--dry-run", is_flag=True, help="Check and say what would be added; add nothing.")
+@click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
+def add(
+    call: Invocation,
+    file: str | None,
+    command: list[str] | None,
+    sync: bool,
+    dry_run: bool,
+    no_start: bool,
+    **options: Any,
+) -> int:
+    """Add jobs and print their ids.
+
+    FILE (or stdin) holds one command a line, one JSON object a line, a command with a tab and a JSON
+    object behind it, or one JSON array of objects. Blank lines and lines that begin with # are skipped.
+    A command after -- is one job: several words are executed as they are, a single one by the shell.
+
+    Jobs of a file that were added before are not added again: complete ones are skipped, failed ones
+    retried. An input with a bad line adds nothing.
+
+    \b
+    Examples:
+      rota add commands.txt
+      seq 100 | sed 's/.*/work &/' | rota add --mem 2G --time 10m -g work
+      rota add --after 12,13 -- ./report.sh --all
+      rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
+    """
+    from rota.cli.submitting import Submission
+
+    fields = given(options)
+    jobs = Submission(
+        call, file=file, command=command, fields=fields, retries=3, may_start=not no_start, check=dry_run
+    )
+    added = jobs.upload()
+    for warning in added.warnings:
+        print(f"rota: warning: {warning}", file=sys.stderr)
+    if sync and not dry_run:
+        return _wait(call, jobs, added)
+    _print(call, added, would=dry_run)
+    return 0
+
+
+def _wait(call: Invocation, jobs: Submission, added: Added) -> int:
+    from rota.cli.settling import settle
+
+    if not call.json:
+        _print(call, added)
+        sys.stdout.flush()
+    return settle(call, jobs.connect(), [f"submission={jobs.id}"])
+
+
+def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
+    if call.json:
+        import json
+
+        body = {"added": added.added, "existing": added.existing, "retried": added.retried}
+        print(json.dumps(body))
+        return
+    if call.quiet:
+        if added.ids:
+            print("\n".join(map(str, added.ids)))
+        return
+    from rota.cli.terminal import count, few_ranges
+
+    parts = []
+    if added.added or not (added.existing or added.retried):
+        ids = f": {few_ranges(added.added)}" if added.added and not would else ""
+        parts.append(f"{'would add' if would else 'added'} {count(len(added.added), 'job')}{ids}")
+    if added.retried:
+        verb = "would retry" if would else "retried"
+        parts.append(f"{verb} {count(len(added.retried), 'job')}: {few_ranges(added.retried)}")
+    live = len(added.existing) - len(added.complete)
+    if live:
+        parts.append(f"{live:,} already there")
+    if added.complete:
+        parts.append(f"{len(added.complete):,} already complete (skipped)")
+    print("; ".join(parts))

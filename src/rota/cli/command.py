@@ -1,0 +1,157 @@
+"""What all commands share: the global options, lazy loading, and the invocation they work in."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.config import Home, Settings
+
+
+class Invocation:
+    """The global options of one call of `rota`, and what follows from them."""
+
+    def __init__(self) -> None:
+        self.home_given: str | None = None
+        self.address: str | None = None
+        self.json = False
+        self.quiet = False
+        self.debug = False
+
+    @property
+    def home(self) -> Home:
+        from rota.config import Home
+
+        return Home.find(self.home_given)
+
+    def settings(self) -> Settings:
+        from rota.config import load
+
+        return load(self.home).settings
+
+    def connect(self) -> Client:
+        """A connection to the manager. Raises `NoManager`."""
+        from rota.client import connect
+
+        return connect(self.home.path, address=self.address)
+
+
+def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
+        if value:
+            setattr(invocation(context), name, value)
+        return value
+
+    return callback
+
+
+def invocation(context: click.Context) -> Invocation:
+    return context.find_root().ensure_object(Invocation)
+
+
+def global_options() -> list[click.Option]:
+    """Accepted before and after the subcommand."""
+
+    def option(*names: str, to: str, help: str, **more: Any) -> click.Option:
+        return click.Option(list(names), help=help, expose_value=False, is_eager=True, callback=_store(to), **more)
+
+    return [
+        option(
+            "--home",
+            to="home_given",
+            metavar="DIR",
+            help="The deployment's directory (default: $ROTA_HOME, else ~/.local/state/rota).",
+        ),
+        option("--address", to="address", metavar="HOST:PORT", help="Reach the manager there, by TLS."),
+        option("--json", to="json", is_flag=True, help="Print one JSON value and nothing else on stdout."),
+        option("--quiet", to="quiet", is_flag=True, help="Print ids only."),
+        option("--debug", to="debug", is_flag=True, help="Show where an error comes from."),
+    ]
+
+
+class Command(click.Command):
+    """A command with the global options. What follows `--` is kept apart, in `command_words`.
+
+    A function gets the `Invocation` first and may return its exit status.
+    """
+
+    def __init__(self, *args: Any, takes_command: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.takes_command = takes_command
+        self.params.extend(global_options())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if self.takes_command and "--" in args:
+            at = args.index("--")
+            ctx.meta["rota.command"] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        assert self.callback is not None
+        if self.takes_command:
+            ctx.params["command"] = ctx.meta.get("rota.command")
+        return ctx.invoke(self.callback, invocation(ctx), **ctx.params)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), *(["[-- CMD…]"] if self.takes_command else [])]
+
+
+class LazyGroup(click.Group):
+    """A group whose members are named by `module:attribute` and loaded when they are needed."""
+
+    def __init__(self, name: str, *, members: dict[str, str], **kwargs: Any) -> None:
+        super().__init__(name, invoke_without_command=True, **kwargs)
+        self.members = members
+        self.params.extend(global_options())
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.members)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        where = self.members.get(cmd_name)
+        if where is None:
+            return None
+        module, attribute = where.split(":")
+        found = getattr(importlib.import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.members and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], self.members, n=1)
+            from rota.errors import UserError
+
+            hint = f"did you mean '{close[0]}'?" if close else f"see '{ctx.command_path} --help'"
+            raise UserError(f"there is no command '{args[0]}'", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not ctx._protected_args and not ctx.args:
+            click.echo(ctx.get_help())
+            return 0
+        return super().invoke(ctx)
+
+
+class Group(click.Group):
+    """A noun with verbs of its own, all defined in one module."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.extend(global_options())
+
+
+def command(name: str, **options: Any) -> Callable[[Callable[..., int | None]], Command]:
+    """Decorator: a function as a command."""
+    return click.command(name, cls=Command, **options)

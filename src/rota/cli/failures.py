@@ -1,0 +1,57 @@
+"""Errors as people and programs see them: one line on stderr, or one JSON object, and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from rota.errors import Bug, EnvironmentFault, RotaError, UserError
+
+
+def explain(error: Exception) -> RotaError:
+    """Any error as one of ours."""
+    if isinstance(error, RotaError):
+        return error
+    if isinstance(error, click.UsageError):
+        message = error.format_message().rstrip(".")
+        path = error.ctx.command_path if error.ctx else "rota"
+        first = message[:1].lower() + message[1:]
+        return UserError(first, hint=f"see '{path} --help'")
+    if isinstance(error, click.ClickException):
+        return UserError(error.format_message())
+    if isinstance(error, OSError) and error.strerror:
+        where = f" ({error.filename})" if error.filename else ""
+        return EnvironmentFault(f"{error.strerror.lower()}{where}", hint="see 'rota doctor'")
+    if isinstance(error, MemoryError):
+        return EnvironmentFault("not enough memory", hint="give fewer jobs at once")
+    return Bug(f"a bug: {type(error).__name__}: {error}", hint="run it again with --debug and report it")
+
+
+def report(error: RotaError, *, as_json: bool) -> int:
+    """Tell the error; returns the exit status."""
+    if as_json:
+        import json
+
+        body = {"code": error.code, "message": one_line(error.message), "hint": one_line(error.hint)}
+        line = json.dumps({"error": body}) + "\n"
+        # Whoever parses stdout finds one JSON value there; whoever reads stderr finds the error there.
+        sys.stdout.write(line)
+        if not _same_file():
+            sys.stderr.write(line)
+    else:
+        sys.stderr.write(f"rota: {one_line(str(error))}\n")
+    return error.exit_status
+
+
+def one_line(text: str) -> str:
+    """Without anything that could move the cursor or begin another line."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _same_file() -> bool:
+    try:
+        return os.path.samestat(os.fstat(1), os.fstat(2))
+    except OSError:
+        return False

@@ -1,0 +1,96 @@
+"""The `rota` command: finds the subcommand, runs it, and turns every error into one line and a status.
+
+Only click and `rota.errors` are imported here; a subcommand's module is loaded when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final, NoReturn
+
+import click
+
+from rota.cli.command import LazyGroup
+from rota.cli.failures import explain, report
+
+#: Every command and where it is defined.
+COMMANDS: Final = {
+    "run": "rota.cli.run:run",
+    "add": "rota.cli.add:add",
+    "jobs": "rota.cli.jobs:jobs",
+    "status": "rota.cli.status:status",
+    "show": "rota.cli.show:show",
+    "logs": "rota.cli.logs:logs",
+    "wait": "rota.cli.wait:wait",
+    "kill": "rota.cli.act:kill",
+    "retry": "rota.cli.act:retry",
+    "remove": "rota.cli.act:remove",
+    "hold": "rota.cli.act:hold",
+    "release": "rota.cli.act:release",
+    "confirm-dead": "rota.cli.act:confirm_dead",
+    "manager": "rota.cli.manager:manager",
+    "config": "rota.cli.settings:config",
+    "doctor": "rota.cli.doctor:doctor",
+    "version": "rota.cli.version:version",
+    "completion": "rota.cli.completion:completion",
+}
+
+BROKEN_PIPE: Final = 141
+INTERRUPTED: Final = 130
+
+rota = LazyGroup(
+    "rota",
+    members=COMMANDS,
+    help="""A job scheduler for one machine or many.
+
+    Give it commands; it keeps them in a durable queue, runs them as there is room, and remembers
+    what became of each.
+
+    \b
+    Examples:
+      rota run commands.txt          run the commands of a file and wait
+      rota run -- make -j4           run one command, see its output
+      rota add --mem 4G jobs.txt     add jobs and return
+      rota jobs state=failed         what has failed
+      rota logs 17                   what job 17 printed
+
+    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, last, all. Commas within a
+    word mean AND, several words mean OR.
+    """,
+)
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        # Whatever a job is called, showing it must not fail.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    status = _status(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = BROKEN_PIPE
+    if status == BROKEN_PIPE:
+        # What is left in the buffer can go nowhere; do not complain about that at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(status)
+
+
+def _status(arguments: list[str]) -> int:
+    try:
+        result = rota.main(arguments, prog_name="rota", standalone_mode=False)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return BROKEN_PIPE
+    except Exception as error:
+        plain = arguments[: arguments.index("--")] if "--" in arguments else arguments
+        if "--debug" in plain:
+            import traceback
+
+            traceback.print_exc()
+        return report(explain(error), as_json="--json" in plain)
+    return result if isinstance(result, int) else 0

@@ -1,0 +1,166 @@
+"""What `add` and `run` do alike: find the input, start a manager if there is none, upload the jobs.
+
+A manager that must be started starts while the rest of the input is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rota.cli.command import Invocation
+from rota.client import submission
+from rota.client.fields import Wanted, check_command
+from rota.client.here import default_memory
+from rota.client.intake import Batch, Builder, from_bytes
+from rota.client.session import Added, first_batch
+from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.client.starter import Starting
+
+
+class Submission:
+    """Jobs on their way: what they are, and the connection they go through."""
+
+    def __init__(
+        self,
+        call: Invocation,
+        *,
+        file: str | None,
+        command: list[str] | None,
+        fields: dict[str, object],
+        retries: int,
+        may_start: bool,
+        idle: bool = False,
+        check: bool = False,
+    ) -> None:
+        self.call = call
+        self.id = submission.new_id()
+        self.settings = call.settings()
+        self._may_start = may_start
+        self._idle_stop = self.settings.idle_stop if idle else None
+        self.started = False  #: by us
+        self._check = check
+        self.source = _source(file, command)
+        self._always_new = command is not None
+        if any(":" in str(word) and "line:" in str(word) for word in _after_words(fields)):
+            raise BadInput("--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line")
+        group = submission.group_of(file) if file not in (None, "-") and file else "default"
+        memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
+        self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
+        batches = self._batches(file, command)
+        # Most mistakes are in the first lines: find them before anything is started.
+        first = first_batch(batches, f"no commands in {self.source}")
+        self.batches: Iterator[Batch] | list[Batch] = itertools.chain(first, batches)
+        self.client: Client | None = None
+
+    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[Batch]:
+        if command is not None:
+            return _from_words(command, self.base)
+        if file in (None, "-"):
+            return from_bytes(submission.read_descriptor(0), self.base, source="stdin")
+        assert file is not None
+        return from_bytes(_read(file), self.base, source=submission.shown(file))
+
+    def connect(self) -> Client:
+        """The manager, started if it must and may be."""
+        if self.client is None:
+            try:
+                self.client = self.call.connect()
+            except NoManager:
+                if not self._may_start or self.call.address or os.environ.get("ROTA_MANAGER"):
+                    raise
+                starting = self._start()
+                self.batches = list(self.batches)
+                starting.wait()
+                self.client = self.call.connect()
+                self.started = True
+            if self._may_start:
+                self.client.before_redial = self.revive
+        return self.client
+
+    def _start(self) -> Starting:
+        from rota.client.starter import start_manager
+
+        return start_manager(self.call.home, idle_stop=self._idle_stop)
+
+    def revive(self) -> None:
+        """If the manager is gone, start another."""
+        try:
+            self.call.connect().close()
+        except NoManager:
+            self._start().wait()
+
+    def upload(self) -> Added:
+        """Add the jobs. Raises what the manager refuses, with the name of the input."""
+        client = self.connect()
+        options = submission.options_for(
+            self.base,
+            check=self._check,
+            always_new=self._always_new,
+            idle_stop=self._idle_stop if self.started else None,
+        )
+        try:
+            return client.submit(self.id, self.batches, options)
+        except UserError as error:
+            raise self._named(error) from None
+
+    def _named(self, error: RotaError) -> RotaError:
+        """The manager knows lines, not files."""
+        if not error.message.startswith("line "):
+            return error
+        if self._always_new:
+            message = error.message.partition(": ")[2]
+        else:
+            message = f"{self.source} {error.message}"
+        return from_code(error.code, message, hint=error.hint)
+
+
+def _after_words(fields: dict[str, object]) -> list[Any]:
+    words = fields.get("after", ())
+    return list(words) if isinstance(words, tuple | list) else []
+
+
+def _source(file: str | None, command: list[str] | None) -> str:
+    if command is not None:
+        if file is not None:
+            raise BadInput("both a file and a command are given", hint="give one of them")
+        if not command:
+            raise BadInput("there is no command after '--'", hint="write it like: rota run -- make")
+        return "the command"
+    if file is None and sys.stdin.isatty():
+        raise BadInput("there is no input", hint="give a file, '-' for stdin, or a command after '--'")
+    return "stdin" if file in (None, "-") else submission.shown(file or "")
+
+
+def _read(file: str) -> Iterator[bytes]:
+    try:
+        yield from submission.read_file(file)
+    except BadInput as error:
+        if not os.path.lexists(file):
+            error.hint = "give a file, '-' for stdin, or a command after '--'"
+        raise
+
+
+def _from_words(words: list[str], base: Wanted) -> Iterator[Batch]:
+    """The one job of a command line. A single word with blanks in it is for the shell."""
+    command: str | list[str] = words
+    if len(words) == 1 and not _is_program(words[0]):
+        command = words[0]
+    try:
+        check_command(command)
+    except BadInput as error:
+        raise BadInput(f"the command {error.message}", hint=error.hint) from None
+    builder = Builder(base)
+    builder.fielded({"cmd": command}, 1)
+    yield from builder.finish()
+
+
+def _is_program(word: str) -> bool:
+    """A path that exists is a program, whatever characters it has."""
+    return "/" in word and os.access(word, os.X_OK) and not os.path.isdir(word)

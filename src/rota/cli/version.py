@@ -1,0 +1,19 @@
+"""`rota version`."""
+
+from __future__ import annotations
+
+import sys
+
+from rota import __version__
+from rota.cli.command import Invocation, command
+
+
+@command("version")
+def version(call: Invocation) -> None:
+    """Print the version."""
+    if call.json:
+        import json
+
+        print(json.dumps({"version": __version__, "python": sys.version.split()[0]}))
+    else:
+        print(f"rota {__version__}")

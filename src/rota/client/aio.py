@@ -1,0 +1,299 @@
+"""The client for asyncio. The same methods as `Client`; all logic is in `session` and `calls`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from rota.client import calls, submission
+from rota.client.blocking import TIMEOUT
+from rota.client.calls import Call, Selector, Stream, words
+from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.intake import Batch
+from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
+from rota.client.submission import Entry
+from rota.config import Home
+from rota.core.answers import Acted
+from rota.errors import NoManager, TimedOut
+from rota.wire import messages as m
+from rota.wire import views
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741
+
+
+async def connect_async(
+    home: str | os.PathLike[str] | None = None,
+    *,
+    address: str | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+) -> AsyncClient:
+    """Connect to the manager of a deployment, as `connect` does.
+
+    async with await rota.connect_async() as manager:
+        print((await manager.status()).counts)
+    """
+    place = Home.find(os.fspath(home) if home is not None else None)
+    client = AsyncClient(lambda: find(place, address=address, token=token), timeout=timeout)
+    await client.connect()
+    return client
+
+
+class AsyncClient:
+    """A connection to a manager. For one task at a time."""
+
+    def __init__(self, endpoint: Callable[[], Endpoint], *, timeout: float = TIMEOUT) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._line = Line("", "")
+
+    # -- jobs: see `Client` for what each does
+
+    async def add(
+        self, commands: Iterable[Entry] | str, *, rerun: bool = False, check: bool = False, **fields: Any
+    ) -> Added:
+        """Add jobs; returns when they are safely stored."""
+        prepared = submission.prepare(commands, {"rerun": rerun, **fields}, check=check)
+        return await self.submit(submission.new_id(), *prepared)
+
+    async def add_file(self, path: str | os.PathLike[str], *, check: bool = False, **fields: Any) -> Added:
+        """Add the jobs of a file."""
+        return await self.submit(submission.new_id(), *submission.prepare_file(path, fields, check=check))
+
+    async def submit(self, submission_id: str, batches: Iterable[Batch], options: AddOptions) -> Added:
+        """Upload prepared batches."""
+        return await self._ask(self._line.add(submission_id, batches, options), self._timeout * 10)
+
+    async def jobs(self, *selectors: Selector, limit: int = 1000, cursor: int = 0) -> views.JobPage:
+        """One page of jobs."""
+        return await self._call(calls.jobs(words(selectors), limit=limit, cursor=cursor))
+
+    async def job(self, job: int) -> views.JobView:
+        """Everything about one job."""
+        return await self._call(calls.show(job))
+
+    async def status(self, *selectors: Selector) -> views.StatusView:
+        """Counts by state and by group."""
+        return await self._call(calls.status(words(selectors)))
+
+    async def kill(self, *selectors: Selector) -> Acted:
+        """Cancel jobs."""
+        return await self.act("kill", *selectors)
+
+    async def retry(self, *selectors: Selector) -> Acted:
+        """Run failed or cancelled jobs again."""
+        return await self.act("retry", *selectors)
+
+    async def remove(self, *selectors: Selector, cascade: bool = False) -> Acted:
+        """Forget jobs that have ended."""
+        return await self._call(calls.act("remove", words(selectors), cascade=cascade))
+
+    async def hold(self, *selectors: Selector) -> Acted:
+        """Keep waiting jobs from starting."""
+        return await self.act("hold", *selectors)
+
+    async def release(self, *selectors: Selector) -> Acted:
+        """Undo `hold`."""
+        return await self.act("release", *selectors)
+
+    async def confirm_dead(self, *selectors: Selector) -> Acted:
+        """Declare lost jobs dead."""
+        return await self.act("confirm-dead", *selectors)
+
+    async def act(self, verb: str, *selectors: Selector) -> Acted:
+        return await self._call(calls.act(verb, words(selectors)))
+
+    async def wait(self, *selectors: Selector, timeout: float | None = None) -> views.SettledView:
+        """Wait until all these jobs are settled. Raises `TimedOut`."""
+        async with await self.watch(*selectors) as watching:
+            try:
+                async with asyncio.timeout(timeout):
+                    async for _ in watching:
+                        pass
+            except TimeoutError:
+                raise TimedOut(
+                    "the jobs have not all ended in time", hint="wait again, or see 'rota status'"
+                ) from None
+            assert watching.settled is not None
+            return watching.settled
+
+    async def watch(
+        self, *selectors: Selector, outputs: bool = False, follow: bool = False
+    ) -> AsyncWatching[m.Progress, views.SettledView]:
+        """What happens to jobs until all are settled: an asynchronous iterator of `Progress`."""
+        stream = calls.watch(words(selectors), outputs=outputs, follow=follow)
+        session = self._line.session
+        return AsyncWatching(self, stream, await self._ask(session.begin(stream), self._timeout))
+
+    async def output(self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0) -> bytes:
+        """What an attempt printed, as far as it is kept."""
+        parts = self.output_parts(job, attempt=attempt, err=err, offset=offset)
+        return b"".join([part async for part in parts])
+
+    async def output_parts(
+        self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0
+    ) -> AsyncIterator[bytes]:
+        """The same in pieces."""
+        pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset)
+        while pages.more:
+            yield pages.took(await self._call(pages.next()))
+
+    # -- the manager
+
+    async def manager_status(self) -> views.ManagerView:
+        """The manager itself."""
+        return await self._call(calls.manager_status())
+
+    async def manager_doctor(self) -> Any:
+        """What the manager finds when it checks itself."""
+        return await self._call(calls.manager_doctor())
+
+    async def stop_manager(self, *, kill: bool = False) -> None:
+        """Stop the manager."""
+        await self._call(calls.stop_manager(kill=kill))
+
+    async def add_token(
+        self, name: str, role: str = "user", *, expires_s: float | None = None
+    ) -> views.NewTokenView:
+        """Make a token."""
+        return await self._call(calls.token_add(name, role, expires_s=expires_s))
+
+    async def tokens(self) -> list[views.TokenView]:
+        """All tokens, without their secrets."""
+        return await self._call(calls.token_list())
+
+    async def remove_token(self, name: str) -> None:
+        """Make a token worthless."""
+        await self._call(calls.token_remove(name))
+
+    # -- the connection
+
+    async def connect(self) -> m.Welcome:
+        """Make the connection (anew)."""
+        await self.close()
+        endpoint = self._endpoint()
+        try:
+            self._streams = await asyncio.wait_for(_dial(endpoint), min(self._timeout, 10.0))
+        except OSError as error:  # TimeoutError is one
+            raise unreachable(endpoint, error) from None
+        self._line.role, self._line.token = endpoint.role, endpoint.token
+        try:
+            return await self._ask(self._line.greet(), self._timeout)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        if self._streams is not None:
+            writer = self._streams[1]
+            self._streams = None
+            writer.close()
+            try:
+                await writer.wait_closed()
+            except OSError:
+                pass
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _call(self, call: Call[T]) -> T:
+        return await self._ask(self._line.session.call(call), self._timeout)
+
+    async def _ask(self, flow: Flow[T], timeout: float) -> T:
+        try:
+            return await self._run(flow, timeout)
+        except TimeoutError:
+            raise slow_manager(timeout) from None
+
+    async def _run(self, flow: Flow[T], timeout: float | None) -> T:
+        """Drive a flow: write what it yields, give it what arrives."""
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    data = await self._step(step, timeout)
+                except NoManager as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(data)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    async def _step(self, step: bytes | Redial, timeout: float | None) -> bytes:
+        if isinstance(step, Redial):
+            await asyncio.sleep(step.after_s)
+            await self.connect()
+            return b""
+        if self._streams is None:
+            raise Disconnected
+        reader, writer = self._streams
+        try:
+            if step != READ:
+                writer.write(step)
+                await asyncio.wait_for(writer.drain(), timeout)
+                return b""
+            data = await asyncio.wait_for(reader.read(1 << 18), timeout)
+        except TimeoutError:
+            raise
+        except OSError:
+            data = b""
+        if not data:
+            await self.close()
+            raise Disconnected
+        return data
+
+
+class AsyncWatching(Generic[I, T]):
+    """A stream that is open at the manager; iterate it, close it to stop early."""
+
+    def __init__(self, client: AsyncClient, stream: Stream[I, T], n: int) -> None:
+        self._client = client
+        self._stream = stream
+        self._session = client._line.session
+        self._n = n
+        self.settled: T | None = None
+
+    async def __aiter__(self) -> AsyncIterator[I]:
+        while self.settled is None:
+            item, self.settled = await self._client._run(self._session.next_item(self._n, self._stream), None)
+            if item is not None:
+                yield item
+
+    async def close(self) -> None:
+        """Tell the manager that we no longer listen."""
+        if self.settled is None and self._client._line.session is self._session:
+            try:
+                await self._client._ask(self._session.end(self._n), self._client._timeout)
+            except NoManager:
+                pass
+
+    async def __aenter__(self) -> AsyncWatching[I, T]:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def _dial(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if endpoint.socket:
+        return await asyncio.open_unix_connection(endpoint.socket)
+    from rota.wire.tls import SERVER_NAME, client_context
+
+    assert endpoint.ca is not None
+    context = client_context(endpoint.ca)
+    return await asyncio.open_connection(
+        endpoint.host, endpoint.port, ssl=context, server_hostname=SERVER_NAME
+    )

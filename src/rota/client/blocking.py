@@ -1,0 +1,339 @@
+"""The blocking client: one socket, no threads, no asyncio. All logic is in `session` and `calls`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Final, Generic, TypeVar
+
+from rota.client import calls, submission
+from rota.client.calls import Call, Selector, Stream, words
+from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.intake import Batch
+from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
+from rota.client.submission import Entry
+from rota.config import Home
+from rota.core.answers import Acted
+from rota.errors import NoManager, TimedOut
+from rota.wire import messages as m
+from rota.wire import views
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741
+
+#: How long an answer may take, in seconds; adding a million jobs gets ten times as much.
+TIMEOUT: Final = 60.0
+
+
+def connect(
+    home: str | os.PathLike[str] | None = None,
+    *,
+    address: str | None = None,
+    token: str | None = None,
+    timeout: float = TIMEOUT,
+) -> Client:
+    """Connect to the manager of a deployment (default: `$ROTA_HOME`, as for the command line).
+
+    With `address` ("HOST:PORT") by TLS, with a token; else over the Unix socket in the home.
+    Raises `NoManager` when none answers.
+
+        with rota.connect() as manager:
+            print(manager.status().counts)
+    """
+    place = Home.find(os.fspath(home) if home is not None else None)
+    return Client(lambda: find(place, address=address, token=token), timeout=timeout)
+
+
+class Client:
+    """A connection to a manager. Not for several threads at once."""
+
+    def __init__(self, endpoint: Callable[[], Endpoint], *, timeout: float = TIMEOUT) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._socket: socket.socket | None = None
+        self._line = Line("", "")
+        #: called before a lost connection is made again; may start a manager
+        self.before_redial: Callable[[], None] | None = None
+        self.connect()
+
+    # -- jobs
+
+    def add(
+        self, commands: Iterable[Entry] | str, *, rerun: bool = False, check: bool = False, **fields: Any
+    ) -> Added:
+        """Add jobs: a text for the shell, or a list of texts, argument lists and mappings of fields.
+        Keyword arguments are the defaults of fields: `cpus=2, mem="4G", after=[12], name="x"`…
+
+        Returns when they are safely stored. `check` only says what would happen.
+
+            manager.add(["make a", ["cp", "a", "b c"], {"cmd": "big", "mem": "20G"}], group="build")
+        """
+        prepared = submission.prepare(commands, {"rerun": rerun, **fields}, check=check)
+        return self.submit(submission.new_id(), *prepared)
+
+    def add_file(self, path: str | os.PathLike[str], *, check: bool = False, **fields: Any) -> Added:
+        """Add the jobs of a file, in any of the formats that `rota add` reads."""
+        return self.submit(submission.new_id(), *submission.prepare_file(path, fields, check=check))
+
+    def submit(self, submission_id: str, batches: Iterable[Batch], options: AddOptions) -> Added:
+        """Upload prepared batches; on a lost connection, again, with the same effect as once."""
+        return self._ask(self._line.add(submission_id, batches, options), self._timeout * 10)
+
+    def jobs(self, *selectors: Selector, limit: int = 1000, cursor: int = 0) -> views.JobPage:
+        """One page of jobs. The next begins at `page.next`.
+
+        manager.jobs("state=failed", limit=10).jobs[0].reason
+        """
+        return self._call(calls.jobs(words(selectors), limit=limit, cursor=cursor))
+
+    def job(self, job: int) -> views.JobView:
+        """Everything about one job, with its attempts and its story."""
+        return self._call(calls.show(job))
+
+    def status(self, *selectors: Selector) -> views.StatusView:
+        """Counts by state and by group."""
+        return self._call(calls.status(words(selectors)))
+
+    def kill(self, *selectors: Selector) -> Acted:
+        """Cancel jobs; running ones are ended."""
+        return self.act("kill", *selectors)
+
+    def retry(self, *selectors: Selector) -> Acted:
+        """Run failed or cancelled jobs again."""
+        return self.act("retry", *selectors)
+
+    def remove(self, *selectors: Selector, cascade: bool = False) -> Acted:
+        """Forget jobs that have ended; `cascade`: with everything that depends on them."""
+        return self._call(calls.act("remove", words(selectors), cascade=cascade))
+
+    def hold(self, *selectors: Selector) -> Acted:
+        """Keep waiting jobs from starting."""
+        return self.act("hold", *selectors)
+
+    def release(self, *selectors: Selector) -> Acted:
+        """Undo `hold`."""
+        return self.act("release", *selectors)
+
+    def confirm_dead(self, *selectors: Selector) -> Acted:
+        """Declare lost jobs dead: you know that nothing of them runs any more."""
+        return self.act("confirm-dead", *selectors)
+
+    def act(self, verb: str, *selectors: Selector) -> Acted:
+        return self._call(calls.act(verb, words(selectors)))
+
+    def wait(self, *selectors: Selector, timeout: float | None = None) -> views.SettledView:
+        """Wait until all these jobs are settled. Raises `TimedOut`.
+
+        manager.wait("@build", timeout=3600).counts
+        """
+        limit = None if timeout is None else time.monotonic() + timeout
+        with self.watch(*selectors) as watching:
+            while watching.settled is None:
+                left = None if limit is None else limit - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimedOut(
+                        "the jobs have not all ended in time", hint="wait again, or see 'rota status'"
+                    )
+                watching.poll(left)
+            return watching.settled
+
+    def watch(
+        self, *selectors: Selector, outputs: bool = False, follow: bool = False
+    ) -> Watching[m.Progress, views.SettledView]:
+        """What happens to jobs until all are settled: an iterator of `Progress`. Its `settled` is the
+        final answer. `outputs`: with what each printed, when it has ended; `follow`: while it runs.
+
+            for progress in manager.watch("@build"):
+                print(progress.counts)
+        """
+        return Watching(self, calls.watch(words(selectors), outputs=outputs, follow=follow))
+
+    def output(self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0) -> bytes:
+        """What an attempt printed (default: the newest), as far as it is kept."""
+        return b"".join(self.output_parts(job, attempt=attempt, err=err, offset=offset))
+
+    def output_parts(
+        self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0
+    ) -> Iterator[bytes]:
+        """The same in pieces of at most 1 MiB."""
+        pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset)
+        while pages.more:
+            yield pages.took(self._call(pages.next()))
+
+    # -- the manager
+
+    def manager_status(self) -> views.ManagerView:
+        """The manager itself: process, addresses, runners."""
+        return self._call(calls.manager_status())
+
+    def manager_doctor(self) -> Any:
+        """What the manager finds when it checks itself."""
+        return self._call(calls.manager_doctor())
+
+    def stop_manager(self, *, kill: bool = False) -> None:
+        """Stop the manager. Running jobs go on, unless `kill`."""
+        self._call(calls.stop_manager(kill=kill))
+
+    def add_token(
+        self, name: str, role: str = "user", *, expires_s: float | None = None
+    ) -> views.NewTokenView:
+        """Make a token. Its secret is told only here."""
+        return self._call(calls.token_add(name, role, expires_s=expires_s))
+
+    def tokens(self) -> list[views.TokenView]:
+        """All tokens, without their secrets."""
+        return self._call(calls.token_list())
+
+    def remove_token(self, name: str) -> None:
+        """Make a token worthless, at once."""
+        self._call(calls.token_remove(name))
+
+    # -- the connection
+
+    def connect(self) -> m.Welcome:
+        """Make the connection (anew)."""
+        self.close()
+        endpoint = self._endpoint()
+        try:
+            self._socket = _dial(endpoint, min(self._timeout, 10.0))
+        except OSError as error:
+            raise unreachable(endpoint, error) from None
+        self._line.role, self._line.token = endpoint.role, endpoint.token
+        try:
+            return self._ask(self._line.greet(), self._timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection. Safe to call twice."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, call: Call[T]) -> T:
+        return self._ask(self._line.session.call(call), self._timeout)
+
+    def _ask(self, flow: Flow[T], timeout: float) -> T:
+        try:
+            return self._run(flow, timeout)
+        except TimeoutError:
+            raise slow_manager(timeout) from None
+
+    def _run(self, flow: Flow[T], timeout: float | None) -> T:
+        """Drive a flow: write what it yields, give it what arrives. Raises `TimeoutError` when nothing
+        arrives for so long; what has arrived is not lost."""
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    data = self._step(step, timeout)
+                except NoManager as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(data)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    def _step(self, step: bytes | Redial, timeout: float | None) -> bytes:
+        if isinstance(step, Redial):
+            time.sleep(step.after_s)
+            if self.before_redial:
+                self.before_redial()
+            self.connect()
+            return b""
+        if self._socket is None:
+            raise Disconnected
+        try:
+            self._socket.settimeout(timeout)
+            if step != READ:
+                self._socket.sendall(step)
+                return b""
+            data = self._socket.recv(1 << 18)
+        except TimeoutError:
+            raise
+        except OSError:
+            self.close()
+            raise Disconnected from None
+        if not data:
+            self.close()
+            raise Disconnected
+        return data
+
+
+class Watching(Generic[I, T]):
+    """A stream that is open at the manager. Iterate it, or `poll` it; close it to stop early."""
+
+    def __init__(self, client: Client, stream: Stream[I, T]) -> None:
+        self._client = client
+        self._stream = stream
+        self._session = client._line.session
+        self._n = client._ask(self._session.begin(stream), client._timeout)
+        self.settled: T | None = None
+
+    def poll(self, timeout: float | None = None) -> I | None:
+        """The next item; None when the time has passed or, if `settled` is set, at the end."""
+        if self.settled is None:
+            try:
+                item, self.settled = self._client._run(
+                    self._session.next_item(self._n, self._stream), timeout
+                )
+            except TimeoutError:
+                return None
+            else:
+                return item
+        return None
+
+    def __iter__(self) -> Iterator[I]:
+        while (item := self.poll()) is not None:
+            yield item
+
+    def close(self) -> None:
+        """Tell the manager that we no longer listen."""
+        if self.settled is None and self._client._line.session is self._session:
+            try:
+                self._client._ask(self._session.end(self._n), self._client._timeout)
+            except NoManager:
+                pass
+
+    def __enter__(self) -> Watching[I, T]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _dial(endpoint: Endpoint, timeout: float) -> socket.socket:
+    if endpoint.socket:
+        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            plain.settimeout(timeout)
+            plain.connect(endpoint.socket)
+        except BaseException:
+            plain.close()
+            raise
+        return plain
+    from rota.wire.tls import SERVER_NAME, client_context
+
+    assert endpoint.ca is not None
+    context = client_context(endpoint.ca)
+    plain = socket.create_connection((endpoint.host, endpoint.port), timeout=timeout)
+    try:
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return context.wrap_socket(plain, server_hostname=SERVER_NAME)
+    except BaseException:
+        plain.close()
+        raise

@@ -1,0 +1,154 @@
+"""Every call a client can make, described once: the request to send and how to read the answer.
+
+No I/O: `Session` carries calls out, and `Client` and `AsyncClient` only say how bytes travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from rota.core import answers
+from rota.errors import WireError
+from rota.wire import messages as m
+from rota.wire import views
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741 - an item of a stream
+
+Selector = int | str
+
+
+def words(selectors: tuple[Selector, ...] | list[Selector]) -> list[str]:
+    return [str(selector) for selector in selectors]
+
+
+class Call(Generic[T]):
+    """One request with one answer."""
+
+    def __init__(self, build: Callable[[int], m.Message], answer: Any) -> None:
+        self.build = build
+        self._answer = answer
+
+    def read(self, body: msgspec.Raw) -> T:
+        return _read(body, self._answer)  # type: ignore[no-any-return]
+
+
+class Stream(Call[T], Generic[I, T]):
+    """One request with many items before its answer."""
+
+    def __init__(self, build: Callable[[int], m.Message], item: Any, answer: Any) -> None:
+        super().__init__(build, answer)
+        self._item = msgspec.msgpack.Decoder(item)
+
+    def read_item(self, body: msgspec.Raw) -> I:
+        try:
+            return self._item.decode(body)  # type: ignore[no-any-return]
+        except msgspec.DecodeError as error:
+            raise _strange(error) from None
+
+
+def _read(body: msgspec.Raw, kind: Any) -> Any:
+    try:
+        return msgspec.msgpack.decode(body, type=kind)
+    except msgspec.DecodeError as error:
+        raise _strange(error) from None
+
+
+def _strange(error: Exception) -> WireError:
+    return WireError(f"the manager's answer cannot be read: {error}", hint="are both of the same version?")
+
+
+# ------------------------------------------------------------------ jobs
+
+
+def jobs(selectors: list[str], *, limit: int, cursor: int) -> Call[views.JobPage]:
+    return Call(lambda n: m.ListJobs(n, selectors, limit, cursor), views.JobPage)
+
+
+def status(selectors: list[str]) -> Call[views.StatusView]:
+    return Call(lambda n: m.Status(n, selectors), views.StatusView)
+
+
+def show(job: int) -> Call[views.JobView]:
+    return Call(lambda n: m.Show(n, job), views.JobView)
+
+
+def act(verb: str, selectors: list[str], *, cascade: bool = False) -> Call[answers.Acted]:
+    return Call(lambda n: m.Act(n, verb, selectors, cascade), answers.Acted)
+
+
+def watch(selectors: list[str], *, outputs: bool, follow: bool) -> Stream[m.Progress, views.SettledView]:
+    return Stream(lambda n: m.Watch(n, selectors, outputs, follow), m.Progress, views.SettledView)
+
+
+def output(job: int, *, attempt: int, stream: int, offset: int, limit: int) -> Call[m.OutputPart]:
+    return Call(lambda n: m.ReadOutput(n, job, attempt, stream, offset, limit), m.OutputPart)
+
+
+class OutputPages:
+    """Asks for the output of one attempt, page by page, to its present end."""
+
+    def __init__(self, job: int, *, attempt: int, err: bool, offset: int) -> None:
+        self._job = job
+        self._attempt = attempt
+        self._stream = 2 if err else 1
+        self._offset = offset
+        self.more = True
+
+    def next(self) -> Call[m.OutputPart]:
+        return output(
+            self._job, attempt=self._attempt, stream=self._stream, offset=self._offset, limit=1 << 20
+        )
+
+    def took(self, part: m.OutputPart) -> bytes:
+        self._offset += len(part.data)
+        # The newest attempt may become another one between two pages.
+        self._attempt = part.attempt or self._attempt
+        self.more = bool(part.data) and self._offset < part.total
+        return part.data
+
+
+def uploaded() -> Call[answers.Added]:
+    """The answer to the last message of a submission (whose requests `Session.upload` builds)."""
+    return Call(lambda n: m.Drop(n, ""), answers.Added)
+
+
+def drop(submission: str) -> Call[Any]:
+    return Call(lambda n: m.Drop(n, submission), Any)
+
+
+def stop_stream(stream: int) -> Call[Any]:
+    return Call(lambda n: m.Stop(n, stream), Any)
+
+
+# ------------------------------------------------------------------ the manager
+
+
+def manager_status() -> Call[views.ManagerView]:
+    return Call(lambda n: m.Control(n, "status"), views.ManagerView)
+
+
+def stop_manager(*, kill: bool) -> Call[Any]:
+    return Call(lambda n: m.Control(n, "stop", {"kill": "true"} if kill else {}), Any)
+
+
+def token_add(name: str, role: str, *, expires_s: float | None) -> Call[views.NewTokenView]:
+    args = {"name": name, "role": role}
+    if expires_s is not None:
+        args["expires_s"] = str(expires_s)
+    return Call(lambda n: m.Control(n, "token-add", args), views.NewTokenView)
+
+
+def token_list() -> Call[list[views.TokenView]]:
+    return Call(lambda n: m.Control(n, "token-list"), list[views.TokenView])
+
+
+def token_remove(name: str) -> Call[Any]:
+    return Call(lambda n: m.Control(n, "token-remove", {"name": name}), Any)
+
+
+def manager_doctor() -> Call[Any]:
+    return Call(lambda n: m.Control(n, "doctor"), Any)

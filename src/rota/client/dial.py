@@ -1,0 +1,104 @@
+"""Where the manager of a deployment is and with what credential: decided here, connected elsewhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from rota.config import Home, check_private
+from rota.errors import BadInput, NoManager, RotaError
+
+HOW_TO_START: Final = "start one with 'rota manager start'"
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """How to reach a manager: over its Unix socket, or else by TLS."""
+
+    socket: str = ""
+    host: str = ""
+    port: int = 0
+    ca: Path | None = None
+    role: str = "admin"
+    token: str = ""
+
+    def __str__(self) -> str:
+        return self.socket or f"{self.host}:{self.port}"
+
+
+def find(
+    home: Home,
+    *,
+    address: str | None = None,
+    token: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Endpoint:
+    """The endpoint of the manager. Says nothing about whether it answers.
+
+    Raises `NoManager` when the deployment shows no trace of one.
+    """
+    environ = os.environ if environ is None else environ
+    remote = address or environ.get("ROTA_MANAGER")
+    if remote:
+        return _tls(home, remote, token=token, environ=environ)
+    written = home.read_manager_file()
+    socket = Path(written.socket) if written and written.socket else home.socket
+    if socket.exists():
+        if socket.parent != home.path:
+            # Anybody may make a directory in /tmp: never talk to another's.
+            check_private(socket.parent)
+        return Endpoint(socket=str(socket))
+    if written and written.address and (token or "ROTA_TOKEN_FILE" in environ):
+        return _tls(home, written.address, token=token, environ=environ)
+    raise no_manager(home)
+
+
+def no_manager(home: Home | None = None) -> NoManager:
+    return NoManager("no manager is running", hint=HOW_TO_START)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """HOST:PORT or [IPv6]:PORT. Raises `BadInput`."""
+    host, _, port = text.strip().rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
+        raise BadInput(f"{text!r} is not HOST:PORT", hint="write it like 127.0.0.1:7000")
+    return host, int(port)
+
+
+def _tls(home: Home, address: str, *, token: str | None, environ: Mapping[str, str]) -> Endpoint:
+    host, port = parse_address(address)
+    if token is None:
+        token = _token(home, environ)
+    return Endpoint(
+        host=host, port=port, ca=Path(environ.get("ROTA_CA") or home.ca), role=_role(token), token=token
+    )
+
+
+def _token(home: Home, environ: Mapping[str, str]) -> str:
+    from rota.wire.tokens import read_token
+
+    return read_token(Path(environ.get("ROTA_TOKEN_FILE") or home.tokens / "admin.token"))
+
+
+def _role(token: str) -> str:
+    """A token says for what it is: rota_ROLE_…"""
+    parts = token.split("_")
+    return parts[1] if len(parts) > 2 else "user"
+
+
+def unreachable(endpoint: Endpoint, error: Exception) -> RotaError:
+    """What to tell a person when the connection could not be made."""
+    if endpoint.socket and isinstance(error, ConnectionRefusedError | FileNotFoundError):
+        return no_manager()
+    if endpoint.socket and isinstance(error, PermissionError):
+        return NoManager(f"the manager's socket {endpoint} may not be used by this user", hint="use a token")
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return NoManager(f"the manager at {endpoint} cannot be reached: {reason}", hint="is it running?")
+
+
+def slow_manager(timeout: float) -> NoManager:
+    return NoManager(f"the manager did not answer within {timeout:g} s", hint="see 'rota manager logs'")

@@ -1,0 +1,253 @@
+"""The conversation with a manager without any I/O: flows that say what to write and when to read.
+
+A flow is a generator. It yields bytes to be written, `READ` when it needs more bytes (which are sent
+into it), or `Redial` when the connection must be made anew; it returns its result. `Client` and
+`AsyncClient` each drive flows with a few lines, so no logic exists twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from typing import Final, TypeVar
+
+from msgspec import Raw, Struct
+
+from rota import __version__
+from rota.client import calls
+from rota.client.calls import Call, Stream
+from rota.client.intake import Batch
+from rota.errors import BadInput, NoManager, RotaError, WireError, from_code
+from rota.wire import codec
+from rota.wire import messages as m
+
+T = TypeVar("T")
+I = TypeVar("I")  # noqa: E741
+
+READ: Final = b""
+#: Chunks of a submission that may be on their way at once.
+WINDOW: Final = 4
+#: How often, and after which waits, a broken connection is made again during an `add`.
+REDIALS: Final = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+class Redial(Struct, frozen=True):
+    """Connect again after this many seconds."""
+
+    after_s: float
+
+
+class Disconnected(NoManager):
+    """The connection ended while an answer was expected."""
+
+    code = "no_manager"
+
+    def __init__(self, message: str = "the connection to the manager was lost") -> None:
+        super().__init__(message, hint="see 'rota manager status'")
+
+
+Flow = Generator[bytes | Redial, bytes, T]
+
+
+class Added(Struct, frozen=True):
+    """What became of a submission: ids in order of the input, each in exactly one of three lists."""
+
+    submission: str
+    added: list[int]
+    existing: list[int]
+    retried: list[int]
+    complete: list[int]  #: those of `existing` that were complete already
+    warnings: list[str]
+
+    @property
+    def ids(self) -> list[int]:
+        """All jobs of the submission, new or not."""
+        return sorted([*self.added, *self.existing, *self.retried])
+
+
+class AddOptions(Struct, frozen=True, kw_only=True):
+    """What concerns a whole submission."""
+
+    fresh: bool = False
+    check: bool = False
+    allow_unsatisfiable: bool = False
+    idle_stop: float | None = None
+
+
+class Session:
+    """The state of one connection. A new connection needs a new session."""
+
+    def __init__(self) -> None:
+        self._reader: codec.Reader[m.Welcome | m.Failure | m.Reply | m.Item] = codec.Reader(m.ToClient)
+        self._n = 0
+        self._inbox: dict[int, deque[m.Failure | m.Reply | m.Item]] = {}
+        self._broken: RotaError | None = None
+        self.welcome: m.Welcome | None = None
+
+    def open(self, role: str, token: str) -> Flow[m.Welcome]:
+        """Say who we are. Raises what the manager refuses us with."""
+        yield codec.frame(m.Hello(m.PROTOCOL, role, token, f"rota {__version__}"))
+        while self.welcome is None:
+            self._take((yield READ))
+            if self._broken:
+                raise self._broken
+        return self.welcome
+
+    def call(self, call: Call[T]) -> Flow[T]:
+        """Send a request and wait for its answer."""
+        n = self._begin()
+        yield codec.frame(call.build(n))
+        return call.read((yield from self._answer(n)))
+
+    def begin(self, stream: Stream[I, T]) -> Flow[int]:
+        """Open a stream; returns its number for `next_item` and `end`."""
+        n = self._begin()
+        yield codec.frame(stream.build(n))
+        return n
+
+    def next_item(self, n: int, stream: Stream[I, T]) -> Flow[tuple[I, None] | tuple[None, T]]:
+        """The next item, or the answer that ends the stream. May be abandoned and begun again."""
+        message = yield from self._next(n)
+        if isinstance(message, m.Item):
+            return stream.read_item(message.body), None
+        del self._inbox[n]
+        if isinstance(message, m.Failure):
+            raise from_code(message.code, message.message, hint=message.hint)
+        return None, stream.read(message.body)
+
+    def end(self, n: int) -> Flow[None]:
+        """Close a stream before its end; what is still on its way is thrown away."""
+        if self._inbox.pop(n, None) is not None:
+            yield codec.frame(calls.stop_stream(n).build(self._begin(keep=False)))
+
+    def upload(
+        self, submission: str, batches: Iterator[Batch], sent: list[Batch], options: AddOptions
+    ) -> Flow[Added]:
+        """Send a submission. `sent` collects the batches, for another connection to begin with.
+
+        When `batches` raises (a bad line), the manager is told to forget what it has.
+        """
+        waiting: deque[int] = deque()
+        done = False
+        position = 0
+        while not done:
+            if position == len(sent):
+                try:
+                    sent.append(next(batches))
+                except (RotaError, KeyboardInterrupt):
+                    if position:
+                        yield from self.call(calls.drop(submission))
+                    raise
+            batch = sent[position]
+            position += 1
+            done = batch.last
+            n = self._begin()
+            yield codec.frame(_message(n, submission, batch, options))
+            waiting.append(n)
+            while len(waiting) > (0 if done else WINDOW):
+                body = yield from self._answer(waiting.popleft())
+        answer = calls.uploaded().read(body)
+        return Added(
+            submission, answer.added, answer.existing, answer.retried, answer.complete, answer.warnings
+        )
+
+    # -- numbers and boxes
+
+    def _begin(self, *, keep: bool = True) -> int:
+        if self._broken:
+            raise self._broken
+        self._n += 1
+        if keep:
+            self._inbox[self._n] = deque()
+        return self._n
+
+    def _answer(self, n: int) -> Flow[Raw]:
+        message = yield from self._next(n)
+        del self._inbox[n]
+        match message:
+            case m.Failure(_, code, text, hint):
+                raise from_code(code, text, hint=hint)
+            case m.Reply(_, body):
+                return body
+        raise WireError("the manager streams an answer that has no parts")
+
+    def _next(self, n: int) -> Flow[m.Failure | m.Reply | m.Item]:
+        box = self._inbox[n]
+        while not box:
+            if self._broken:
+                raise self._broken
+            self._take((yield READ))
+        return box.popleft()
+
+    def _take(self, data: bytes) -> None:
+        for message in self._reader.feed(data):
+            if isinstance(message, m.Welcome):
+                self.welcome = message
+            elif isinstance(message, m.Failure) and message.n == 0:
+                self._broken = from_code(message.code, message.message, hint=message.hint)
+            elif (box := self._inbox.get(message.n)) is not None:
+                box.append(message)
+
+
+def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Add:
+    return m.Add(
+        n=n,
+        submission=submission,
+        first=batch.first,
+        cmds=batch.cmds,
+        specs=batch.specs,
+        envs=batch.envs,
+        spec_of=batch.spec_of,
+        lines=batch.lines,
+        after=batch.after,
+        more=not batch.last,
+        fresh=options.fresh,
+        check=options.check,
+        allow_unsatisfiable=options.allow_unsatisfiable,
+        idle_stop=options.idle_stop,
+        fresh_entries=batch.fresh,
+        allowed_entries=batch.allowed,
+    )
+
+
+class Line:
+    """What a client needs to begin a conversation anew: the current session and who we are."""
+
+    def __init__(self, role: str, token: str) -> None:
+        self.role = role
+        self.token = token
+        self.session = Session()
+
+    def greet(self) -> Flow[m.Welcome]:
+        """A new session on a new connection."""
+        self.session = Session()
+        return self.session.open(self.role, self.token)
+
+    def add(self, submission: str, batches: Iterable[Batch], options: AddOptions) -> Flow[Added]:
+        """Upload, on new connections if need be. A repeat is harmless: the submission's id is the same,
+        and the manager gives the first answer again."""
+        sent: list[Batch] = []
+        source = iter(batches)
+        waits = iter(REDIALS)
+        while True:
+            try:
+                return (yield from self.session.upload(submission, source, sent, options))
+            except Disconnected:
+                yield from self._redial(waits)
+
+    def _redial(self, waits: Iterator[float]) -> Flow[None]:
+        for wait in waits:
+            try:
+                yield Redial(wait)
+            except NoManager:
+                continue
+            return
+        raise Disconnected("the connection to the manager was lost while jobs were being added")
+
+
+def first_batch(batches: Iterator[Batch], empty: str) -> list[Batch]:
+    """The first batch of an input that must not be empty. Raises `BadInput` with the message `empty`."""
+    first = next(batches)
+    if first.last and not first.cmds:
+        raise BadInput(empty, hint="put one command on each line")
+    return [first]

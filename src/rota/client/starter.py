@@ -1,0 +1,163 @@
+"""Starting a manager from a client: spawn it, go on working, then wait until it says it is ready.
+
+The manager runs in its own session with its output in `logs/manager.out`, and writes one JSON line to
+a pipe: `{"ok": true, …}` or `{"error": {"code", "message", "hint"}}`. Two starters may race; the loser's
+manager says that there is one already, and the loser uses that.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from typing import Any, Final
+
+import msgspec
+
+from rota.client import dial
+from rota.client.here import JOB_VARIABLES
+from rota.config import Home
+from rota.errors import EnvironmentFault, NoManager, RotaError, from_code
+from rota.units import format_duration
+
+#: Recovering a large deployment takes time; silence for so long is a fault.
+READY_TIMEOUT: Final = 120.0
+
+
+class Starting:
+    """A manager that was spawned and may not be ready yet."""
+
+    def __init__(self, home: Home, pid: int, pipe: int) -> None:
+        self.home = home
+        self.pid = pid
+        self._pipe = pipe
+
+    def wait(self, timeout: float = READY_TIMEOUT) -> dict[str, Any]:
+        """Until it is ready, or another manager of the deployment is. Raises what went wrong."""
+        try:
+            line = self._line(time.monotonic() + timeout)
+        finally:
+            os.close(self._pipe)
+        if line:
+            said = msgspec.json.decode(line, type=dict[str, Any])
+            if "error" not in said:
+                return said
+            error = _as_error(said["error"])
+        else:
+            error = self._silent()
+        self._reap()
+        if self._other_is_there():
+            return {"ok": True, "already": True}
+        raise error
+
+    def _line(self, limit: float) -> bytes:
+        got = b""
+        while b"\n" not in got:
+            left = limit - time.monotonic()
+            if left <= 0 or not select.select([self._pipe], [], [], left)[0]:
+                raise NoManager(
+                    f"the manager (pid {self.pid}) is not ready yet",
+                    hint=f"see {self.home.logs / 'manager.out'}",
+                )
+            data = os.read(self._pipe, 65536)
+            if not data:
+                break
+            got += data
+        return got.split(b"\n")[0] if b"\n" in got else b""
+
+    def _silent(self) -> RotaError:
+        path = self.home.logs / "manager.out"
+        try:
+            last = path.read_text("utf-8", "replace").strip().splitlines()[-1:]
+        except OSError:
+            last = []
+        what = f": {last[0][:300]}" if last else ""
+        return EnvironmentFault(f"the manager ended while it started{what}", hint=f"see {path}")
+
+    def _reap(self) -> None:
+        try:
+            os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            pass
+
+    def _other_is_there(self) -> bool:
+        """Has another starter won? Its manager may still be opening its socket."""
+        from rota.client.blocking import Client
+
+        limit = time.monotonic() + 10
+        while True:
+            try:
+                Client(lambda: dial.find(self.home, environ={}), timeout=10).close()
+            except NoManager:
+                lock_held = _is_locked(self.home)
+                if not lock_held or time.monotonic() > limit:
+                    return False
+                time.sleep(0.05)
+            else:
+                return True
+
+
+def start_manager(home: Home, *, idle_stop: float | None = None, arguments: tuple[str, ...] = ()) -> Starting:
+    """Spawn a manager for this deployment and return at once; `wait` on the result."""
+    home.create()
+    ready, report = os.pipe()
+    command = [sys.executable, "-P", "-m", "rota.manager", "--home", str(home), "--ready-fd", str(report)]
+    if idle_stop is not None:
+        command += ["--idle-stop", format_duration(idle_stop)]
+    command += arguments
+    log = os.path.join(home.logs, "manager.out")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        os.set_inheritable(report, True)
+        pid = os.posix_spawn(
+            sys.executable,
+            command,
+            environment(home),
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        os.close(ready)
+        raise EnvironmentFault(
+            f"the manager cannot be started: {error.strerror}", hint="see 'rota doctor'"
+        ) from None
+    finally:
+        os.close(report)
+    return Starting(home, pid, ready)
+
+
+def environment(home: Home) -> dict[bytes, bytes]:
+    """What a manager gets: ours, without the variables of a job we may be in."""
+    kept = {name: value for name, value in os.environb.items() if name not in JOB_VARIABLES}
+    kept[b"ROTA_HOME"] = os.fsencode(home.path)
+    return kept
+
+
+def _as_error(said: Any) -> RotaError:
+    if not isinstance(said, dict):
+        return EnvironmentFault(f"the manager did not start: {said}")
+    text = {name: str(said.get(name, "")) for name in ("code", "message", "hint")}
+    return from_code(text["code"], text["message"], hint=text["hint"])
+
+
+def _is_locked(home: Home) -> bool:
+    """Does a manager hold the deployment?"""
+    import fcntl
+
+    try:
+        descriptor = os.open(home.lock, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(descriptor)

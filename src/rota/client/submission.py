@@ -1,0 +1,104 @@
+"""From what a caller gives (`add`'s arguments, a file) to what is uploaded: batches and options."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from rota.client import here
+from rota.client.fields import Wanted
+from rota.client.intake import Batch, from_bytes, from_objects
+from rota.client.session import AddOptions
+from rota.errors import BadInput
+
+Entry = str | list[str] | Mapping[str, object]
+
+_BLOCK: Final = 1 << 20
+
+
+def new_id() -> str:
+    """An id for a submission: 128 random bits in hex."""
+    return os.urandom(16).hex()
+
+
+def base_wanted(
+    fields: Mapping[str, object],
+    *,
+    retries: int = 3,
+    group: str = "default",
+    text: bool = False,
+    mem: int | None = None,
+) -> Wanted:
+    """What jobs want that say nothing themselves: the defaults, with these fields over them."""
+    base = Wanted(
+        cwd=here.working_directory(), mem=mem or here.default_memory(), retries=retries, group=group
+    )
+    return base.changed(fields, text=text)
+
+
+def prepare(
+    entries: Iterable[Entry] | str | Mapping[str, object], fields: Mapping[str, Any], *, check: bool
+) -> tuple[Iterator[Batch], AddOptions]:
+    """For `add`: one command or many, with the fields that are their defaults."""
+    base = base_wanted(fields)
+    if isinstance(entries, str | Mapping):
+        entries = [entries]
+    return from_objects(entries, base), options_for(base, check=check)
+
+
+def prepare_file(
+    path: str | os.PathLike[str], fields: Mapping[str, Any], *, check: bool
+) -> tuple[Iterator[Batch], AddOptions]:
+    """For `add_file`: an input file in any of the formats of `rota add`."""
+    name = os.fspath(path)
+    base = base_wanted(fields, group=group_of(name))
+    return from_bytes(read_file(name), base, source=shown(name)), options_for(base, check=check)
+
+
+def options_for(
+    base: Wanted, *, check: bool, always_new: bool = False, idle_stop: float | None = None
+) -> AddOptions:
+    return AddOptions(
+        fresh=base.rerun or (always_new and not base.once),
+        check=check,
+        allow_unsatisfiable=base.allow_unsatisfiable,
+        idle_stop=idle_stop,
+    )
+
+
+def group_of(path: str) -> str:
+    """The group of jobs from a file: its name, with what cannot be in a group replaced."""
+    name = os.path.basename(path).encode("utf-8", "replace").decode()
+    return "".join(c if c.isprintable() and c != "," else "_" for c in name)[:80].lstrip("@") or "default"
+
+
+def shown(path: str) -> str:
+    """A path as it may appear in a message."""
+    return (
+        path.encode("unicode_escape", "backslashreplace").decode("ascii") if not path.isprintable() else path
+    )
+
+
+def read_file(path: str) -> Iterator[bytes]:
+    """The blocks of a file. Raises `BadInput` when it cannot be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY)
+        try:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            yield from read_descriptor(descriptor)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(
+            f"cannot read {shown(path)}: {reason}", hint="give a file of commands, or '-'"
+        ) from None
+
+
+def read_descriptor(descriptor: int) -> Iterator[bytes]:
+    while block := os.read(descriptor, _BLOCK):
+        yield block

@@ -1,0 +1,1 @@
+"""The manager: one process, one loop, decide → commit → act."""

@@ -1,0 +1,146 @@
+"""One connection: bytes to messages and back, and who is at the other end.
+
+Nobody is heard before `Hello` was accepted; until then little may be sent and little time is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import socket
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from rota.errors import RotaError, WireError
+from rota.wire import codec
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.service import Manager
+
+_HELLO_TIME_S: Final = 10.0
+#: A peer that does not read is cut off when this much waits for it.
+_MAX_UNREAD: Final = 64 * 1024 * 1024
+#: Requests of one peer that may wait for their turn before reading from it stops.
+_MAX_WAITING: Final = 64
+
+_FromAnybody = m.FromClient | m.FromRunner
+
+
+class Peer(asyncio.Protocol):
+    """A client or a runner, connected over the Unix socket or TLS."""
+
+    def __init__(self, manager: Manager, id: int, *, local: bool) -> None:
+        self._manager = manager
+        self.id = id
+        self.local = local
+        self.role = ""
+        self.user = ""
+        self.uid = -1
+        self.runner = ""  #: set once it has joined as a runner
+        self.specs: set[int] = set()  #: run specifications this runner was sent
+        self.envs: set[int] = set()
+        self.uploads: set[str] = set()
+        self.waiting: deque[Any] = deque()  #: requests to be handled in order
+        self.busy = False
+        self.closed = False
+        self._reader: codec.Reader[Any] = codec.Reader(_FromAnybody, max_frame=codec.MAX_HELLO)
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._deadline = self._manager.loop.call_later(_HELLO_TIME_S, self.close)
+        if self.local:
+            sock = cast(socket.socket, transport.get_extra_info("socket"))
+            packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            _pid, self.uid, _gid = struct.unpack("3i", packed)
+        self._manager.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._reader.feed(data):
+                if self.closed:
+                    return
+                if self.role:
+                    self._manager.received(self, message)
+                else:
+                    self._manager.greeted(self, message)
+        except RotaError as error:
+            self.refuse(error)
+
+    def accept(self, role: str, user: str) -> None:
+        """The peer has shown who it is."""
+        self.role, self.user = role, user
+        self._reader.max_frame = codec.MAX_FRAME
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._manager.disconnected(self)
+
+    def send(self, message: m.Message) -> None:
+        """Write a message, unless the peer has gone or does not read."""
+        transport = self._transport
+        if self.closed or transport is None:
+            return
+        transport.write(codec.frame(message))
+        if transport.get_write_buffer_size() > _MAX_UNREAD:
+            transport.abort()
+
+    def refuse(self, error: RotaError) -> None:
+        """Say what is wrong and hang up."""
+        self.send(m.Failure(0, error.code, error.message, error.hint))
+        self.close()
+
+    def fail(self, n: int, error: RotaError) -> None:
+        """Refuse one request."""
+        self.send(m.Failure(n, error.code, error.message, error.hint))
+
+    def close(self) -> None:
+        self.closed = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def throttle(self) -> None:
+        """Stop or resume reading, by how much waits to be handled."""
+        if self._transport is None or self.closed:
+            return
+        full = len(self.waiting) >= _MAX_WAITING
+        if full and not self._paused:
+            self._transport.pause_reading()
+            self._paused = True
+        elif self._paused and not full:
+            self._transport.resume_reading()
+            self._paused = False
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def owner() -> str:
+    """The user whose deployment this is."""
+    return user_name(os.getuid())
+
+
+def expect_hello(message: Any) -> m.Hello:
+    """The first message must be `Hello` in a protocol we speak."""
+    if not isinstance(message, m.Hello):
+        raise WireError("the first message must be Hello", hint="is this a Rota client?")
+    if message.protocol != m.PROTOCOL:
+        raise WireError(
+            f"protocol {message.protocol} is not spoken here, only {m.PROTOCOL}",
+            hint="use the same version of Rota on both sides",
+        )
+    return message

@@ -1,0 +1,98 @@
+"""Carry out effects, once the batch they came with is on disk.
+
+Whoever is not there any more is passed over: what could not be said is said when they come back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.core import effects as e
+from rota.core.job import Job
+from rota.core.leases import LeaseRef
+from rota.wire import codec
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.peer import Peer
+    from rota.manager.service import Manager
+
+
+def perform(manager: Manager, effects: list[e.Effect]) -> None:
+    """Do what was decided, in order."""
+    for effect in effects:
+        match effect:
+            case e.NotifySettled(job, state, outcome):
+                manager.watches.settled(job, state, outcome)
+            case e.SendWork(runner):
+                if peer := manager.runner_peer(runner):
+                    peer.send(_work(manager, peer, effect))
+            case e.AcknowledgeReport(runner, seq):
+                if peer := manager.runner_peer(runner):
+                    peer.send(m.Ack(seq))
+            case e.NotifyStarted(job_id, attempt, runner):
+                manager.watches.started(job_id, attempt, runner)
+            case e.Reply(to, body):
+                if asker := manager.peers.get(to.connection):
+                    asker.send(m.Reply(to.n, codec.body(body)))
+            case e.Refuse(to, error):
+                if asker := manager.peers.get(to.connection):
+                    asker.fail(to.n, error)
+            case e.NotifyReopened(job_id):
+                manager.watches.reopened(job_id)
+            case e.SendRules(runner, forget):
+                if peer := manager.runner_peer(runner):
+                    peer.send(_rules(manager, forget))
+            case e.KillAttempts(runner, leases):
+                if peer := manager.runner_peer(runner):
+                    peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
+            case e.RecallLeases(runner, leases):
+                if peer := manager.runner_peer(runner):
+                    peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
+
+
+def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
+    settings = manager.settings
+    return m.Rules(
+        touch_s=settings.touch_s,
+        orphan_after_s=settings.orphan_after,
+        grace_s=settings.grace,
+        keep_output=settings.keep_output,
+        containment=settings.containment,
+        forget=[LeaseRef(*lease) for lease in forget],
+    )
+
+
+def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> m.Work:
+    """Leases that are still valid, with the specifications and environments this runner has not seen."""
+    grants, specs, envs = [], [], []
+    for job in effect.jobs:
+        lease = job.lease
+        if lease is None or lease.runner != effect.runner:
+            continue  # it ended before it was sent
+        if job.spec_id not in peer.specs:
+            peer.specs.add(job.spec_id)
+            specs.append(_run_spec(job))
+            if job.spec.env not in peer.envs:
+                peer.envs.add(job.spec.env)
+                envs.append((job.spec.env, manager.library.blob(job.spec.env, manager.store)))
+        rank = ((255 - job.spec.priority) << 48) + job.id
+        grants.append(m.Grant(job.id, job.attempt, lease.token, job.spec_id, job.cmd, rank))
+    seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
+    return m.Work(grants, seats, specs, envs)
+
+
+def _run_spec(job: Job) -> m.RunSpec:
+    spec = job.spec
+    return m.RunSpec(
+        id=job.spec_id,
+        env=spec.env,
+        cwd=spec.cwd,
+        user=spec.user,
+        name=spec.name,
+        group=spec.group,
+        size=spec.size,
+        walltime_s=spec.walltime_s,
+        scratch=spec.scratch,
+        pipefail=spec.pipefail,
+    )

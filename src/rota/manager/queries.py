@@ -1,0 +1,164 @@
+"""Answer questions about jobs: memory for what is live, the store for what has ended.
+
+The stored state of a live job is only as new as its last non-routine change, so questions about live
+states are answered from memory, and rows are corrected before they are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.core.adding import expand_answer
+from rota.core.job import Job, Spec
+from rota.core.states import LIVE, TERMINAL, State
+from rota.core.world import NO_JOB, World
+from rota.errors import NotFound
+from rota.manager import rows
+from rota.manager.selectors import matches, parse
+from rota.store.base import Clause, Store
+from rota.wire.views import JobPage, JobView, ReasonView, StatusView
+
+_LIVE_NUMBERS = frozenset(int(state) for state in LIVE)
+
+
+class Queries:
+    """Reads. May be called from a worker thread: memory is only looked at through copies made before."""
+
+    def __init__(self, world: World, store: Store, specs: dict[int, Spec]) -> None:
+        self._world = world
+        self._store = store
+        self._specs = specs
+
+    # -- which jobs
+
+    def clauses(self, words: list[str], user: str) -> list[Clause]:
+        """What these selectors mean for this user."""
+        last = None
+        if any("last" in word.split(",") for word in words):
+            newest = self._store.last_submission(user)
+            last = newest.id if newest else None
+        return parse(words, last=last)
+
+    def live_ids(self, clauses: list[Clause]) -> list[int]:
+        """Jobs in memory that match, ascending."""
+        world = self._world
+        if all(clause.low and clause.high - clause.low < 64 for clause in clauses):
+            near = (world.jobs.get(id) for clause in clauses for id in range(clause.low, clause.high + 1))
+            jobs: Iterable[Job] = [job for job in near if job is not None]
+        else:
+            jobs = list(world.jobs.values())
+        found = {job.id for job in jobs if any(matches(clause, job, self.host(job)) for clause in clauses)}
+        return sorted(found)
+
+    def ended_ids(self, clauses: list[Clause], states: Iterable[State]) -> list[int]:
+        """Jobs on disk that match and ended in one of these states."""
+        wanted = [
+            msgspec.structs.replace(clause, state=int(state))
+            for clause in clauses
+            for state in states
+            if clause.state in (0, state)
+        ]
+        return self._store.find(wanted, above=0, limit=2**62) if wanted else []
+
+    def missing(self, clauses: list[Clause]) -> list[int]:
+        """Ids that were named one by one and do not exist."""
+        return [
+            clause.low
+            for clause in clauses
+            if clause.low and clause.low == clause.high and self._world.outcome(clause.low) == NO_JOB
+        ]
+
+    def submitted(self, submission: str) -> tuple[list[int], set[int]]:
+        """All jobs of a submission, and those of them that it added or re-opened."""
+        found = self._store.submission(submission)
+        if found is None or found.answer is None:
+            raise NotFound(f"there is no submission {submission}")
+        answer = expand_answer(found.answer)
+        fresh = {*answer.added, *answer.retried}
+        return sorted({*fresh, *answer.existing}), fresh
+
+    def host(self, job: Job) -> str:
+        runner = self._world.runners.get(job.lease.runner) if job.lease else None
+        return runner.host if runner else ""
+
+    # -- answers
+
+    def page(self, clauses: list[Clause], *, limit: int, cursor: int) -> JobPage:
+        """One page of a list, in order of id."""
+        clauses = clauses or [Clause()]
+        stored = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
+        ids = self._store.find(stored, above=cursor, limit=limit + 1) if stored else []
+        live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
+        if live:
+            ids = sorted({*ids, *(id for id in self.live_ids(live) if id > cursor)})
+        more = len(ids) > limit
+        ids = ids[:limit]
+        shown = [
+            view
+            for view, job in self._views(ids)
+            if job is None or any(matches(clause, job, view.host or "") for clause in clauses)
+        ]
+        return JobPage(shown, str(ids[-1]) if more else None, self._total(clauses))
+
+    def _total(self, clauses: list[Clause]) -> int:
+        if clauses == [Clause()]:
+            return sum(sum(counts) for counts in list(self._world.counts.values()))
+        ended = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
+        stored = self._store.count(ended) if ended else 0
+        live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
+        return stored + (len(self.live_ids(live)) if live else 0)
+
+    def _views(self, ids: list[int]) -> list[tuple[JobView, Job | None]]:
+        found = []
+        for row in self._store.jobs(ids):
+            job = self._world.jobs.get(row.id)
+            host = self.host(job) if job is not None else None
+            found.append((rows.view(row, self._specs[row.spec_id], job, host=host), job))
+        return found
+
+    def show(self, id: int) -> JobView:
+        """Everything about one job."""
+        views = self._views([id])
+        if not views:
+            raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
+        view, job = views[0]
+        if job is not None and job.state is State.READY and job.reason is None:
+            code, message = self._world.placement.why(job.spec.size, priority=job.spec.priority, job=id)
+            view.reason = ReasonView(code, message)
+        attempts = [rows.attempt_view(row, job) for row in self._store.attempts(id)]
+        view.attempts = attempts
+        view.story = rows.story(view, attempts, self._store.events(id))
+        return view
+
+    def status(self, clauses: list[Clause]) -> StatusView:
+        """Counts by state, over all and by group."""
+        groups: dict[str, dict[str, int]] = {}
+        if not clauses:
+            for group, counts in list(self._world.counts.items()):
+                by_state = {state.label: counts[state] for state in State if counts[state]}
+                if by_state:
+                    groups[group] = by_state
+        else:
+            self._count_some(clauses, groups)
+        totals: dict[str, int] = {}
+        for by_state in groups.values():
+            for label, number in by_state.items():
+                totals[label] = totals.get(label, 0) + number
+        return StatusView(totals, groups)
+
+    def _count_some(self, clauses: list[Clause], groups: dict[str, dict[str, int]]) -> None:
+        def count(group: str, state: State, number: int) -> None:
+            by_state = groups.setdefault(group, {})
+            by_state[state.label] = by_state.get(state.label, 0) + number
+
+        stored = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
+        if stored:
+            for (group, number), n in self._store.tally(stored).items():
+                if State(number) in TERMINAL:
+                    count(group, State(number), n)
+        for id in self.live_ids(clauses):
+            job = self._world.jobs.get(id)
+            if job is not None and job.state not in TERMINAL:
+                count(job.spec.group, job.state, 1)

@@ -1,0 +1,334 @@
+"""What clients ask for: each request becomes an event, a question, or a watch.
+
+Answers are effects like any other: they leave after the commit of everything they may have seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rota.core import events
+from rota.core.adding import expand_answer
+from rota.core.events import Asker
+from rota.core.invariants import broken
+from rota.core.job import Job, Outcome
+from rota.core.states import RETRYABLE, TERMINAL
+from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
+from rota.manager.intake import Intake, load_jobs, look_up
+from rota.manager.watching import Watcher
+from rota.store.base import Clause, StoredAttempt
+from rota.wire import messages as m
+from rota.wire.views import NewTokenView, TokenView
+
+if TYPE_CHECKING:
+    from rota.manager.peer import Peer
+    from rota.manager.service import Manager
+
+T = TypeVar("T")
+
+#: Chunks up to this many commands are looked up on the spot; larger ones in a worker thread.
+_SMALL = 256
+_PAGE_MAX = 100_000
+_OUTPUT_MAX = 4 << 20
+
+_VERBS = {
+    "kill": events.JobsKilled,
+    "hold": events.JobsHeld,
+    "release": events.JobsReleased,
+    "confirm-dead": events.DeathConfirmed,
+}
+
+
+class Requests:
+    """Handles the requests of clients, one peer's in order."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._intakes: dict[str, Intake] = {}
+
+    async def handle(self, peer: Peer, message: Any) -> None:
+        """Take one request. Raises `RotaError` to refuse it."""
+        match message:
+            case m.Add():
+                await self._add(peer, message)
+            case m.Drop(n, submission):
+                self._drop(peer, submission)
+                self._manager.answer(_by(peer, n), None)
+            case m.ListJobs(n, selectors, limit, cursor):
+                await self._list(peer, n, selectors, limit, cursor)
+            case m.Status(n, selectors):
+                await self._status(peer, n, selectors)
+            case m.Show(n, job):
+                view = await self._read(lambda: self._manager.queries.show(job))
+                self._manager.answer(_by(peer, n), view)
+            case m.Act():
+                await self._act(peer, message)
+            case m.Watch():
+                await self._watch(peer, message)
+            case m.ReadOutput():
+                await self._output(peer, message)
+            case m.Stop(n, stream):
+                self._manager.watches.close(peer, stream)
+                self._manager.answer(_by(peer, n), None)
+            case m.Control():
+                self._control(peer, message)
+
+    def gone(self, peer: Peer) -> None:
+        """A client went away in the middle of an upload."""
+        for submission in list(peer.uploads):
+            self._drop(peer, submission)
+
+    async def _read(self, question: Callable[[], T]) -> T:
+        """Ask the store in a worker thread, so that the loop goes on."""
+        return await self._manager.loop.run_in_executor(self._manager.readers, question)
+
+    # -- adding
+
+    async def _add(self, peer: Peer, add: m.Add) -> None:
+        manager = self._manager
+        by = _by(peer, add.n)
+        if not 0 < len(add.submission) <= 64:
+            raise BadInput("a submission needs an id of at most 64 characters")
+        if add.first == 0:
+            if (answered := manager.store.submission(add.submission)) is not None and answered.answer:
+                if answered.user != peer.user:
+                    raise Denied("this submission belongs to somebody else")
+                if not add.more:
+                    manager.answer(by, expand_answer(answered.answer))
+                else:
+                    manager.answer(by, None)  # the rest may come; the last chunk gets the first answer
+                return
+            if not add.check and not manager.store.can_accept(manager.world.live):
+                raise StoreFull(
+                    "the disk is nearly full; no job was added", hint="free some space, then add again"
+                )
+            self._intakes[add.submission] = Intake(add.submission, peer.user, manager.library)
+            peer.uploads.add(add.submission)
+        intake = self._intakes.get(add.submission)
+        if intake is None or add.submission not in peer.uploads:
+            answered = manager.store.submission(add.submission)
+            if answered is not None and answered.answer and answered.user == peer.user:
+                manager.answer(by, None if add.more else expand_answer(answered.answer))
+                return
+            raise BadInput("this chunk belongs to no submission", hint="send the input again")
+        try:
+            await self._chunk(by, add, intake)
+        except RotaError:
+            self._drop(peer, add.submission)
+            raise
+        if not add.more:
+            self._intakes.pop(add.submission, None)
+            peer.uploads.discard(add.submission)
+
+    async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
+        manager = self._manager
+        intake.check(add)
+        grew = events.LibraryGrew(specs=[], envs=[])
+        keys = intake.keys(add, grew)
+        if grew.specs or grew.envs:
+            manager.happened(grew)
+        unknown = [] if add.fresh else [key for key in keys if key not in manager.world.keys]
+        known: dict[str, tuple[int, int]] = {}
+        loaded: dict[int, Job] = {}
+        with manager.loading():
+            if 0 < len(unknown) <= _SMALL:
+                known, loaded = look_up(manager.store, manager.library, by.user, unknown)
+            elif unknown:
+                known, loaded = await self._read(lambda: look_up(manager.store, manager.library, by.user, unknown))
+            manager.happened(intake.event(add, by, keys=keys, known=known, loaded=loaded))
+
+    def _drop(self, peer: Peer, submission: str) -> None:
+        if submission in peer.uploads:
+            peer.uploads.discard(submission)
+            self._intakes.pop(submission, None)
+            self._manager.happened(events.UploadDropped(submission=submission))
+
+    # -- questions
+
+    async def _list(self, peer: Peer, n: int, selectors: list[str], limit: int, cursor: int) -> None:
+        if not 0 < limit <= _PAGE_MAX:
+            raise BadInput(f"--limit must be between 1 and {_PAGE_MAX}")
+        queries = self._manager.queries
+
+        def ask() -> Any:
+            clauses = queries.clauses(selectors, peer.user)
+            self._refuse_missing(clauses)
+            return queries.page(clauses, limit=limit, cursor=cursor)
+
+        self._manager.answer(_by(peer, n), await self._read(ask))
+
+    async def _status(self, peer: Peer, n: int, selectors: list[str]) -> None:
+        queries = self._manager.queries
+
+        def ask() -> Any:
+            clauses = queries.clauses(selectors, peer.user)
+            self._refuse_missing(clauses)
+            return queries.status(clauses)
+
+        status = await self._read(ask) if selectors else queries.status([])
+        status.rate = self._manager.rate()
+        left = sum(n for label, n in status.counts.items() if label in ("ready", "running", "scheduled"))
+        if status.rate and left:
+            status.expected_end = datetime.fromtimestamp(time.time() + left / status.rate, UTC)
+        self._manager.answer(_by(peer, n), status)
+
+    def _refuse_missing(self, clauses: list[Clause]) -> None:
+        if missing := self._manager.queries.missing(clauses):
+            raise NotFound(f"there is no job {missing[0]}", hint="list them with 'rota jobs'")
+
+    # -- actions
+
+    async def _act(self, peer: Peer, act: m.Act) -> None:
+        if not act.selectors:
+            raise BadInput("say which jobs", hint="use ids, @group, state=failed, last or all")
+        if act.verb not in {*_VERBS, "retry", "remove"}:
+            raise BadInput(f"there is no action '{act.verb}'")
+        manager, queries = self._manager, self._manager.queries
+        by = _by(peer, act.n)
+        clauses = await self._read(lambda: queries.clauses(act.selectors, peer.user))
+        self._refuse_missing(clauses)
+        # Jobs named one by one are always meant; of groups only those that the action can concern.
+        named = {clause.low for clause in clauses if clause.low and clause.low == clause.high and not clause.state}
+        ended: list[int] = []
+        if act.verb in ("retry", "remove"):
+            states = RETRYABLE if act.verb == "retry" else TERMINAL
+            ended = await self._read(lambda: queries.ended_ids(clauses, states))
+        live = await self._read(lambda: queries.live_ids(clauses))
+        jobs = sorted({*named, *ended, *live})
+        if act.verb in _VERBS:
+            manager.happened(_VERBS[act.verb](by=by, jobs=jobs))
+            return
+        away = [job for job in jobs if job not in manager.world.jobs]
+        with manager.loading():
+            loaded = await self._read(lambda: load_jobs(manager.store, manager.library, away))
+            if act.verb == "retry":
+                manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
+            else:
+                manager.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade))
+
+    # -- waiting
+
+    async def _watch(self, peer: Peer, watch: m.Watch) -> None:
+        manager, queries = self._manager, self._manager.queries
+        fresh: set[int] | None = None
+        if len(watch.selectors) == 1 and watch.selectors[0].startswith("submission="):
+            submission = watch.selectors[0].partition("=")[2]
+            ids, fresh = await self._read(lambda: queries.submitted(submission))
+        else:
+            clauses = await self._read(lambda: queries.clauses(watch.selectors or ["all"], peer.user))
+            self._refuse_missing(clauses)
+            live = await self._read(lambda: queries.live_ids(clauses))
+            ended = await self._read(lambda: queries.ended_ids(clauses, TERMINAL))
+            ids = sorted({*live, *ended})
+        watcher = Watcher(ids, fresh=fresh, outputs=watch.outputs, follow=watch.follow, read=manager.read_output)
+        manager.watches.open(peer, watch.n, watcher)
+        # What settled before the watch began is on disk, or will be with the next commit.
+        await manager.committed()
+        world = manager.world
+        for id in list(watcher.unsettled()):
+            job = world.jobs.get(id)
+            if job is not None and job.state.label == "blocked":
+                manager.watches.settled(job, job.state, None)
+        away = [id for id in watcher.unsettled() if id not in world.jobs]
+        for begin in range(0, len(away), 10_000):
+            part = away[begin : begin + 10_000]
+            for row in await self._read(lambda part=part: manager.store.jobs(part)):  # type: ignore[misc]
+                watcher.settled(
+                    row.id,
+                    state=row.state,
+                    attempt=row.attempt,
+                    cmd=row.cmd,
+                    outcome=_outcome(row.newest),
+                    reason=(row.reason_code or "", row.reason_message or ""),
+                    news=False,
+                )
+        manager.watches.tell_soon()
+
+    # -- output
+
+    async def _output(self, peer: Peer, ask: m.ReadOutput) -> None:
+        manager = self._manager
+        if ask.stream not in (1, 2) or ask.offset < 0 or not ask.limit > 0:
+            raise BadInput("there is no such part of an output")
+        attempts = await self._read(lambda: manager.store.attempts(ask.job))
+        if not attempts and manager.world.outcome(ask.job) == 255:
+            raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
+        executed = [each for each in attempts if each.outcome != "void"]
+        number = ask.attempt or (executed[-1].number if executed else 0)
+        found = next((each for each in executed if each.number == number), None)
+        if found is None:
+            if ask.attempt:
+                raise NotFound(f"job {ask.job} has no attempt {ask.attempt}", hint=f"see 'rota show {ask.job}'")
+            manager.answer(_by(peer, ask.n), m.OutputPart(b"", 0, 0, done=False))
+            return
+        out_len, err_len = found.out_len or 0, found.err_len or 0
+        kept = out_len if ask.stream == 1 else err_len
+        written = (found.out_total if ask.stream == 1 else found.err_total) or 0
+        data = b""
+        if found.segment and ask.offset < kept:
+            begin = (found.offset or 0) + (0 if ask.stream == 1 else out_len) + ask.offset
+            length = min(ask.limit, _OUTPUT_MAX, kept - ask.offset)
+            segment = found.segment
+            data = manager.outputs.read(segment, begin, length)
+        done = found.outcome is not None and ask.offset + len(data) >= kept
+        manager.answer(_by(peer, ask.n), m.OutputPart(data, kept, written, done, number))
+
+    # -- the manager itself
+
+    def _control(self, peer: Peer, ask: m.Control) -> None:
+        manager = self._manager
+        by = _by(peer, ask.n)
+        match ask.verb:
+            case "status":
+                manager.answer(by, manager.view())
+            case "doctor":
+                manager.answer(by, broken(manager.world))
+            case "stop":
+                manager.answer(by, None)
+                manager.stop(kill=ask.args.get("kill") == "true")
+            case "token-add":
+                now = time.time()
+                expires = ask.args.get("expires_s")
+                expires_at = now + float(expires) if expires else None
+                name, role = ask.args.get("name", ""), ask.args.get("role", "user")
+                token = manager.tokens.create(name, role, expires_at, now=now)
+                manager.answer(by, NewTokenView(name=name, role=role, token=token))
+            case "token-list":
+                manager.answer(by, [_token_view(record) for record in manager.tokens.list()])
+            case "token-remove":
+                manager.tokens.remove(ask.args.get("name", ""))
+                manager.answer(by, None)
+            case _:
+                raise BadInput(f"the manager does not know '{ask.verb}'")
+
+
+def _by(peer: Peer, n: int) -> Asker:
+    return Asker(peer.id, n, peer.user)
+
+
+def _token_view(record: Any) -> TokenView:
+    expires = record.expires_at
+    return TokenView(
+        name=record.name,
+        role=record.role,
+        created_at=datetime.fromtimestamp(record.created_at, UTC),
+        expires_at=datetime.fromtimestamp(expires, UTC) if expires else None,
+    )
+
+
+def _outcome(row: StoredAttempt | None) -> Outcome | None:
+    if row is None or row.outcome is None:
+        return None
+    return Outcome(
+        exit_code=row.exit_code,
+        signal=row.signal,
+        segment=row.segment or "",
+        offset=row.offset or 0,
+        out_len=row.out_len or 0,
+        err_len=row.err_len or 0,
+        out_total=row.out_total or 0,
+        err_total=row.err_total or 0,
+    )

@@ -1,0 +1,145 @@
+"""From rows of the store to jobs in memory, and to the views that clients see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from signal import Signals
+
+from rota.core.job import Condition, Job, Reason, Spec
+from rota.core.states import State
+from rota.plan.size import CORE
+from rota.store.base import StoredAttempt, StoredEvent, StoredJob
+from rota.wire.views import AttemptView, JobView, ReasonView, SizeView, StoryLine
+
+_CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
+
+
+def job_from_row(row: StoredJob, spec: Spec) -> Job:
+    """The job as it was last written."""
+    return Job(
+        id=row.id,
+        key=row.key,
+        spec=spec,
+        spec_id=row.spec_id,
+        cmd=row.cmd,
+        state=State(row.state),
+        submission=row.submission,
+        submitted_at=row.submitted_at,
+        attempt=row.attempt,
+        tries=row.tries,
+        reason=Reason(row.reason_code, row.reason_message or "") if row.reason_code else None,
+        ready_at=row.ready_at,
+        due_at=row.due_at,
+        ended_at=row.ended_at,
+        after=row.after,
+    )
+
+
+def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> JobView:
+    """What a client sees of a job: the stored row, corrected by what memory knows better."""
+    job = live or job_from_row(row, spec)
+    attempt = row.newest if row.newest is not None and row.newest.number == job.attempt else None
+    lease = job.lease
+    started_at = attempt.started_at if attempt else None
+    scheduled_at = attempt.leased_at if attempt else None
+    if lease is not None:
+        started_at, scheduled_at = lease.started_at, lease.leased_at
+    ended_at = attempt.ended_at if attempt and lease is None else None
+    size = job.spec.size
+    return JobView(
+        id=job.id,
+        key=job.key,
+        cmd=job.cmd,
+        cwd=None if job.spec.scratch else job.spec.cwd,
+        name=job.spec.name,
+        group=job.spec.group,
+        user=job.spec.user,
+        project=job.spec.project,
+        queue=job.spec.queue,
+        priority=job.spec.priority,
+        state=job.state.label,
+        reason=ReasonView(job.reason.code, job.reason.message) if job.reason else None,
+        size=SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus),
+        after=[f"{_CONDITIONS[after.condition]}{after.parent}" for after in job.after],
+        attempts=job.attempt,
+        attempt=job.attempt,
+        exit_code=attempt.exit_code if attempt and lease is None else None,
+        signal=_signal_name(attempt.signal) if attempt and lease is None else None,
+        host=host if lease is not None else (attempt.host if attempt else None),
+        pool="local",
+        resources=None,
+        submitted_at=_time(job.submitted_at) or datetime.now(UTC),
+        ready_at=_time(job.ready_at),
+        scheduled_at=_time(scheduled_at),
+        started_at=_time(started_at),
+        ended_at=_time(ended_at if ended_at is not None else job.ended_at),
+        expected_start=_time(job.due_at),
+        wall_s=_wall(started_at, ended_at),
+        cpu_s=attempt.cpu_s if attempt else None,
+        peak_mem_bytes=attempt.peak_mem if attempt else None,
+        peak_disk_bytes=attempt.peak_disk if attempt else None,
+        retries=job.spec.retries,
+        retries_left=job.retries_left,
+        walltime_s=job.spec.walltime_s,
+        scratch=job.spec.scratch,
+    )
+
+
+def attempt_view(row: StoredAttempt, live: Job | None) -> AttemptView:
+    """One attempt; an open one is in the state its job is in."""
+    state = row.outcome or (live.state.label if live is not None else "lost")
+    started_at = row.started_at
+    if live is not None and live.lease is not None and live.attempt == row.number:
+        started_at = live.lease.started_at
+    return AttemptView(
+        attempt=row.number,
+        state=state,
+        reason=ReasonView(row.reason_code, row.reason_message or "") if row.reason_code else None,
+        exit_code=row.exit_code,
+        signal=_signal_name(row.signal),
+        host=row.host,
+        runner=row.runner,
+        scheduled_at=_time(row.leased_at),
+        started_at=_time(started_at),
+        ended_at=_time(row.ended_at),
+        wall_s=_wall(started_at, row.ended_at),
+        cpu_s=row.cpu_s,
+        peak_mem_bytes=row.peak_mem,
+        peak_disk_bytes=row.peak_disk,
+        stdout_bytes=row.out_total,
+        stderr_bytes=row.err_total,
+    )
+
+
+def story(job: JobView, attempts: list[AttemptView], events: list[StoredEvent]) -> list[StoryLine]:
+    """Everything that happened to a job, in order."""
+    lines = [StoryLine(job.submitted_at, 0, "added", f"by {job.user}")]
+    for each in attempts:
+        if each.scheduled_at:
+            lines.append(StoryLine(each.scheduled_at, each.attempt, "scheduled", f"on {each.host}"))
+        if each.started_at:
+            lines.append(StoryLine(each.started_at, each.attempt, "started", ""))
+        if each.ended_at:
+            text = each.reason.message if each.reason else ""
+            lines.append(StoryLine(each.ended_at, each.attempt, each.state, text))
+    lines += [
+        StoryLine(_time(event.at) or job.submitted_at, event.attempt, event.kind, event.text) for event in events
+    ]
+    return sorted(lines, key=lambda line: line.at)
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _wall(started_at: float | None, ended_at: float | None) -> float | None:
+    return None if started_at is None or ended_at is None else max(0.0, round(ended_at - started_at, 6))
+
+
+def _signal_name(number: int | None) -> str | None:
+    if number is None:
+        return None
+    try:
+        return Signals(number).name.removeprefix("SIG")
+    except ValueError:
+        return str(number)

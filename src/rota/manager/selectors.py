@@ -1,0 +1,71 @@
+"""Selectors: the words by which people name jobs, as clauses for the store and tests for memory.
+
+Within a word commas mean AND; between words OR.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from rota.core.job import Job
+from rota.core.states import BY_LABEL
+from rota.errors import BadInput
+from rota.store.base import Clause
+
+_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
+_HINT = "use 12, 12-20, @group, state=failed, user=x, host=x, last or all"
+
+
+def parse(words: list[str], *, last: str | None) -> list[Clause]:
+    """The clauses of these words. `last` is the newest submission, if there is one."""
+    return [_clause(word, last) for word in words]
+
+
+def _clause(word: str, last: str | None) -> Clause:
+    fields: dict[str, str | int] = {}
+
+    def put(name: str, value: str | int) -> None:
+        if name in fields and fields[name] != value:
+            raise BadInput(f"selector '{word}' can match nothing", hint="join alternatives with a space")
+        fields[name] = value
+
+    for part in word.split(","):
+        if part == "all":
+            continue
+        if part == "last":
+            put("submission", last or "none")
+        elif part.startswith("@") and len(part) > 1:
+            put("group", part[1:])
+        elif match := _RANGE.fullmatch(part):
+            low = int(match[1])
+            high = int(match[2]) if match[2] else low
+            if not 0 < low <= high:
+                raise BadInput(f"selector '{part}' is not a range of ids", hint=_HINT)
+            put("low", low)
+            put("high", high)
+        else:
+            name, equals, value = part.partition("=")
+            if not equals or not value or name not in {"state", "user", "host", "group", "submission"}:
+                raise BadInput(f"selector '{part}' is not understood", hint=_HINT)
+            if name == "state":
+                if value not in BY_LABEL:
+                    known = ", ".join(BY_LABEL)
+                    raise BadInput(f"there is no state '{value}'", hint=f"states are {known}")
+                put("state", int(BY_LABEL[value]))
+            else:
+                put(name, value)
+    return msgspec.convert(fields, Clause)
+
+
+def matches(clause: Clause, job: Job, host: str) -> bool:
+    """Does a job in memory, whose newest attempt is on this host, match?"""
+    return (
+        (not clause.low or clause.low <= job.id <= clause.high)
+        and (not clause.state or clause.state == job.state)
+        and (not clause.group or clause.group == job.spec.group)
+        and (not clause.user or clause.user == job.spec.user)
+        and (not clause.submission or clause.submission == job.submission)
+        and (not clause.host or clause.host == host)
+    )

@@ -1,0 +1,471 @@
+"""The manager's loop: decide → commit → act.
+
+Events of one turn are decided together; their changes are committed in one transaction on the
+writer's thread; only then are their effects performed. While one batch is being committed the
+decisions of the next gather.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import resource
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+from rota import __version__
+from rota.config import Home, Settings
+from rota.core import effects, events
+from rota.core.engine import Engine
+from rota.core.invariants import broken
+from rota.core.states import LIVE, State
+from rota.core.turn import Batch, Turn
+from rota.core.world import World, forget
+from rota.errors import Bug, Denied, EnvironmentFault, RotaError
+from rota.manager.intake import Library
+from rota.manager.outputs import Outputs
+from rota.manager.peer import Peer, expect_hello, owner, user_name
+from rota.manager.perform import perform
+from rota.manager.queries import Queries
+from rota.manager.requests import Requests
+from rota.manager.watches import Watches
+from rota.manager.writer import Writer
+from rota.pools.local import LocalPool
+from rota.store.base import Store
+from rota.wire import messages as m
+from rota.wire.tokens import TokenBook, allowed, may_be
+from rota.wire.views import ManagerView, RunnerView
+
+log = logging.getLogger("rota.manager")
+
+_TICK_S = 1.0
+#: A turn of the clock longer than this means that the manager itself stood still, not its runners.
+_STALL_S = 5.0
+_CHECK_EVERY_S = 60.0
+_CHECK_UP_TO_JOBS = 50_000
+_MAX_PEERS = 4096
+
+
+class Manager:
+    """One deployment's manager: the world, its store, and everybody who is connected."""
+
+    def __init__(
+        self,
+        *,
+        home: Home,
+        settings: Settings,
+        world: World,
+        store: Store,
+        library: Library,
+        tokens: TokenBook,
+        pool: LocalPool,
+        generation: int,
+        deployment: str,
+        idle_stop_s: float | None,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.home = home
+        self.settings = settings
+        self.world = world
+        self.store = store
+        self.library = library
+        self.tokens = tokens
+        self.generation = generation
+        self.deployment = deployment
+        self.address: str | None = None
+        self.peers: dict[int, Peer] = {}
+        self.outputs = Outputs(home.output)
+        self.queries = Queries(world, store, library.specs)
+        self.watches = Watches(self)
+        self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
+        self.stopped = asyncio.Event()
+        self.failure: BaseException | None = None
+        self._engine = Engine(world, lost_after_s=settings.lost_after)
+        self._requests = Requests(self)
+        self._pool = pool
+        self._idle_stop_s = idle_stop_s
+        self._busy_at = time.monotonic()
+        self._started_at = time.time()
+        self._owner = owner()
+        self._runners: dict[str, Peer] = {}
+        self._random = random.SystemRandom().random
+        self._inbox: list[events.Event] = []
+        self._turn_due = False
+        self._open = Batch()
+        self._committing: Batch | None = None
+        self._after_commit: list[asyncio.Future[None]] = []
+        self._leaving: list[int] = []
+        self._loads = 0
+        self._next_peer = 0
+        self._stopping = False
+        self._stood_still_s = 0.0
+        self._ticked_at = time.monotonic()
+        self._checked_at = time.monotonic()
+        self._ends: deque[tuple[float, int]] = deque(maxlen=60)
+        self._ended_total = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self._on_failed)
+
+    def start(self) -> None:
+        """Begin to decide. Listening is somebody else's task."""
+        self._writer.start()
+        for host in self._pool.hosts():
+            self.happened(host)
+        self.loop.call_later(_TICK_S, self._tick)
+
+    # ------------------------------------------------------------------ decide → commit → act
+
+    def happened(self, event: events.Event) -> None:
+        """Something happened: it is decided about in this turn of the loop."""
+        self._inbox.append(event)
+        if not self._turn_due:
+            self._turn_due = True
+            self.loop.call_soon(self._decide)
+
+    def _decide(self) -> None:
+        self._turn_due = False
+        happened, self._inbox = self._inbox, []
+        turn = Turn(wall=time.time(), mono=self.now(), random=self._random, batch=self._open)
+        try:
+            refused = self._engine.step(happened, turn)
+        except Exception as error:
+            log.exception("an event could not be decided: %s", [type(event).__name__ for event in happened])
+            self._on_failed(error)
+            return
+        for reason in refused:
+            if isinstance(reason, Bug):
+                log.error("bug: %s", reason)
+        self._commit()
+
+    def _commit(self) -> None:
+        """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
+        if self._committing is not None or not self._open:
+            return
+        batch, self._open = self._open, Batch()
+        self._committing = batch
+        if batch.changes:
+            self._writer.submit(batch)
+        else:
+            self._on_committed(batch)
+
+    def _on_committed(self, batch: Batch) -> None:
+        perform(self, batch.effects)
+        self._committing = None
+        if batch.leaving:
+            self._ended_total += len(batch.leaving)
+            self._leaving += batch.leaving
+        if self._leaving and not self._loads:
+            forget(self.world, self._leaving)
+            self._leaving = []
+        waiting, self._after_commit = self._after_commit, []
+        self._commit()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def _on_failed(self, error: BaseException) -> None:
+        """The store (or we) cannot be trusted any more: acknowledge nothing, leave, recover at the next start."""
+        log.critical("the manager must stop: %s", error)
+        self.failure = error
+        self.stopped.set()
+
+    def answer(self, to: events.Asker, body: Any) -> None:
+        """Answer a request, after the commit of everything the answer may have seen."""
+        self._open.effects.append(effects.Reply(to, body))
+        self._commit()
+
+    async def committed(self) -> None:
+        """Wait until everything that has been decided so far is on disk and done."""
+        if self._inbox:
+            await asyncio.sleep(0)
+        for _ in range(2):
+            if self._committing is None and not self._open:
+                return
+            future: asyncio.Future[None] = self.loop.create_future()
+            self._after_commit.append(future)
+            await future
+
+    @contextlib.contextmanager
+    def loading(self) -> Iterator[None]:
+        """While something is read from the store, no finished job leaves memory."""
+        self._loads += 1
+        try:
+            yield
+        finally:
+            self._loads -= 1
+
+    # ------------------------------------------------------------------ time
+
+    def now(self) -> float:
+        """Monotonic time without the spans in which this process stood still (stopped, or asleep)."""
+        return time.monotonic() - self._stood_still_s
+
+    def _tick(self) -> None:
+        at = time.monotonic()
+        gap = at - self._ticked_at
+        self._ticked_at = at
+        if gap > _STALL_S:
+            log.warning("the manager stood still for %.1f s", gap)
+            self._stood_still_s += gap - _TICK_S
+        self.loop.call_later(_TICK_S, self._tick)
+        self.happened(events.TimerFired())
+        self._pool.check()
+        self._ends.append((at, self._ended_total))
+        if at - self._checked_at > _CHECK_EVERY_S:
+            self._checked_at = at
+            if self.world.live <= _CHECK_UP_TO_JOBS:
+                for sentence in broken(self.world):
+                    log.error("invariant broken: %s", sentence)
+        self._consider_leaving(at)
+
+    def _consider_leaving(self, at: float) -> None:
+        clients = any(peer.role and not peer.runner for peer in self.peers.values())
+        live = (
+            sum(1 for job in self.world.jobs.values() if job.state not in TERMINAL) if self.world.live < 10 else 1
+        )
+        if live or clients or self._open or self._committing:
+            self._busy_at = at
+        elif self._idle_stop_s is not None and at - self._busy_at > self._idle_stop_s:
+            log.info("idle for %g s: stopping", self._idle_stop_s)
+            self.stop(kill=False)
+
+    def rate(self) -> float | None:
+        """Jobs that ended each second, over the last minute."""
+        if not self._ends:
+            return None
+        at, total = self._ends[0]
+        span = time.monotonic() - at
+        ended = self._ended_total - total
+        return ended / span if ended and span > 0.5 else None
+
+    # ------------------------------------------------------------------ connections
+
+    def new_peer(self, *, local: bool) -> Peer:
+        self._next_peer += 1
+        return Peer(self, self._next_peer, local=local)
+
+    def connected(self, peer: Peer) -> None:
+        self.peers[peer.id] = peer
+        if len(self.peers) > _MAX_PEERS:
+            peer.refuse(EnvironmentFault("too many connections", hint="try again later"))
+
+    def disconnected(self, peer: Peer) -> None:
+        self.peers.pop(peer.id, None)
+        peer.waiting.clear()
+        self.watches.close(peer)
+        self._requests.gone(peer)
+        self._runners.pop(_settling(peer), None)
+        if peer.runner and self._runners.get(peer.runner) is peer:
+            del self._runners[peer.runner]
+            self.happened(events.RunnerParted(runner=peer.runner))
+            known = self.world.runners.get(peer.runner)
+            self._pool.parted(peer.runner, known.pid if known else 0)
+
+    def greeted(self, peer: Peer, message: Any) -> None:
+        """The first message of a connection: who is it?"""
+        hello = expect_hello(message)
+        user = self._owner
+        if peer.local and peer.uid in (os.getuid(), 0):
+            held = hello.role if hello.role in ("user", "admin", "runner") else ""
+        else:
+            record = self.tokens.verify(hello.token, time.time()) if hello.token else None
+            held = record.role if record else ""
+        if not held or not (held == hello.role or may_be(held, hello.role)):
+            raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
+        if peer.local and peer.uid != os.getuid():
+            user = user_name(peer.uid)
+        peer.accept(hello.role, user)
+        peer.send(m.Welcome(m.PROTOCOL, hello.role, user, self.generation, self.deployment))
+
+    def received(self, peer: Peer, message: Any) -> None:
+        """A message of somebody who has been welcomed."""
+        if not allowed(peer.role, message):
+            error = Denied(f"a {peer.role} may not do this", hint="use an administrator's token")
+            n = getattr(message, "n", 0)
+            if n:
+                peer.fail(n, error)
+            else:
+                peer.refuse(error)
+        elif peer.role == "runner":
+            self._from_runner(peer, message)
+        else:
+            peer.waiting.append(message)
+            peer.throttle()
+            if not peer.busy:
+                peer.busy = True
+                task = self.loop.create_task(self._serve(peer))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, peer: Peer) -> None:
+        """Handle the requests of one peer in the order they came."""
+        try:
+            while peer.waiting and not peer.closed:
+                message = peer.waiting.popleft()
+                peer.throttle()
+                try:
+                    await self._requests.handle(peer, message)
+                except RotaError as error:
+                    peer.fail(message.n, error)
+                except Exception:
+                    log.exception("request failed: %s", type(message).__name__)
+                    peer.fail(message.n, Bug("the manager could not do this", hint="see 'rota manager logs'"))
+        finally:
+            peer.busy = False
+
+    # ------------------------------------------------------------------ runners
+
+    def runner_peer(self, runner: str) -> Peer | None:
+        return self._runners.get(runner)
+
+    def _from_runner(self, peer: Peer, message: Any) -> None:
+        match message:
+            case m.Report(seq, started, ended, returned, closed) if peer.runner:
+                self.happened(
+                    events.RunnerReported(
+                        runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned, closed=closed
+                    )
+                )
+            case m.Live(chunks):
+                self.watches.printed(chunks)
+            case m.LiveEnd():
+                pass
+            case m.Join():
+                self._join(peer, message)
+            case m.Settle(runner, ended):
+                # Said before the runner joins, when it has no name here yet.
+                self._runners[_settling(peer)] = peer
+                self.happened(events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended))
+            case _:
+                raise Denied("a runner must join before it reports")
+
+    def _join(self, peer: Peer, join: m.Join) -> None:
+        if join.host not in self.world.capacity:
+            raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
+        other = self._runners.get(join.runner)
+        if other is not None:
+            other.close()
+        peer.runner = join.runner
+        self._runners[join.runner] = peer
+        self._pool.joined()
+        self.happened(
+            events.RunnerJoined(
+                runner=join.runner,
+                host=join.host,
+                boot_id=join.boot_id,
+                pid=join.pid,
+                start_time=join.start_time,
+                held=join.held,
+                seats=join.seats,
+            )
+        )
+
+    def read_output(self, segment: str, offset: int, length: int) -> bytes:
+        """Output, or nothing if it was pruned: that must not keep anybody from hearing of an end."""
+        try:
+            return self.outputs.read(segment, offset, length)
+        except EnvironmentFault:
+            return b""
+
+    # ------------------------------------------------------------------ the end
+
+    def stop(self, *, kill: bool) -> None:
+        """Stop: running jobs go on in their runners, or, with `kill`, are ended first."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self.world.paused = True
+        self._pool.stop()
+        task = self.loop.create_task(self._leave(kill=kill))
+        self._tasks.add(task)
+
+    async def _leave(self, *, kill: bool) -> None:
+        for peer in set(self._runners.values()):
+            peer.send(m.Leave(kill))
+        patience_s = self.settings.grace + 10.0 if kill else 3.0
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline and self._waits_for_runners(kill=kill):
+            await asyncio.sleep(0.02)
+        await self.committed()
+        self.stopped.set()
+
+    def _waits_for_runners(self, *, kill: bool) -> bool:
+        """Are there runners that still have to hand back, or end, what they hold?"""
+        for id, peer in self._runners.items():
+            runner = self.world.runners.get(id)
+            if runner is None or peer.closed:
+                continue
+            for job in runner.leases:
+                lease = self.world.jobs[job].lease
+                if kill or (lease is not None and lease.started_at is None):
+                    return True
+        return False
+
+    def close(self) -> None:
+        """Release everything. Blocks until the last batch is on disk."""
+        if self.failure is None:
+            self._writer.stop()
+        for peer in list(self.peers.values()):
+            peer.close()
+        self.readers.shutdown(wait=False, cancel_futures=True)
+        self.outputs.close()
+        self.store.close()
+
+    def view(self) -> ManagerView:
+        """`rota manager status`."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        status = self.queries.status([])
+        times = list(self._writer.times)
+        disk = os.statvfs(self.home.path)
+        return ManagerView(
+            pid=os.getpid(),
+            version=__version__,
+            generation=self.generation,
+            deployment=self.deployment,
+            home=str(self.home),
+            store="sqlite",
+            started_at=datetime.fromtimestamp(self._started_at, UTC),
+            address=self.address,
+            counts=status.counts,
+            runners=[self._runner_view(id) for id in self.world.runners],
+            live_jobs=self.world.live,
+            resident_bytes=_resident_bytes(),
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            commits=self._writer.commits,
+            commit_ms=1000 * sum(times) / len(times) if times else 0.0,
+            idle_stop_s=self._idle_stop_s,
+            disk_free_bytes=disk.f_bavail * disk.f_frsize,
+        )
+
+    def _runner_view(self, id: str) -> RunnerView:
+        runner = self.world.runners[id]
+        capacity = self.world.capacity.get(runner.host)
+        running = sum(1 for job in runner.leases if self.world.jobs[job].state is State.RUNNING)
+        return RunnerView(
+            id=id,
+            host=runner.host,
+            pid=runner.pid,
+            connected=runner.connected,
+            seats=len(runner.seats),
+            running=running,
+            cores=capacity.cpus // 100 if capacity else 0,
+            mem_bytes=capacity.mem if capacity else 0,
+            disk_bytes=capacity.disk if capacity else 0,
+        )
+
+
+def _settling(peer: Peer) -> str:
+    """What a runner is called between settling its dead predecessors and joining."""
+    return f"settling-{peer.id}"
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()

@@ -1,0 +1,95 @@
+"""The thread that commits: one batch at a time, synced, then reported back to the loop.
+
+A full disk is waited out with the same batch; any other failure of the store ends the manager, since
+nothing may be acknowledged after a sync that failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from rota.core.turn import Batch
+from rota.errors import StoreFailed, StoreFull
+from rota.manager.outputs import Outputs
+from rota.store.base import Store
+
+log = logging.getLogger("rota.manager.writer")
+
+_FULL_RETRY_S = 1.0
+#: Position of the segment in a row of `Changes.ends`.
+_SEGMENT = 12
+
+
+class Writer:
+    """Owns the writing side of the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        output_dir: Path,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        committed: Callable[[Batch], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self._store = store
+        self._outputs = Outputs(output_dir)
+        self._loop = loop
+        self._committed = committed
+        self._failed = failed
+        self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self.full = False  #: the disk is full and a batch waits for room
+        self.commits = 0
+        self.times: deque[float] = deque(maxlen=100)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, batch: Batch) -> None:
+        self._queue.put(batch)
+
+    def stop(self) -> None:
+        """Commit what was submitted, then end. Blocks."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (batch := self._queue.get()) is not None:
+            begun = time.monotonic()
+            try:
+                self._commit(batch)
+            except BaseException as error:
+                self._loop.call_soon_threadsafe(self._failed, error)
+                return
+            self.commits += 1
+            self.times.append(time.monotonic() - begun)
+            self._loop.call_soon_threadsafe(self._committed, batch)
+
+    def _commit(self, batch: Batch) -> None:
+        segments = {row[_SEGMENT] for row in batch.changes.ends if row[_SEGMENT]}
+        if segments:
+            try:
+                self._outputs.sync(segments)
+            except OSError as error:
+                raise StoreFailed(f"output could not be synced: {error.strerror}") from error
+        while True:
+            try:
+                self._store.commit(batch.changes)
+            except StoreFull:
+                if not self.full:
+                    log.error("the disk is full; waiting for room")  # noqa: TRY400
+                self.full = True
+                time.sleep(_FULL_RETRY_S)
+            else:
+                if self.full:
+                    log.warning("there is room on the disk again")
+                self.full = False
+                return

@@ -1,0 +1,1 @@
+"""Where jobs run: one contract, one adapter per kind of place."""

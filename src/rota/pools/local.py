@@ -1,0 +1,138 @@
+"""The pool that is this machine: one runner process with as many seats as fit.
+
+A runner outlives the manager that started it. One that is alive holds a lock on its directory, so a
+new manager waits for it to join instead of starting a second one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import shutil
+import socket
+import sys
+import time
+from pathlib import Path
+
+from rota.config import Home, Settings
+from rota.core.events import HostAppeared
+from rota.plan.placement import Capacity
+from rota.plan.size import CORE
+
+log = logging.getLogger("rota.pools.local")
+
+_FIRST_DELAY_S = 0.5
+_MAX_DELAY_S = 30.0
+
+
+class LocalPool:
+    """Keeps one runner alive on this host."""
+
+    name = "local"
+
+    def __init__(self, home: Home, settings: Settings) -> None:
+        self._home = home
+        self._settings = settings
+        self._child = 0  #: pid of the runner this manager started, while it has not ended
+        self._delay_s = _FIRST_DELAY_S
+        self._not_before = 0.0
+        self._stopping = False
+
+    def hosts(self) -> list[HostAppeared]:
+        settings = self._settings
+        cores = settings.cores or len(os.sched_getaffinity(0))
+        mem = settings.mem or usable_memory()
+        disk = settings.disk if settings.disk is not None else shutil.disk_usage(self._home.path).free
+        return [HostAppeared(host=hostname(), capacity=Capacity(cpus=cores * CORE, mem=mem, disk=disk))]
+
+    def start(self) -> None:
+        if not self._runner_lives():
+            self._spawn()
+
+    def check(self) -> None:
+        if self._child and os.waitpid(self._child, os.WNOHANG)[0]:
+            log.warning("runner process %d has ended", self._child)
+            self._child = 0
+        if self._child or self._stopping or time.monotonic() < self._not_before or self._runner_lives():
+            return
+        self._delay_s = min(_MAX_DELAY_S, self._delay_s * 2)
+        self._not_before = time.monotonic() + self._delay_s
+        self._spawn()
+
+    def parted(self, runner: str, pid: int) -> None:
+        self.check()
+
+    def joined(self) -> None:
+        """A runner works: the next failure is a first one again."""
+        self._delay_s = _FIRST_DELAY_S
+
+    def stop(self) -> None:
+        self._stopping = True
+
+    def _runner_lives(self) -> bool:
+        """Does any runner of this deployment hold its lock?"""
+        try:
+            directories = list(self._home.runners.iterdir())
+        except FileNotFoundError:
+            return False
+        return any(_locked(directory / "lock") for directory in directories)
+
+    def _spawn(self) -> None:
+        argv = [
+            sys.executable, "-m", "rota.runner",
+            "--socket", str(self._home.socket),
+            "--dir", str(self._home.runners),
+            "--log", str(self._home.logs / "runner.log"),
+        ]  # fmt: skip
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        out = os.open(self._home.logs / "runner.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            self._child = os.posix_spawn(
+                sys.executable,
+                argv,
+                os.environ,
+                setsid=True,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, null, 0),
+                    (os.POSIX_SPAWN_DUP2, out, 1),
+                    (os.POSIX_SPAWN_DUP2, out, 2),
+                ],
+            )
+        except OSError as error:
+            log.exception("cannot start a runner: %s", error.strerror)
+        finally:
+            os.close(null)
+            os.close(out)
+
+
+def _locked(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def hostname() -> str:
+    return socket.gethostname() or "localhost"
+
+
+def usable_memory() -> int:
+    """Bytes of memory that jobs may use: the machine's, or less if a cgroup says so."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return total

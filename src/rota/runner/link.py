@@ -1,0 +1,208 @@
+"""The connection to the manager: bytes, back-off, and reports that are repeated until acknowledged.
+
+It decides nothing about jobs. `Link` moves frames over any non-blocking stream socket; `Outbox`
+numbers reports and keeps them until the manager has them on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from rota.core.leases import Finished, LeaseRef, Started
+from rota.errors import WireError
+from rota.runner.journal import Key
+from rota.wire import codec
+from rota.wire import messages as m
+
+FIRST_DELAY_S = 0.05
+MAX_DELAY_S = 5.0
+_READ = 256 * 1024
+
+
+class Stream(Protocol):
+    """What a transport must offer; a non-blocking `socket.socket` does, and so can TLS."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes | bytearray | memoryview, /) -> int: ...
+    def close(self) -> None: ...
+
+
+Dial = Callable[[], Stream]
+
+
+def unix_dial(path: str) -> Dial:
+    """Connections to a Unix socket."""
+
+    def dial() -> Stream:
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            stream.settimeout(5.0)
+            stream.connect(path)
+            stream.setblocking(False)
+        except OSError:
+            stream.close()
+            raise
+        return stream
+
+    return dial
+
+
+class Lost(Exception):
+    """The connection is gone or useless."""
+
+
+class Link:
+    """At most one connection, and when to try for the next."""
+
+    def __init__(self, dial: Dial) -> None:
+        self._dial = dial
+        self._stream: Stream | None = None
+        self._reader: codec.Reader[m.ToRunner] = codec.Reader(m.ToRunner)
+        self._out = bytearray()
+        self._delay_s = FIRST_DELAY_S
+        self.retry_at = 0.0
+
+    @property
+    def up(self) -> bool:
+        return self._stream is not None
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the manager has not taken yet."""
+        return len(self._out)
+
+    def connect(self, now: float) -> int:
+        """Open a connection and return its descriptor, or raise `Lost` and set `retry_at`."""
+        try:
+            stream = self._dial()
+        except OSError as error:
+            self._back_off(now)
+            raise Lost(str(error)) from None
+        self._stream = stream
+        self._reader = codec.Reader(m.ToRunner)
+        self._out.clear()
+        return stream.fileno()
+
+    def welcomed(self) -> None:
+        """The manager has accepted us: the next failure is a first one again."""
+        self._delay_s = FIRST_DELAY_S
+
+    def close(self, now: float) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            self._out.clear()
+            self._back_off(now)
+
+    def _back_off(self, now: float) -> None:
+        # Half of the delay is jitter, so that many runners do not come back at the same instant.
+        jitter = int.from_bytes(os.urandom(2), "big") / 65536
+        self.retry_at = now + self._delay_s * (0.5 + jitter / 2)
+        self._delay_s = min(MAX_DELAY_S, self._delay_s * 2)
+
+    def receive(self) -> list[m.ToRunner]:
+        """All whole messages that have arrived. Raises `Lost`."""
+        if self._stream is None:
+            return []
+        try:
+            data = self._stream.recv(_READ)
+        except (BlockingIOError, InterruptedError):
+            return []
+        except OSError as error:
+            raise Lost(str(error)) from None
+        if not data:
+            raise Lost("the manager closed the connection")
+        try:
+            return self._reader.feed(data)
+        except WireError as error:
+            raise Lost(str(error)) from None
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame, or keep what does not go out now. Raises `Lost`."""
+        if self._stream is None:
+            raise Lost("not connected")
+        if self._out:
+            self._out += frame
+            return
+        sent = self._push(frame)
+        if sent < len(frame):
+            self._out += memoryview(frame)[sent:]
+
+    def flush(self) -> None:
+        """Send what was kept. Raises `Lost`."""
+        if self._out:
+            sent = self._push(self._out)
+            del self._out[:sent]
+
+    def _push(self, data: bytes | bytearray) -> int:
+        assert self._stream is not None
+        try:
+            return self._stream.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            raise Lost(str(error)) from None
+
+
+class Outbox:
+    """Reports: what happened since the last one, and those that are not acknowledged."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._sent: deque[tuple[int, bytes, list[Finished]]] = deque()
+        self.started: dict[Key, Started] = {}
+        self.ended: list[Finished] = []
+        self.returned: list[LeaseRef] = []
+        self.closed: list[int] = []
+        self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
+
+    def __bool__(self) -> bool:
+        """Is there anything to report?"""
+        return bool(self.ended or self.started or self.returned or self.closed)
+
+    @property
+    def clear(self) -> bool:
+        """Everything was reported and acknowledged."""
+        return not (self._sent or self)
+
+    @property
+    def count(self) -> int:
+        return len(self.ended) + len(self.started) + len(self.returned)
+
+    def end(self, key: Key, finished: Finished) -> None:
+        self.started.pop(key, None)  # both in one report: only the end is told
+        self.ended.append(finished)
+        self.unacked[key] = finished
+
+    def give_back(self, key: Key) -> None:
+        self.returned.append(LeaseRef(*key))
+
+    def cut(self) -> bytes:
+        """Make a numbered report of everything new; it is kept until acknowledged."""
+        self._seq += 1
+        frame = codec.frame(
+            m.Report(self._seq, list(self.started.values()), self.ended, self.returned, self.closed)
+        )
+        self._sent.append((self._seq, frame, self.ended))
+        self.started = {}
+        self.ended, self.returned, self.closed = [], [], []
+        return frame
+
+    def unacknowledged(self) -> list[bytes]:
+        """The frames to repeat on a new connection, oldest first."""
+        return [frame for _, frame, _ in self._sent]
+
+    def acknowledge(self, seq: int) -> int:
+        """Forget reports up to `seq`; how many outcomes they held."""
+        outcomes = 0
+        while self._sent and self._sent[0][0] <= seq:
+            _, _, ended = self._sent.popleft()
+            outcomes += len(ended)
+            for finished in ended:
+                self.unacked.pop((finished.job, finished.attempt, finished.token), None)
+        return outcomes

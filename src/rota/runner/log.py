@@ -1,0 +1,32 @@
+"""Lines for a person who looks for what went wrong. Never raises, never reads, no `logging` import:
+the runner starts fast, and what it says is rare.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+_fd = 2
+
+
+def open_log(path: str) -> None:
+    """Write to this file from now on instead of standard error."""
+    global _fd
+    _fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def say(message: str) -> None:
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    line = f"{stamp} runner[{os.getpid()}] {message}\n"
+    try:
+        os.write(_fd, line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        pass  # a full disk must not stop jobs
+
+
+def say_exception(doing: str) -> None:
+    """The exception that is being handled, with its traceback."""
+    import traceback
+
+    say(f"{doing}: {traceback.format_exc().rstrip()}")

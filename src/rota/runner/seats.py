@@ -1,0 +1,156 @@
+"""Seats, the pipes they keep, and the leases that wait for a seat of their size.
+
+Data structures only: nothing is started or reported here.
+"""
+
+from __future__ import annotations
+
+import os
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from rota.plan.size import Size
+from rota.runner import libc
+from rota.runner.journal import Key
+from rota.wire.messages import Grant
+
+if TYPE_CHECKING:
+    from rota.runner.task import Task
+
+
+class Pipes:
+    """Both ends of a stdout and a stderr pipe, used by one job after the other.
+
+    The runner keeps the writing ends open, so a pipe never reports its end: that all processes of a
+    job are gone is known otherwise, and then whatever it wrote can be read without waiting.
+    """
+
+    __slots__ = ("actions", "err", "err_write", "out", "out_write", "task")
+
+    def __init__(self, null: int) -> None:
+        self.out, self.out_write = os.pipe()
+        try:
+            self.err, self.err_write = os.pipe()
+        except OSError:
+            os.close(self.out)
+            os.close(self.out_write)
+            raise
+        os.set_blocking(self.out, False)
+        os.set_blocking(self.err, False)
+        self.actions = libc.FileActions([(null, 0), (self.out_write, 1), (self.err_write, 2)])
+        self.task: Task | None = None
+
+    def close(self) -> None:
+        for fd in (self.out, self.out_write, self.err, self.err_write):
+            os.close(fd)
+        self.actions.close()
+
+
+class Seat:
+    """Room for one job at a time."""
+
+    __slots__ = ("id", "line", "pipes", "task")
+
+    def __init__(self, id: int, line: Line) -> None:
+        self.id = id
+        self.line = line
+        self.pipes: Pipes | None = None
+        self.task: Task | None = None
+
+
+class Line:
+    """The leases of one size that wait, lowest rank first, and the free seats of that size."""
+
+    __slots__ = ("_heap", "_waiting", "free", "size")
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        self.free: list[Seat] = []
+        self._heap: list[tuple[int, Key]] = []
+        self._waiting: dict[Key, Grant] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def push(self, key: Key, grant: Grant) -> None:
+        self._waiting[key] = grant
+        heappush(self._heap, (grant.rank, key))
+
+    def pop(self) -> tuple[Key, Grant] | None:
+        """Take the lease of the lowest rank."""
+        heap, waiting = self._heap, self._waiting
+        while heap:
+            key = heappop(heap)[1]
+            grant = waiting.pop(key, None)
+            if grant is not None:  # else it was recalled
+                return key, grant
+        return None
+
+    def remove(self, key: Key) -> bool:
+        return self._waiting.pop(key, None) is not None
+
+    def keys(self) -> list[Key]:
+        return list(self._waiting)
+
+    def specs(self) -> set[int]:
+        return {grant.spec for grant in self._waiting.values()}
+
+
+class Seating:
+    """All seats and all waiting leases of a runner."""
+
+    def __init__(self) -> None:
+        self.seats: dict[int, Seat] = {}
+        self.lines: dict[Size, Line] = {}
+        self.waiting: dict[Key, Line] = {}
+
+    def line(self, size: Size) -> Line:
+        line = self.lines.get(size)
+        if line is None:
+            line = self.lines[size] = Line(size)
+        return line
+
+    def open(self, id: int, size: Size) -> bool:
+        """False if that seat is open already."""
+        if id in self.seats:
+            return False
+        seat = self.seats[id] = Seat(id, self.line(size))
+        seat.line.free.append(seat)
+        return True
+
+    def wait(self, key: Key, grant: Grant, size: Size) -> None:
+        line = self.line(size)
+        line.push(key, grant)
+        self.waiting[key] = line
+
+    def take(self, line: Line) -> tuple[Key, Grant] | None:
+        found = line.pop()
+        if found is not None:
+            del self.waiting[found[0]]
+        return found
+
+    def drop(self, key: Key) -> bool:
+        """Remove a waiting lease; False if it does not wait."""
+        line = self.waiting.pop(key, None)
+        return line is not None and line.remove(key)
+
+    def drop_all(self) -> list[Key]:
+        keys = list(self.waiting)
+        for key in keys:
+            self.drop(key)
+        return keys
+
+    def close_idle(self) -> list[int]:
+        """Forget the free seats for which nothing waits, and the lines that nobody uses."""
+        closed = []
+        for line in list(self.lines.values()):
+            if line.free and not len(line):
+                closed.extend(seat.id for seat in line.free)
+                line.free.clear()
+        for id in closed:
+            del self.seats[id]
+        if closed:
+            used = {seat.line.size for seat in self.seats.values()}
+            for size in [s for s, line in self.lines.items() if s not in used and not len(line)]:
+                del self.lines[size]
+        return closed

@@ -1,0 +1,90 @@
+"""Encodes `Changes` as what a commit runs: statements by name, each with its whole list as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
+
+from rota.core.changes import Changes, Row
+
+#: (statement, its lists as JSON), in the order in which they must run.
+Batch = list[tuple[str, tuple[str, ...]]]
+
+
+def encode(changes: Changes) -> Batch:
+    """The statements for these changes; those whose list is empty are left out."""
+    batch: Batch = []
+
+    def write(name: str, rows: Collection[Row]) -> None:
+        if rows:
+            batch.append((name, (_text(rows),)))
+
+    write("upsert_submissions", changes.submissions)
+    write("insert_envs", changes.envs)
+    write("insert_specs", changes.specs)
+    if changes.jobs:
+        own, shared, spans = _share(changes.jobs)
+        write("insert_groups", {row[2:4] for row in shared})
+        write("widen_submissions", spans)
+        batch.append(("insert_jobs", (_text(own), _text(shared))))
+    write("upsert_runners", changes.runners)
+    write("insert_attempts", changes.attempts)
+    write("start_attempts", last_words(changes.starts))
+    write("end_attempts", last_words(changes.ends, started_at=7))
+    write("void_attempts", changes.voids)
+    write("update_jobs", list(changes.job_states.values()))
+    write("insert_events", changes.events)
+    write("add_tally", [(group, state, n) for (group, state), n in changes.tally.items()])
+    write("upsert_meta", list(changes.meta.items()))
+    if changes.removed:
+        batch.append(("keep_highest_job", ()))
+        write("remove_jobs", changes.removed)
+        write("remove_attempts", changes.removed)
+        write("remove_events", changes.removed)
+    return batch
+
+
+def last_words(rows: list[Row], *, started_at: int = 0) -> list[Row]:
+    """Only the last row about each attempt: of several, `UPDATE … FROM` would take any. The column
+    `started_at`, if one is named, keeps the value of an earlier row where the last has none."""
+    found = {row[:2]: row for row in rows}
+    if len(found) == len(rows):
+        return rows
+    if started_at:
+        starts = {row[:2]: row[started_at] for row in rows if row[started_at] is not None}
+        for attempt, row in found.items():
+            found[attempt] = (*row[:started_at], starts.get(attempt), *row[started_at + 1 :])
+    return list(found.values())
+
+
+def _share(jobs: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
+    """Job rows in two parts, so that what the jobs of one `add` have in common is encoded and looked
+    up once; and the span of ids of each submission."""
+    own: list[Row] = []
+    shared: dict[Row, int] = {}
+    spans: dict[str, list[int]] = {}
+    for row in jobs:
+        n, submission = row[0], row[2]
+        own.append((n, row[1], row[6], shared.setdefault(row[2:6] + row[7:], len(shared))))
+        span = spans.get(submission)
+        if span is None:
+            spans[submission] = [n, n]
+        elif n > span[1]:
+            span[1] = n
+        elif n < span[0]:
+            span[0] = n
+    return own, list(shared), [(submission, *span) for submission, span in spans.items()]
+
+
+def _text(rows: Iterable[Row]) -> str:
+    text = msgspec.json.encode(rows).decode()
+    if "\\u0000" not in text:
+        return text
+    # SQLite's JSON cuts a text at a NUL: a visible stand-in loses less.
+    clean = [[_without_nul(cell) for cell in row] for row in rows]
+    return msgspec.json.encode(clean).decode()
+
+
+def _without_nul(cell: object) -> object:
+    return cell.replace("\0", "\ufffd") if isinstance(cell, str) else cell

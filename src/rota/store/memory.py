@@ -1,0 +1,267 @@
+"""A store in plain dictionaries: for tests and the simulator. It keeps every promise but durability."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Final
+
+import msgspec
+
+from rota.core.changes import Changes, Row
+from rota.core.job import After, Command, Spec
+from rota.core.states import TERMINAL
+from rota.errors import Bug, NotFound, StoreFull
+from rota.store.base import Clause, Snapshot, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
+
+_NO_JOB: Final = 255
+
+
+class MemoryStore:
+    """A `Store` without a disk. `room` stands in for free space: False is a full disk."""
+
+    def __init__(self) -> None:
+        self.room = True
+        self._lock = threading.RLock()
+        self._submissions: dict[str, StoredSubmission] = {}
+        self._envs: dict[int, tuple[str, str]] = {}
+        self._specs: dict[int, str] = {}
+        self._jobs: dict[int, StoredJob] = {}
+        self._attempts: dict[tuple[int, int], StoredAttempt] = {}
+        self._events: list[StoredEvent] = []
+        self._runners: dict[str, Row] = {}
+        self._tally: dict[tuple[str, int], int] = {}
+        self._meta: dict[str, str] = {}
+        self._highest_job = 0
+        self._keys: dict[str, set[int]] = {}
+
+    def reopened(self) -> MemoryStore:
+        """A new store with what was committed so far: what is found after a kill."""
+        other = MemoryStore()
+        with self._lock:
+            for name, value in vars(self).items():
+                if name != "_lock":
+                    setattr(other, name, deepcopy(value))
+        return other
+
+    def load(self) -> Snapshot:
+        with self._lock:
+            return self._snapshot()
+
+    def commit(self, changes: Changes) -> None:
+        with self._lock:
+            if not self.room:
+                raise StoreFull("there is no room", hint="free some space")
+            self._check(changes)
+            self._insert(changes)
+            self._run(changes)
+            self._settle(changes)
+
+    def can_accept(self, live_jobs: int) -> bool:
+        return self.room
+
+    def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
+        known: dict[str, tuple[int, int]] = {}
+        with self._lock:
+            for key in keys:
+                seen = [n for n in self._keys.get(key, ()) if self._visible(self._jobs[n])]
+                if seen:
+                    known[key] = (max(seen), self._jobs[max(seen)].state)
+        return known
+
+    def submission(self, submission: str) -> StoredSubmission | None:
+        with self._lock:
+            return deepcopy(self._submissions.get(submission))
+
+    def last_submission(self, user: str) -> StoredSubmission | None:
+        with self._lock:
+            mine = [s for s in self._submissions.values() if s.user == user and s.answer is not None]
+            # Of equal times the one stored last, as dictionaries keep their order.
+            return deepcopy(max(reversed(mine), key=lambda s: s.at, default=None))
+
+    def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
+        with self._lock:
+            return sorted(job.id for job in self._matching(clauses) if job.id > above)[:limit]
+
+    def count(self, clauses: list[Clause]) -> int:
+        with self._lock:
+            return sum(1 for _ in self._matching(clauses))
+
+    def jobs(self, ids: list[int]) -> list[StoredJob]:
+        with self._lock:
+            known = [self._jobs[n] for n in sorted(set(ids)) if n in self._jobs]
+            return [
+                msgspec.structs.replace(job, newest=deepcopy(self._newest(job)))
+                for job in known
+                if self._visible(job)
+            ]
+
+    def tally(self, clauses: list[Clause]) -> dict[tuple[str, int], int]:
+        total: dict[tuple[str, int], int] = {}
+        with self._lock:
+            for job in self._matching(clauses):
+                total[job.group, job.state] = total.get((job.group, job.state), 0) + 1
+        return total
+
+    def attempts(self, job: int) -> list[StoredAttempt]:
+        with self._lock:
+            return [deepcopy(row) for key, row in sorted(self._attempts.items()) if key[0] == job]
+
+    def events(self, job: int) -> list[StoredEvent]:
+        with self._lock:
+            return [deepcopy(event) for event in self._events if event.job == job]
+
+    def env(self, env_id: int) -> bytes:
+        with self._lock:
+            if env_id not in self._envs:
+                raise NotFound(f"there is no environment {env_id}")
+            return base64.b64decode(self._envs[env_id][1])
+
+    def segments_in_use(self) -> set[str]:
+        with self._lock:
+            return {row.segment for row in self._attempts.values() if row.segment}
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _snapshot(self) -> Snapshot:
+        for name in [s.id for s in self._submissions.values() if s.answer is None]:
+            self._forget([n for n, job in self._jobs.items() if job.submission == name])
+            del self._submissions[name]
+        next_job = max(self._highest_job, *self._jobs, 0) + 1
+        outcomes = bytearray([_NO_JOB]) * next_job
+        for n, job in self._jobs.items():
+            outcomes[n] = job.state if job.state in TERMINAL else 0
+        open_attempts = [row for _, row in sorted(self._attempts.items()) if row.outcome is None]
+        holding = {row.runner for row in open_attempts}
+        return Snapshot(
+            jobs=[deepcopy(self._jobs[n]) for n in sorted(self._jobs) if outcomes[n] == 0],
+            open_attempts=deepcopy(open_attempts),
+            specs={n: msgspec.json.decode(text, type=Spec) for n, text in self._specs.items()},
+            env_ids={digest: n for n, (digest, _) in self._envs.items()},
+            outcomes=bytes(outcomes),
+            tally=dict(self._tally),
+            runners=[row for n, row in sorted(self._runners.items()) if n in holding],
+            meta=dict(self._meta),
+            next_job=next_job,
+            next_spec=max(0, 0, *self._specs) + 1,
+            next_env=max(0, 0, *self._envs) + 1,
+        )
+
+    def _check(self, changes: Changes) -> None:
+        """What a database would refuse, before anything is written."""
+        named = self._submissions.keys() | {row[0] for row in changes.submissions}
+        for row in changes.jobs:
+            if row[0] in self._jobs or row[2] not in named:
+                raise Bug(f"a batch contradicts the store: job {row[0]} of submission {row[2]}")
+        for row in changes.attempts:
+            if row[:2] in self._attempts:
+                raise Bug(f"a batch contradicts the store: attempt {row[:2]} is there already")
+
+    def _insert(self, changes: Changes) -> None:
+        for name, user, at, count, answer in changes.submissions:
+            old = self._submissions.get(name)
+            sealed = old.answer if old is not None and answer is None else answer
+            self._submissions[name] = StoredSubmission(name, user, at, count, sealed)
+        self._envs.update({row[0]: (row[1], row[2]) for row in changes.envs})
+        self._specs.update({row[0]: row[1] for row in changes.specs})
+        for (
+            n,
+            key,
+            submission,
+            spec,
+            group,
+            user,
+            cmd,
+            state,
+            at,
+            ready,
+            code,
+            message,
+            after,
+        ) in changes.jobs:
+            self._jobs[n] = StoredJob(
+                id=n, key=key, submission=submission, spec_id=spec, group=group, user=user,
+                cmd=_command(cmd), state=int(state), attempt=0, tries=0, submitted_at=at, ready_at=ready,
+                due_at=None, ended_at=None, reason_code=code, reason_message=message, after=_after(after),
+            )  # fmt: skip
+            self._keys.setdefault(key, set()).add(n)
+        self._runners.update({row[0]: tuple(row) for row in changes.runners})
+
+    def _run(self, changes: Changes) -> None:
+        for row in changes.attempts:
+            self._attempts[row[0], row[1]] = StoredAttempt(*row)
+        for job, number, started_at, pid, seat in changes.starts:
+            if (attempt := self._attempts.get((job, number))) is not None:
+                attempt.started_at, attempt.pid, attempt.seat = started_at, pid, seat
+        for row in changes.ends:
+            if (attempt := self._attempts.get((row[0], row[1]))) is not None:
+                _end(attempt, row)
+        for job, number in changes.voids:
+            if (attempt := self._attempts.get((job, number))) is not None:
+                attempt.outcome = "void"
+
+    def _settle(self, changes: Changes) -> None:
+        for n, state, number, tries, due, ready, ended, code, message in changes.job_states.values():
+            if (job := self._jobs.get(n)) is not None:
+                job.state, job.attempt, job.tries = int(state), number, tries
+                job.due_at, job.ready_at, job.ended_at = due, ready, ended
+                job.reason_code, job.reason_message = code, message
+        self._events += [StoredEvent(*row) for row in changes.events]
+        for key, more in changes.tally.items():
+            self._tally[key] = self._tally.get(key, 0) + more
+        self._meta.update(changes.meta)
+        self._forget([row[0] for row in changes.removed])
+
+    def _forget(self, ids: list[int]) -> None:
+        gone = set(ids)
+        if gone:
+            self._highest_job = max(self._highest_job, *self._jobs, 0)
+        for n in gone & self._jobs.keys():
+            self._keys[self._jobs[n].key].discard(n)
+            del self._jobs[n]
+        for attempt in [key for key in self._attempts if key[0] in gone]:
+            del self._attempts[attempt]
+        self._events = [event for event in self._events if event.job not in gone]
+
+    def _visible(self, job: StoredJob) -> bool:
+        return self._submissions[job.submission].answer is not None
+
+    def _newest(self, job: StoredJob) -> StoredAttempt | None:
+        return self._attempts.get((job.id, job.attempt))
+
+    def _matching(self, clauses: list[Clause]) -> Iterator[StoredJob]:
+        for job in self._jobs.values():
+            if self._visible(job) and any(self._matches(job, clause) for clause in clauses):
+                yield job
+
+    def _matches(self, job: StoredJob, clause: Clause) -> bool:
+        newest = self._newest(job)
+        return (
+            clause.low <= job.id <= (clause.high or job.id)
+            and clause.group in ("", job.group)
+            and clause.user in ("", job.user)
+            and clause.submission in ("", job.submission)
+            and clause.state in (0, job.state)
+            and (not clause.host or (newest is not None and newest.host == clause.host))
+        )
+
+
+def _end(attempt: StoredAttempt, row: Row) -> None:
+    (
+        attempt.outcome, attempt.exit_code, attempt.signal, attempt.reason_code, attempt.reason_message,
+        started_at, attempt.ended_at, attempt.cpu_s, attempt.peak_mem, attempt.peak_disk, attempt.segment,
+        attempt.offset, attempt.out_len, attempt.err_len, attempt.out_total, attempt.err_total,
+    ) = row[2:]  # fmt: skip
+    if started_at is not None:
+        attempt.started_at = started_at
+
+
+def _command(text: str) -> Command:
+    return msgspec.json.decode(text[1:], type=list[str]) if text[:1] == "\x01" else text
+
+
+def _after(text: str | None) -> tuple[After, ...]:
+    return msgspec.json.decode(text, type=tuple[After, ...]) if text else ()
