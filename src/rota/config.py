@@ -34,9 +34,7 @@ def _setting(doc: str, kind: str, **extra: Any) -> Meta:
 class Settings(Struct, frozen=True, kw_only=True):
     """All settings of a deployment, with their defaults. Durations are seconds, sizes bytes."""
 
-    host: Annotated[str, _setting("Address the manager listens on for TLS connections.", "text")] = (
-        "127.0.0.1"
-    )
+    host: Annotated[str, _setting("Address the manager listens on for TLS connections.", "text")] = "127.0.0.1"
     port: Annotated[int, _setting("Port of that listener; 0 takes a free one.", "int", low=0, high=65535)] = 0
     touch_s: Annotated[
         float,
@@ -54,9 +52,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             low=1.0,
         ),
     ] = 7 * 86400.0
-    grace: Annotated[
-        float, _setting("Time between TERM and KILL when a job is ended.", "duration", low=0.0)
-    ] = 5.0
+    grace: Annotated[float, _setting("Time between TERM and KILL when a job is ended.", "duration", low=0.0)] = 5.0
     idle_stop: Annotated[
         float,
         _setting(
@@ -75,9 +71,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             low=4096,
         ),
     ] = 16 << 20
-    output_days: Annotated[
-        float, _setting("How long the output of ended jobs is kept.", "duration", low=1.0)
-    ] = 30 * 86400.0
+    output_days: Annotated[float, _setting("How long the output of ended jobs is kept.", "duration", low=1.0)] = (
+        30 * 86400.0
+    )
     output_space: Annotated[
         int, _setting("How much disk the kept output may take; the oldest goes first.", "size", low=1 << 20)
     ] = 20 << 30
@@ -236,11 +232,7 @@ def config_files(home: Home, environ: Mapping[str, str] | None = None) -> list[P
     """Where `rota.toml` is looked for, nearest first."""
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CONFIG_HOME", "")
-    user = (
-        Path(base)
-        if os.path.isabs(base)
-        else Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"
-    )
+    user = Path(base) if os.path.isabs(base) else Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"
     return [home.config, user / "rota" / "rota.toml", Path("/etc/rota/rota.toml")]
 
 
@@ -251,9 +243,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
         with path.open("rb") as file:
             return tomllib.load(file)
     except OSError as error:
-        raise EnvironmentFault(
-            f"cannot read {path}: {error.strerror}", hint="check its permissions"
-        ) from None
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}", hint="check its permissions") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{path} is not valid TOML: {error}", hint="correct that line") from None
 

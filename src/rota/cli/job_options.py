@@ -13,7 +13,9 @@ _OPTIONS: Final = (
     click.option("-n", "--name", metavar="TEXT", help="A label."),
     click.option("-g", "--group", metavar="TEXT", help="Report group (default: the file's name, or 'default')."),
     click.option("--cwd", metavar="DIR", help="Working directory (default: here)."),
-    click.option("--scratch", is_flag=True, help="A new private directory, removed afterwards, with its own TMPDIR."),
+    click.option(
+        "--scratch", is_flag=True, help="A new private directory, removed afterwards, with its own TMPDIR."
+    ),
     click.option("--env", metavar="K=V", multiple=True, help="Add to the environment, which is captured now."),
     click.option("--cpus", metavar="N", help="Cores; may be 0 or a fraction (default: 1)."),
     click.option("--mem", metavar="SIZE", help="Memory (default: 1G, or less on small machines)."),
@@ -30,7 +32,9 @@ _OPTIONS: Final = (
         multiple=True,
         help="Wait for jobs: ids, ranges, afterok:ID (default), afterany:ID, afternotok:ID; with commas.",
     ),
-    click.option("--retries", metavar="N", help="Further attempts after a failure (default: 3 with add, 0 with run)."),
+    click.option(
+        "--retries", metavar="N", help="Further attempts after a failure (default: 3 with add, 0 with run)."
+    ),
     click.option("--backoff", metavar="TIME", help="Wait before a retry; doubles each time (default: 30s)."),
     click.option("--no-retry-over", metavar="TIME", help="Do not retry an attempt that ran longer."),
     click.option("--pipefail", is_flag=True, help="A pipeline fails if any part of it does."),

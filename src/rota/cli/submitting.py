@@ -47,9 +47,11 @@ class Submission:
         self.started = False  #: by us
         self._check = check
         self.source = _source(file, command)
-        self._always_new = command is not None
+        self.single_command = command is not None
         if any(":" in str(word) and "line:" in str(word) for word in _after_words(fields)):
-            raise BadInput("--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line")
+            raise BadInput(
+                "--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line"
+            )
         group = submission.group_of(file) if file not in (None, "-") and file else "default"
         memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
         self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
@@ -84,6 +86,13 @@ class Submission:
                 self.client.before_redial = self.revive
         return self.client
 
+    def connect_again(self, *, start: bool) -> Client:
+        """After the connection was lost. A manager that ended by itself, not on request, may be started."""
+        if start and self.call.home.manager_file.exists():
+            self.revive()
+        self.client = self.call.connect()
+        return self.client
+
     def _start(self) -> Starting:
         from rota.client.starter import start_manager
 
@@ -102,7 +111,7 @@ class Submission:
         options = submission.options_for(
             self.base,
             check=self._check,
-            always_new=self._always_new,
+            always_new=self.single_command,
             idle_stop=self._idle_stop if self.started else None,
         )
         try:
@@ -114,10 +123,9 @@ class Submission:
         """The manager knows lines, not files."""
         if not error.message.startswith("line "):
             return error
-        if self._always_new:
+        message = f"{self.source} {error.message}"
+        if self.single_command:
             message = error.message.partition(": ")[2]
-        else:
-            message = f"{self.source} {error.message}"
         return from_code(error.code, message, hint=error.hint)
 
 

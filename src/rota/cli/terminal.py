@@ -98,7 +98,12 @@ def cut(text: str, room: int) -> str:
 
 
 def table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, stream: TextIO | None = None, right: str = "", state: int = -1
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    stream: TextIO | None = None,
+    right: str = "",
+    state: int = -1,
 ) -> str:
     """Columns, the last one as wide as there is room. `right` has an `r` for columns aligned right;
     `state` is the column coloured by its text. Cells must be harmless already."""
@@ -117,13 +122,14 @@ def table(
         parts = []
         used = 0
         for column, text in enumerate(row):
-            if column == last:
+            aligned = right[column : column + 1] == "r"
+            if column == last and not aligned:
                 parts.append(text if room is None else cut(text, max(room - used, 8)))
                 break
             pad = " " * (widths[column] - cells(text))
             used += widths[column] + 2
             shown = paint(text, text, on=colour and number > 0 and column == state)
-            parts.append(pad + shown if right[column : column + 1] == "r" else shown + pad)
+            parts.append(pad + shown if aligned else shown + pad)
         line = "  ".join(parts).rstrip()
         lines.append(paint(line, "bold", on=colour) if number == 0 else line)
     return "\n".join(lines)

@@ -294,6 +294,4 @@ async def _dial(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.Strea
 
     assert endpoint.ca is not None
     context = client_context(endpoint.ca)
-    return await asyncio.open_connection(
-        endpoint.host, endpoint.port, ssl=context, server_hostname=SERVER_NAME
-    )
+    return await asyncio.open_connection(endpoint.host, endpoint.port, ssl=context, server_hostname=SERVER_NAME)

@@ -134,9 +134,7 @@ class Client:
             while watching.settled is None:
                 left = None if limit is None else limit - time.monotonic()
                 if left is not None and left <= 0:
-                    raise TimedOut(
-                        "the jobs have not all ended in time", hint="wait again, or see 'rota status'"
-                    )
+                    raise TimedOut("the jobs have not all ended in time", hint="wait again, or see 'rota status'")
                 watching.poll(left)
             return watching.settled
 
@@ -155,9 +153,7 @@ class Client:
         """What an attempt printed (default: the newest), as far as it is kept."""
         return b"".join(self.output_parts(job, attempt=attempt, err=err, offset=offset))
 
-    def output_parts(
-        self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0
-    ) -> Iterator[bytes]:
+    def output_parts(self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0) -> Iterator[bytes]:
         """The same in pieces of at most 1 MiB."""
         pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset)
         while pages.more:
@@ -177,9 +173,7 @@ class Client:
         """Stop the manager. Running jobs go on, unless `kill`."""
         self._call(calls.stop_manager(kill=kill))
 
-    def add_token(
-        self, name: str, role: str = "user", *, expires_s: float | None = None
-    ) -> views.NewTokenView:
+    def add_token(self, name: str, role: str = "user", *, expires_s: float | None = None) -> views.NewTokenView:
         """Make a token. Its secret is told only here."""
         return self._call(calls.token_add(name, role, expires_s=expires_s))
 
@@ -286,9 +280,7 @@ class Watching(Generic[I, T]):
         """The next item; None when the time has passed or, if `settled` is set, at the end."""
         if self.settled is None:
             try:
-                item, self.settled = self._client._run(
-                    self._session.next_item(self._n, self._stream), timeout
-                )
+                item, self.settled = self._client._run(self._session.next_item(self._n, self._stream), timeout)
             except TimeoutError:
                 return None
             else:

@@ -99,9 +99,7 @@ class OutputPages:
         self.more = True
 
     def next(self) -> Call[m.OutputPart]:
-        return output(
-            self._job, attempt=self._attempt, stream=self._stream, offset=self._offset, limit=1 << 20
-        )
+        return output(self._job, attempt=self._attempt, stream=self._stream, offset=self._offset, limit=1 << 20)
 
     def took(self, part: m.OutputPart) -> bytes:
         self._offset += len(part.data)

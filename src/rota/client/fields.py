@@ -252,9 +252,7 @@ def _environment(value: object, text: bool) -> tuple[tuple[str, str], ...]:
     if text and isinstance(value, list | tuple):
         value = dict(_assignment(word) for word in value)
     if not isinstance(value, dict):
-        raise BadInput(
-            f"must be an object of texts, not {_kind(value)}", hint='write it like {"NAME": "value"}'
-        )
+        raise BadInput(f"must be an object of texts, not {_kind(value)}", hint='write it like {"NAME": "value"}')
     for name, content in value.items():
         if not isinstance(content, str):
             raise BadInput(f"'{name}' must be a text, not {_kind(content)}", hint="put the value in quotes")
@@ -302,9 +300,7 @@ def _after(value: object, text: bool) -> tuple[Dependency, ...]:
         for dependency in _dependencies(word):
             found[dependency] = None
         if len(found) > MAX_PARENTS:
-            raise BadInput(
-                f"names more than {MAX_PARENTS} jobs", hint="depend on one job that depends on them"
-            )
+            raise BadInput(f"names more than {MAX_PARENTS} jobs", hint="depend on one job that depends on them")
     return tuple(found)
 
 
@@ -332,9 +328,7 @@ def _dependencies(word: object) -> list[Dependency]:
             break
         first, last = int(low), int(high or low)
         if last < first or last - first >= MAX_PARENTS:
-            raise BadInput(
-                f"'{part[:40]}' is not a range of at most {MAX_PARENTS} ids", hint="write low-high"
-            )
+            raise BadInput(f"'{part[:40]}' is not a range of at most {MAX_PARENTS} ids", hint="write low-high")
         found += [(condition, of_line, number) for number in range(first, last + 1)]
         of_line = False
     if not found or of_line:

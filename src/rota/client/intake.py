@@ -284,9 +284,7 @@ def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterato
         if not started:
             if len(rest) < 3 or rest.strip() in (b"", b"["):
                 if len(rest) > MAX_LINE:
-                    raise builder.bad(
-                        1, BadInput("more than 1 MiB of nothing", hint="is this the right file?")
-                    )
+                    raise builder.bad(1, BadInput("more than 1 MiB of nothing", hint="is this the right file?"))
                 continue
             started = True
             rest = rest.removeprefix(b"\xef\xbb\xbf")
@@ -397,9 +395,7 @@ def _object(text: str | bytes | msgspec.Raw, builder: Builder, line: int) -> dic
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise builder.bad(
-            line, BadInput(f"is not valid JSON: {error}", hint="correct it, or quote it")
-        ) from None
+        raise builder.bad(line, BadInput(f"is not valid JSON: {error}", hint="correct it, or quote it")) from None
     if not isinstance(value, dict):
         raise builder.bad(line, BadInput("is not a JSON object", hint='write it like {"cmd": "sleep 1"}'))
     return value
@@ -413,9 +409,7 @@ def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Itera
     for block in stream:
         data += block
         if len(data) > MAX_ARRAY:
-            raise BadInput(
-                f"{builder.source}: the array has more than 512 MiB", hint="give one object a line"
-            )
+            raise BadInput(f"{builder.source}: the array has more than 512 MiB", hint="give one object a line")
     whole = bytes(data)
     _decoded(whole, builder, 1)
     try:
@@ -434,9 +428,7 @@ def _from_array(head: bytes, stream: Iterator[bytes], builder: Builder) -> Itera
         except BadInput as error:
             line = whole.count(b"\n", 0, position) + 1
             message = error.message.removeprefix(f"{builder.place(number)}: ")
-            raise BadInput(
-                f"{builder.source} line {line} (entry {number}): {message}", hint=error.hint
-            ) from None
+            raise BadInput(f"{builder.source} line {line} (entry {number}): {message}", hint=error.hint) from None
         position += len(content)
         yield from builder.full()
     yield from builder.finish()

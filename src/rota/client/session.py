@@ -147,9 +147,7 @@ class Session:
             while len(waiting) > (0 if done else WINDOW):
                 body = yield from self._answer(waiting.popleft())
         answer = calls.uploaded().read(body)
-        return Added(
-            submission, answer.added, answer.existing, answer.retried, answer.complete, answer.warnings
-        )
+        return Added(submission, answer.added, answer.existing, answer.retried, answer.complete, answer.warnings)
 
     # -- numbers and boxes
 

@@ -19,7 +19,6 @@ from rota.client import dial
 from rota.client.here import JOB_VARIABLES
 from rota.config import Home
 from rota.errors import EnvironmentFault, NoManager, RotaError, from_code
-from rota.units import format_duration
 
 #: Recovering a large deployment takes time; silence for so long is a fault.
 READY_TIMEOUT: Final = 120.0
@@ -47,7 +46,7 @@ class Starting:
         else:
             error = self._silent()
         self._reap()
-        if self._other_is_there():
+        if self._other_is_there(patient=error.code == "locked"):
             return {"ok": True, "already": True}
         raise error
 
@@ -81,17 +80,16 @@ class Starting:
         except ChildProcessError:
             pass
 
-    def _other_is_there(self) -> bool:
-        """Has another starter won? Its manager may still be opening its socket."""
+    def _other_is_there(self, *, patient: bool) -> bool:
+        """Has another starter won? Its manager may still be recovering, before it opens its socket."""
         from rota.client.blocking import Client
 
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + (READY_TIMEOUT if patient else 0)
         while True:
             try:
                 Client(lambda: dial.find(self.home, environ={}), timeout=10).close()
             except NoManager:
-                lock_held = _is_locked(self.home)
-                if not lock_held or time.monotonic() > limit:
+                if time.monotonic() >= limit or not _holder_lives(self.home):
                     return False
                 time.sleep(0.05)
             else:
@@ -104,10 +102,10 @@ def start_manager(home: Home, *, idle_stop: float | None = None, arguments: tupl
     ready, report = os.pipe()
     command = [sys.executable, "-P", "-m", "rota.manager", "--home", str(home), "--ready-fd", str(report)]
     if idle_stop is not None:
-        command += ["--idle-stop", format_duration(idle_stop)]
+        command += ["--idle-stop", f"{idle_stop:.6f}"]
     command += arguments
     log = os.path.join(home.logs, "manager.out")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     try:
         os.set_inheritable(report, True)
         pid = os.posix_spawn(
@@ -145,19 +143,10 @@ def _as_error(said: Any) -> RotaError:
     return from_code(text["code"], text["message"], hint=text["hint"])
 
 
-def _is_locked(home: Home) -> bool:
-    """Does a manager hold the deployment?"""
-    import fcntl
-
+def _holder_lives(home: Home) -> bool:
+    """Is the process that the lock names alive? The lock itself is not tried: that could keep it from
+    a manager that is just starting."""
     try:
-        descriptor = os.open(home.lock, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+        return os.path.exists(f"/proc/{int(home.lock.read_text('ascii'))}")
+    except (OSError, ValueError):
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    else:
-        return False
-    finally:
-        os.close(descriptor)

@@ -33,9 +33,7 @@ def base_wanted(
     mem: int | None = None,
 ) -> Wanted:
     """What jobs want that say nothing themselves: the defaults, with these fields over them."""
-    base = Wanted(
-        cwd=here.working_directory(), mem=mem or here.default_memory(), retries=retries, group=group
-    )
+    base = Wanted(cwd=here.working_directory(), mem=mem or here.default_memory(), retries=retries, group=group)
     return base.changed(fields, text=text)
 
 
@@ -77,9 +75,7 @@ def group_of(path: str) -> str:
 
 def shown(path: str) -> str:
     """A path as it may appear in a message."""
-    return (
-        path.encode("unicode_escape", "backslashreplace").decode("ascii") if not path.isprintable() else path
-    )
+    return path.encode("unicode_escape", "backslashreplace").decode("ascii") if not path.isprintable() else path
 
 
 def read_file(path: str) -> Iterator[bytes]:
@@ -94,9 +90,7 @@ def read_file(path: str) -> Iterator[bytes]:
             os.close(descriptor)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(
-            f"cannot read {shown(path)}: {reason}", hint="give a file of commands, or '-'"
-        ) from None
+        raise BadInput(f"cannot read {shown(path)}: {reason}", hint="give a file of commands, or '-'") from None
 
 
 def read_descriptor(descriptor: int) -> Iterator[bytes]:

@@ -5,15 +5,17 @@ Each takes the jobs it can and says which it could not; asking twice changes not
 
 from __future__ import annotations
 
+from heapq import heappush
+
 from rota.core.answers import Acted
-from rota.core.attempts import end_attempt
-from rota.core.dependencies import enter, parent_ended, register, waiting_state, withdraw
+from rota.core.attempts import close_seat, end_attempt, retire
+from rota.core.dependencies import announce_reopened, end_job, enter, register, satisfied, waiting_state
 from rota.core.effects import KillAttempts, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
 from rota.core.job import Job, Outcome, Reason
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import World, dequeue, finish, move, reopen, write
+from rota.core.world import NO_JOB, World, dequeue, move, reopen, write
 from rota.errors import BadInput
 
 
@@ -43,9 +45,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
 def _cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
     if job.state is State.READY:
         dequeue(world, job)
-    finish(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
-    withdraw(world, job)
-    parent_ended(world, turn, job.id, State.CANCELLED)
+    end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
 
 
 def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
@@ -55,9 +55,12 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
         if job is None or job.state not in HOLDABLE:
             unchanged.append(id)
             continue
-        if job.state is State.READY:
+        was = job.state
+        if was is State.READY:
             dequeue(world, job)
         move(world, job, State.HELD)
+        if was is State.BLOCKED:
+            announce_reopened(world, turn, job)
         job.reason = Reason("held", f"held by {event.by.user}")
         write(turn, job)
         turn.note(id, job.attempt, "held", f"by {event.by.user}")
@@ -75,11 +78,12 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
         changed.append(id)
         turn.note(id, job.attempt, "released", f"by {event.by.user}")
         if job.due_at is not None and job.due_at > turn.wall:
-            # Its due time still stands in the timer's heap.
             move(world, job, State.DELAYED)
+            heappush(world.due, (job.due_at, id))
             job.reason = Reason("delayed", "waiting for its next attempt")
             write(turn, job)
         else:
+            job.due_at = None
             enter(world, turn, job, waiting_state(world, job))
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
@@ -105,7 +109,6 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
     reopen(world, turn, job)
     job.tries = 0
     turn.note(id, job.attempt, "retried", f"{why} by {by}")
-    withdraw(world, job)
     enter(world, turn, job, register(world, job))
     return True
 
@@ -118,16 +121,13 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
         job = world.jobs.get(id)
         if job is not None and job.state in LEASED:
             raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
-        for child, _condition in world.children.get(id, ()):
-            dependent = world.jobs.get(child)
-            if dependent is not None and dependent.state not in TERMINAL and child not in removing:
-                raise BadInput(
-                    f"job {child} waits for job {id}", hint=f"remove both: rota remove {id} {child}"
-                )
+        for child in _waiting_for(world, id):
+            if child not in removing:
+                raise BadInput(f"job {child} waits for job {id}", hint=f"remove both: rota remove {id} {child}")
     changed, unchanged = [], []
-    for id in event.jobs:
+    for id in removing:
         job = world.jobs.get(id) or event.loaded.get(id)
-        if job is None:
+        if job is None or world.outcome(id) == NO_JOB:
             unchanged.append(id)
             continue
         _remove(world, turn, job)
@@ -135,11 +135,16 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
+def _waiting_for(world: World, parent: int) -> list[int]:
+    outcome = world.outcome(parent)
+    return [child for child, condition in world.children.get(parent, ()) if not satisfied(condition, outcome)]
+
+
 def _with_dependents(world: World, jobs: dict[int, None]) -> None:
     pending = list(jobs)
     while pending:
-        for child, _condition in world.children.get(pending.pop(), ()):
-            if child not in jobs and child in world.jobs:
+        for child in _waiting_for(world, pending.pop()):
+            if child not in jobs:
                 jobs[child] = None
                 pending.append(child)
 
@@ -150,7 +155,7 @@ def _remove(world: World, turn: Turn, job: Job) -> None:
     key = (job.spec.group, int(job.state))
     turn.changes.tally[key] = turn.changes.tally.get(key, 0) - 1
     world.counts[job.spec.group][job.state] -= 1
-    world.outcomes[job.id] = 255
+    world.outcomes[job.id] = NO_JOB
     world.children.pop(job.id, None)
     world.jobs.pop(job.id, None)
     if world.keys.get(job.key) == job.id:
@@ -167,11 +172,14 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
             unchanged.append(id)
             continue
         changed.append(id)
-        seat, runner = job.lease.seat, world.runners[job.lease.runner]
+        lease = job.lease
+        runner = world.runners[lease.runner]
         turn.note(id, job.attempt, "confirmed-dead", f"by {event.by.user}")
         message = f"lost; declared dead by {event.by.user}"
+        # Should they live after all and hear of it, they must not go on.
+        turn.effects.append(KillAttempts(runner.id, [(id, job.attempt, lease.token)]))
         end_attempt(world, turn, job, Outcome(reason="lost", message=message, ended_at=turn.wall))
-        if seat:
-            runner.seats.discard(seat)
-            world.placement.close(seat)
+        close_seat(world, runner, lease.seat)
+        if not runner.connected and not runner.leases:
+            retire(world, runner)
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))

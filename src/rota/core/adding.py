@@ -12,13 +12,13 @@ import msgspec
 
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added
-from rota.core.dependencies import refuse_cycle, register
+from rota.core.dependencies import announce_blocked, refuse_cycle, register
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
-from rota.core.job import After, Command, Condition, Job, Reason
+from rota.core.job import After, Command, Condition, Job
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, OPEN, Upload, World
+from rota.core.world import NO_JOB, OPEN, Upload, World, leave
 from rota.errors import BadInput, NeverFits, NotFound, RotaError
 
 #: Marks a stored command that is an argument list.
@@ -34,12 +34,12 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
     """Take one chunk; after the last one, answer."""
     if event.first == 0:
         _discard(world, turn, event.submission)
-        world.uploads[event.submission] = Upload()
+        world.uploads[event.submission] = Upload(check=event.check)
     upload = world.uploads.get(event.submission)
-    if upload is None or event.first != len(upload.entries):
-        have = len(upload.entries) if upload else 0
-        raise BadInput(f"chunk begins at entry {event.first}, expected {have}", hint="send the input again")
+    if upload is None:
+        raise BadInput(f"chunk begins at entry {event.first}, expected 0", hint="send the input again")
     try:
+        _refuse_unfitting(event, upload)
         _refuse_impossible(world, event)
         _stage(world, turn, event, upload)
         if not event.last:
@@ -49,10 +49,9 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
     except RotaError:
         _discard(world, turn, event.submission)
         raise
-    if event.check:
-        answer = Added(upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete)
-        del world.uploads[event.submission]
-        turn.effects.append(Reply(event.by, answer))
+    if upload.check:
+        _discard(world, turn, event.submission)
+        turn.effects.append(Reply(event.by, _answer(upload)))
         return
     _seal(world, turn, event, upload, edges)
 
@@ -69,13 +68,29 @@ def on_upload_dropped(world: World, turn: Turn, event: UploadDropped) -> None:
 
 
 def _discard(world: World, turn: Turn, submission: str) -> None:
+    """Take back everything of an unfinished upload, whether it was written already or not."""
     upload = world.uploads.pop(submission, None)
     if upload is None:
         return
-    turn.batch.leaving.extend(upload.retried)
-    if upload.jobs:
-        turn.changes.removed.extend((id,) for id in upload.jobs)
-        turn.changes.dropped.append((submission,))
+    for id in upload.retried:
+        leave(world, turn, id)  # it may have been kept in memory for this upload
+    if upload.check or not upload.entries:
+        return
+    changes = turn.changes
+    changes.jobs = [row for row in changes.jobs if row[0] not in upload.jobs]
+    changes.submissions = [row for row in changes.submissions if row[0] != submission]
+    changes.removed.extend((id,) for id in upload.jobs)
+    changes.dropped.append((submission,))
+
+
+def _refuse_unfitting(event: ChunkArrived, upload: Upload) -> None:
+    """Refuse a chunk that does not continue the upload, or that speaks of entries of another chunk."""
+    have = len(upload.entries)
+    if event.first != have:
+        raise BadInput(f"chunk begins at entry {event.first}, expected {have}", hint="send the input again")
+    end = have + len(event.cmds)
+    if event.check != upload.check or any(not have <= each.entry < end for each in event.after):
+        raise BadInput("the chunk does not fit those before it", hint="send the input again")
 
 
 def _line(event: ChunkArrived, position: int) -> int:
@@ -115,7 +130,7 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
         fresh = _applies(event.fresh, event.first + position)
         found = None if fresh else live.get(key)
         state = world.jobs[found].state if found else None
-        if found is None and not fresh and key in known:
+        if found is None and not fresh and key in known and world.outcome(known[key][0]) != NO_JOB:
             found, number = known[key]
             state = State(number)
         if found is not None and state is not None:
@@ -127,7 +142,7 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
                 if state is State.COMPLETE:
                     upload.complete.append(found)
             continue
-        id = world.next_job + len(upload.added) if event.check else world.new_job_id()
+        id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
         spec, spec_id = event.specs[index], event.spec_ids[index]
         job = Job(id, key, spec, spec_id, cmd, State.READY, submission, now, ready_at=now)
         upload.jobs[id] = job
@@ -140,7 +155,13 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
     upload.lines.extend(event.lines or range(event.first + 1, event.first + len(event.cmds) + 1))
     upload.after.extend((each.entry, each.parent, each.condition, each.local) for each in event.after)
     if event.first == 0 and not event.last and not event.check:
-        turn.changes.submissions.append((submission, event.by.user, now, 0, None))
+        _write_submission(turn, (submission, event.by.user, now, 0, None))
+
+
+def _write_submission(turn: Turn, row: tuple[object, ...]) -> None:
+    changes = turn.changes
+    changes.dropped = [dropped for dropped in changes.dropped if dropped[0] != row[0]]
+    changes.submissions.append(row)
 
 
 def _row(job: Job) -> tuple[object, ...]:
@@ -180,9 +201,7 @@ def _resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
     return resolved
 
 
-def _seal(
-    world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: dict[int, list[After]]
-) -> None:
+def _seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: dict[int, list[After]]) -> None:
     """All chunks are there: the new jobs become visible, the failed ones are retried."""
     del world.uploads[event.submission]
     jobs = upload.jobs
@@ -197,33 +216,23 @@ def _seal(
         job.state = register(world, job)
         if job.state is not State.READY:
             job.ready_at = None
-    _propagate_blocks(world, turn, [jobs[id] for id in after])
-    for id in after:
-        turn.changes.jobs.append(_row(jobs[id]))
+        turn.changes.jobs.append(_row(job))
     _enter_queues(world, jobs)
+    for id in after:
+        if jobs[id].state is State.BLOCKED:
+            announce_blocked(world, turn, jobs[id])
     for id, loaded in upload.retried.items():
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
-    turn.batch.leaving.extend(upload.retried)  # those that somebody else re-opened and that ended since
-    answer = Added(upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete)
-    turn.changes.submissions.append(
-        (event.submission, event.by.user, turn.wall, len(upload.entries), compact_answer(answer))
+        leave(world, turn, id)  # it may have ended since, and have been kept in memory for this upload
+    answer = _answer(upload)
+    _write_submission(
+        turn, (event.submission, event.by.user, turn.wall, len(upload.entries), compact_answer(answer))
     )
     turn.effects.append(Reply(event.by, answer))
 
 
-def _propagate_blocks(world: World, turn: Turn, jobs: list[Job]) -> None:
-    """A new job behind a failed parent is blocked, and so are those behind it, whatever their order."""
-    pending = [job for job in jobs if job.state is State.BLOCKED]
-    while pending:
-        job = pending.pop()
-        parent = min(world.blocked_by[job.id])
-        job.reason = Reason("dependency_never", f"job {parent}, which it waits for, can never satisfy it")
-        for child, _condition in world.children.get(job.id, ()):
-            dependent = world.jobs[child]
-            world.blocked_by.setdefault(child, set()).add(job.id)
-            if dependent.state is State.DEPENDENT:
-                dependent.state = State.BLOCKED
-                pending.append(dependent)
+def _answer(upload: Upload) -> Added:
+    return Added(upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete)
 
 
 def _enter_queues(world: World, jobs: dict[int, Job]) -> None:
@@ -248,9 +257,7 @@ def compact_answer(answer: Added) -> str:
 def expand_answer(text: str) -> Added:
     """The opposite of `compact_answer`."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
-    lists = {
-        name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()
-    }
+    lists = {name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()}
     return Added(lists["added"], lists["existing"], lists["retried"])
 
 

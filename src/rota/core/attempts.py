@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import heappush
 from signal import Signals
 
-from rota.core.dependencies import enter, parent_ended, waiting_state
+from rota.core.dependencies import end_job, enter, waiting_state
 from rota.core.effects import (
     AcknowledgeReport,
     KillAttempts,
@@ -19,11 +19,11 @@ from rota.core.effects import (
 )
 from rota.core.events import RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
 from rota.core.job import Job, Lease, Outcome, Reason
-from rota.core.leases import Started
+from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.core.retry import delay_s, may_retry
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World, finish, move, write
+from rota.core.world import Runner, World, move, write
 
 #: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
 SETTLED_ACK = -1
@@ -34,12 +34,12 @@ def grant_leases(world: World, turn: Turn) -> None:
     if world.paused:
         return
     opened, chosen = world.placement.place(turn.mono)
-    if not chosen:
+    if not opened and not chosen:
         return
     work: dict[str, SendWork] = {}
     for seat in opened:
         runner = world.runner_at[seat.host]
-        work.setdefault(runner, SendWork(runner, [], [])).seats.append(seat)
+        work.setdefault(runner, SendWork(runner, [], [], [])).seats.append(seat)
         world.runners[runner].seats.add(seat.seat)
     for id, host in chosen:
         job = world.jobs[id]
@@ -50,16 +50,20 @@ def grant_leases(world: World, turn: Turn) -> None:
         job.lease = Lease(token=token, runner=runner, leased_at=turn.wall)
         world.runners[runner].leases.add(id)
         turn.changes.attempts.append((id, job.attempt, token, runner, host, turn.wall))
-        work.setdefault(runner, SendWork(runner, [], [])).jobs.append(job)
+        send = work.setdefault(runner, SendWork(runner, [], [], []))
+        send.jobs.append(job)
+        send.leases.append((id, job.attempt, token))
     turn.effects.extend(work.values())
 
 
-def current(world: World, job: int, attempt: int, token: int) -> Job | None:
-    """The job, if this lease is the valid one."""
-    found = world.jobs.get(job)
-    if found is None or found.lease is None or found.attempt != attempt or found.lease.token != token:
+def current(world: World, runner: Runner, said: LeaseRef | Held | Started | Finished) -> Job | None:
+    """The job, if the lease of which this was said is the valid one and this runner's."""
+    if said.job not in runner.leases:
         return None
-    return found
+    job = world.jobs[said.job]
+    if job.lease is None or job.attempt != said.attempt or job.lease.token != said.token:
+        return None
+    return job
 
 
 # ------------------------------------------------------------------ what runners report
@@ -72,19 +76,19 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
         return
     hear(world, turn, runner)
     for started in event.started:
-        job = current(world, started.job, started.attempt, started.token)
+        job = current(world, runner, started)
         if job is not None:
             _start(world, turn, job, started)
     for finished in event.ended:
-        job = current(world, finished.job, finished.attempt, finished.token)
+        job = current(world, runner, finished)
         if job is not None:
             end_attempt(world, turn, job, finished.outcome)
     for ref in event.returned:
-        job = current(world, ref.job, ref.attempt, ref.token)
+        job = current(world, runner, ref)
         if job is not None:
             void_attempt(world, turn, job)
     for seat in event.closed:
-        _close_seat(world, runner, seat)
+        close_seat(world, runner, seat)
     if event.seq:
         turn.effects.append(AcknowledgeReport(event.runner, event.seq))
 
@@ -95,6 +99,8 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
     if not runner.silent:
         return
     runner.silent = False
+    if world.runner_at.get(runner.host) == runner.id:
+        world.placement.host_usable(runner.host, True)
     for id in runner.leases:
         job = world.jobs[id]
         if job.state is State.LOST and job.lease is not None:
@@ -102,11 +108,8 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
 
 
 def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
-    if job.kill:
-        state = State.FINISHING
-    else:
-        state = State.RUNNING if lease.started_at is not None else State.SCHEDULED
-    move(world, job, state)
+    began = State.SCHEDULED if lease.started_at is None else State.RUNNING
+    move(world, job, State.FINISHING if job.kill else began)
     job.reason = None
     lease.lost_since = None
     write(turn, job)
@@ -123,9 +126,7 @@ def _start(world: World, turn: Turn, job: Job, started: Started) -> None:
     if job.state in (State.SCHEDULED, State.STARTING):
         move(world, job, State.RUNNING)
     turn.changes.starts.append((job.id, job.attempt, started.started_at, started.pid, started.seat))
-    runner = world.runners[lease.runner]
-    if started.seat not in runner.seats:
-        _adopt_seat(world, runner, started.seat, job)
+    _adopt_seat(world, world.runners[lease.runner], started.seat, job)
     world.placement.started(started.seat, turn.mono)
     turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
 
@@ -147,7 +148,8 @@ def void_attempt(world: World, turn: Turn, job: Job) -> None:
     turn.changes.voids.append((job.id, job.attempt))
     turn.note(job.id, job.attempt, "voided", "the lease was handed back; nothing was executed")
     if killed:
-        _finish(world, turn, job, State.CANCELLED, Reason("kill_requested", "killed before it started"), None)
+        reason = Reason("kill_requested", "killed before it started")
+        end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
     else:
         enter(world, turn, job, waiting_state(world, job))
 
@@ -180,27 +182,17 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     if state is State.DELAYED:
         _delay(world, turn, job, reason)
     else:
-        _finish(world, turn, job, state, reason, outcome)
+        end_job(world, turn, job, state, reason=reason, outcome=outcome)
 
 
 def _delay(world: World, turn: Turn, job: Job, reason: Reason | None) -> None:
     wait = delay_s(job.spec.backoff_s, job.tries, turn.random)
     job.due_at = turn.wall + wait
     why = reason.message if reason else "failed"
-    job.reason = Reason(
-        "delayed", f"{why}; tried again in {wait:.0f} s ({job.retries_left + 1} attempts left)"
-    )
+    job.reason = Reason("delayed", f"{why}; tried again in {wait:.0f} s ({job.retries_left + 1} attempts left)")
     move(world, job, State.DELAYED)
     heappush(world.due, (job.due_at, job.id))
     write(turn, job)
-
-
-def _finish(
-    world: World, turn: Turn, job: Job, state: State, reason: Reason | None, outcome: Outcome | None
-) -> None:
-    finish(world, turn, job, state, reason=reason, outcome=outcome)
-    if job.id in world.children:
-        parent_ended(world, turn, job.id, state)
 
 
 def _reason(outcome: Outcome) -> Reason | None:
@@ -233,14 +225,13 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
     runner.connected = True
     for seat in runner.seats.difference(event.seats):
-        _close_seat(world, runner, seat)
+        close_seat(world, runner, seat)
     hear(world, turn, runner)
 
     held = {}
     forget = []
     for lease in event.held:
-        job = current(world, lease.job, lease.attempt, lease.token)
-        if job is None or lease.job not in runner.leases:
+        if current(world, runner, lease) is None:
             forget.append((lease.job, lease.attempt, lease.token))
         else:
             held[lease.job] = lease
@@ -252,9 +243,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
             # A living runner does not know it and reports every lease it has executed: never executed.
             void_attempt(world, turn, job)
             continue
-        if seen.seat and seen.started_at is not None:
-            started = Started(id, seen.attempt, seen.token, seen.seat, seen.started_at, seen.pid)
-            _start(world, turn, job, started)
+        _take_held(world, turn, job, seen)
         if job.kill:
             kills.append((id, seen.attempt, seen.token))
     world.runner_at[event.host] = event.runner
@@ -262,6 +251,18 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     turn.effects.append(SendRules(event.runner, forget))
     if kills:
         turn.effects.append(KillAttempts(event.runner, kills))
+
+
+def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
+    lease = job.lease
+    assert lease is not None
+    if held.over:
+        lease.seat = 0  # its end will be reported; another job may be in that seat by now
+    elif held.started_at is not None:
+        _start(world, turn, job, Started(job.id, held.attempt, held.token, held.seat, held.started_at, held.pid))
+    elif held.seat:
+        lease.seat = held.seat
+        _adopt_seat(world, world.runners[lease.runner], held.seat, job)
 
 
 def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
@@ -274,38 +275,42 @@ def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
         del world.runner_at[runner.host]
         world.placement.host_usable(runner.host, False)
     if not runner.leases:
-        _retire(world, runner)
+        retire(world, runner)
 
 
 def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
     """A runner is proven dead and nothing of it is left: its leases end, or never were."""
     runner = world.runners.get(event.runner)
-    if runner is not None and not runner.connected:
+    if runner is not None:
         for finished in event.ended:
-            job = current(world, finished.job, finished.attempt, finished.token)
-            if job is not None and finished.job in runner.leases:
+            job = current(world, runner, finished)
+            if job is not None:
                 end_attempt(world, turn, job, finished.outcome)
         for id in list(runner.leases):
             void_attempt(world, turn, world.jobs[id])
-        _retire(world, runner)
+        # Its connection may not have been missed yet.
+        on_runner_parted(world, turn, RunnerParted(runner=runner.id))
     turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
 
 
-def _retire(world: World, runner: Runner) -> None:
+def retire(world: World, runner: Runner) -> None:
     """A runner without leases and without connection: its seats are free."""
     for seat in list(runner.seats):
-        _close_seat(world, runner, seat)
+        close_seat(world, runner, seat)
     del world.runners[runner.id]
 
 
 def _adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:
-    runner.seats.add(seat)
-    world.placement.adopt(seat, runner.host, job.spec.size, leases=0)
+    if seat not in runner.seats:
+        runner.seats.add(seat)
+        world.placement.adopt(seat, runner.host, job.spec.size, leases=0)
 
 
-def _close_seat(world: World, runner: Runner, seat: int) -> None:
-    runner.seats.discard(seat)
-    world.placement.close(seat)
+def close_seat(world: World, runner: Runner, seat: int) -> None:
+    """The runner has this seat no more. Seats that are not its own are left alone."""
+    if seat in runner.seats:
+        runner.seats.discard(seat)
+        world.placement.close(seat)
 
 
 def check_silence(world: World, turn: Turn, *, lost_after_s: float) -> None:
@@ -314,6 +319,8 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float) -> None:
         if runner.silent or not runner.leases or turn.mono - runner.heard <= lost_after_s:
             continue
         runner.silent = True
+        if world.runner_at.get(runner.host) == runner.id:
+            world.placement.host_usable(runner.host, False)
         for id in runner.leases:
             job = world.jobs[id]
             if job.state in LEASED and job.state is not State.LOST and job.lease is not None:

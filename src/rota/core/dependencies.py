@@ -7,10 +7,10 @@ whatever the number of its dependent's other parents.
 from __future__ import annotations
 
 from rota.core.effects import NotifyReopened, NotifySettled
-from rota.core.job import Condition, Job, Reason
+from rota.core.job import Condition, Job, Outcome, Reason
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, OPEN, World, enqueue, move, write
+from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, move, write
 from rota.errors import BadInput
 
 
@@ -24,15 +24,21 @@ def satisfied(condition: int, outcome: int) -> bool:
 
 
 def register(world: World, job: Job) -> State:
-    """Enter a job's dependencies into the indexes; the state it should begin in."""
+    """Enter a job's dependencies into the indexes; the state it should begin in.
+
+    A parent that was removed is waited for no more. One that failed or was cancelled in a way that
+    satisfies the job is remembered all the same: it may be retried.
+    """
     waits = 0
     blockers: set[int] = set()
     for after in job.after:
         outcome = world.outcome(after.parent)
-        if outcome not in (OPEN, NO_JOB) and satisfied(after.condition, outcome):
+        if outcome == NO_JOB or (outcome == State.COMPLETE and satisfied(after.condition, outcome)):
+            continue
+        world.children.setdefault(after.parent, {})[job.id, after.condition] = None
+        if outcome != OPEN and satisfied(after.condition, outcome):
             continue
         waits += 1
-        world.children.setdefault(after.parent, []).append((job.id, after.condition))
         parent = world.jobs.get(after.parent)
         if outcome != OPEN or (parent is not None and parent.state is State.BLOCKED):
             blockers.add(after.parent)
@@ -55,20 +61,36 @@ def waiting_state(world: World, job: Job) -> State:
 def enter(world: World, turn: Turn, job: Job, state: State) -> None:
     """Move a job to READY, DEPENDENT or BLOCKED with everything that goes with it."""
     was = job.state
+    if was in TERMINAL:
+        _wait_again(world, turn, job, was)
     move(world, job, state)
+    if was is State.BLOCKED or was in TERMINAL:
+        announce_reopened(world, turn, job)
+    if state is State.BLOCKED:
+        announce_blocked(world, turn, job)
+        return
     if state is State.READY:
         enqueue(world, turn, job)
-        write(turn, job)
-    elif state is State.DEPENDENT:
-        job.reason = None
-        write(turn, job)
     else:
-        _announce_blocked(world, turn, job)
-    if was is State.BLOCKED or was in TERMINAL:
-        _announce_reopened(world, turn, job)
+        job.reason = None
+    write(turn, job)
 
 
-def _announce_blocked(world: World, turn: Turn, blocked: Job) -> None:
+def _wait_again(world: World, turn: Turn, parent: Job, was: State) -> None:
+    """The parent is about to open again: those that were content with how it ended wait once more.
+
+    What executes already goes on, and what is held or delayed looks again when its time comes.
+    """
+    for child, condition in world.children.get(parent.id, ()):
+        if satisfied(condition, was):
+            world.waits[child] = world.waits.get(child, 0) + 1
+            job = world.jobs[child]
+            if job.state is State.READY:
+                dequeue(world, job)
+                enter(world, turn, job, State.DEPENDENT)
+
+
+def announce_blocked(world: World, turn: Turn, blocked: Job) -> None:
     """The job, already BLOCKED, says by whom, and so do all that wait for it. (Chains may be long.)"""
     pending = [blocked]
     while pending:
@@ -77,27 +99,25 @@ def _announce_blocked(world: World, turn: Turn, blocked: Job) -> None:
         write(turn, job)
         turn.effects.append(NotifySettled(job, State.BLOCKED, None))
         for child, _condition in world.children.get(job.id, ()):
-            dependent = world.jobs.get(child)
-            if dependent is None:
-                continue
+            dependent = world.jobs[child]
             world.blocked_by.setdefault(child, set()).add(job.id)
             if dependent.state is State.DEPENDENT:
                 move(world, dependent, State.BLOCKED)
                 pending.append(dependent)
 
 
-def _announce_reopened(world: World, turn: Turn, reopened: Job) -> None:
-    """The job was terminal or blocked and may end well after all: unblock those it had blocked."""
+def announce_reopened(world: World, turn: Turn, reopened: Job) -> None:
+    """The job was terminal or blocked and is no longer: unblock those it had blocked."""
     turn.effects.append(NotifyReopened(reopened.id))
     pending = [reopened.id]
     while pending:
         parent = pending.pop()
         for child, _condition in world.children.get(parent, ()):
-            job = world.jobs.get(child)
             blockers = world.blocked_by.get(child)
-            if job is None or not blockers or parent not in blockers:
+            if not blockers or parent not in blockers:
                 continue
             blockers.discard(parent)
+            job = world.jobs[child]
             if job.state is State.BLOCKED and not blockers:
                 # Its parent is open again, so there is still something to wait for.
                 move(world, job, State.DEPENDENT)
@@ -110,51 +130,56 @@ def _announce_reopened(world: World, turn: Turn, reopened: Job) -> None:
 def _why_blocked(world: World, job: Job) -> Reason:
     parent = min(world.blocked_by[job.id])
     outcome = world.outcome(parent)
-    if outcome == OPEN:
-        said = "is blocked itself"
-    elif outcome == NO_JOB:
-        said = "does not exist any more"
-    else:
-        said = f"is {State(outcome).label}"
+    said = "is blocked itself" if outcome == OPEN else f"is {State(outcome).label}"
     return Reason("dependency_never", f"job {parent}, which it waits for, {said}")
 
 
-def parent_ended(world: World, turn: Turn, parent: int, state: State) -> None:
-    """A job reached a terminal state: release or block those that wait for it."""
-    children = world.children.pop(parent, None)
-    if not children:
-        return
-    unsatisfied = []
-    for entry in children:
-        child, condition = entry
-        job = world.jobs.get(child)
-        if job is None or job.state in TERMINAL:
-            continue
-        blockers = world.blocked_by.get(child)
-        if blockers:
-            blockers.discard(parent)
-        if satisfied(condition, state):
-            left = world.waits[child] - 1
-            if left:
-                world.waits[child] = left
-            else:
-                del world.waits[child]
-        else:
-            unsatisfied.append(entry)
+def end_job(
+    world: World, turn: Turn, job: Job, state: State, *, reason: Reason | None, outcome: Outcome | None
+) -> None:
+    """Put a job into a terminal state, with what that means for those who wait for it."""
+    finish(world, turn, job, state, reason=reason, outcome=outcome)
+    withdraw(world, job)
+    if job.id in world.children:
+        _parent_ended(world, turn, job.id, state)
+
+
+def _parent_ended(world: World, turn: Turn, parent: int, state: State) -> None:
+    """Release or block those that wait for this job, which reached a terminal state."""
+    entries = world.children.pop(parent)
+    children = dict.fromkeys(child for child, _condition in entries)
+    for child in children:
+        if child in world.blocked_by:
+            world.blocked_by[child].discard(parent)
+    for child, condition in entries:
+        if not satisfied(condition, state):
             world.blocked_by.setdefault(child, set()).add(parent)
+        elif world.waits[child] > 1:
+            world.waits[child] -= 1
+        else:
+            del world.waits[child]
+    # Kept so that a retry of the parent finds them; what is complete stays complete.
+    kept = {entry: None for entry in entries if state is not State.COMPLETE or not satisfied(entry[1], state)}
+    if kept:
+        world.children[parent] = kept
+    for child in children:
+        job = world.jobs[child]
         if job.state in (State.DEPENDENT, State.BLOCKED):
             target = waiting_state(world, job)
             if target is not job.state:
                 enter(world, turn, job, target)
-    if unsatisfied:
-        # Kept so that a retry of the parent finds them.
-        world.children[parent] = unsatisfied
 
 
 def withdraw(world: World, job: Job) -> None:
-    """The job waits for nobody any more (it ended or was removed)."""
+    """The job waits for nobody any more: it ended."""
     world.waits.pop(job.id, None)
     world.blocked_by.pop(job.id, None)
+    for after in job.after:
+        entries = world.children.get(after.parent)
+        if entries is not None:
+            entries.pop((job.id, after.condition), None)
+            if not entries:
+                del world.children[after.parent]
 
 
 def refuse_cycle(edges: dict[int, list[int]], *, name: dict[int, str]) -> None:

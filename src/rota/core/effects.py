@@ -35,6 +35,8 @@ class SendWork(Effect, frozen=True):
     runner: str
     seats: list[Opened]
     jobs: list[Job]
+    #: (job, attempt, token) of each: a job may have moved on by the time this is sent
+    leases: list[tuple[int, int, int]] = []
 
 
 class SendRules(Effect, frozen=True):

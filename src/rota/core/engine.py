@@ -16,7 +16,7 @@ from rota.core.effects import Refuse
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World
-from rota.errors import Bug, RotaError
+from rota.errors import RotaError
 
 _Handler = Callable[[World, Turn, Any], None]
 
@@ -65,8 +65,6 @@ class Engine:
                 by = getattr(event, "by", None)
                 if by is not None:
                     turn.effects.append(Refuse(by, error))
-                if isinstance(error, Bug):
-                    continue
         attempts.grant_leases(self.world, turn)
         return refused
 

@@ -21,12 +21,13 @@ def key_maker(*, user: str, cwd: str | None) -> Callable[[Command, int], str]:
 
     def key(cmd: Command, n: int) -> str:
         digest = start.copy()
+        # n comes first: behind a list it could be taken for one more argument.
         if isinstance(cmd, str):
-            digest.update(b"s" + cmd.encode())
+            digest.update(b"s%d\0" % n + cmd.encode())
         else:
-            digest.update(b"l" + _SEPARATOR.join(part.encode() for part in cmd))
-        if n:
-            digest.update(_SEPARATOR + str(n).encode())
+            digest.update(b"l%d\0" % n)
+            for part in cmd:
+                digest.update(part.encode() + _SEPARATOR)
         return digest.hexdigest()
 
     return key

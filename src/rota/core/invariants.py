@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
+from rota.core.dependencies import satisfied
+from rota.core.job import Job
 from rota.core.states import LEASED, TERMINAL, State
-from rota.core.world import OPEN, World
+from rota.core.world import NO_JOB, OPEN, World
 
 
 def broken(world: World) -> list[str]:
@@ -71,18 +73,43 @@ def _one_valid_lease(world: World) -> list[str]:
 
 
 def _parents_before_dependents(world: World) -> list[str]:
-    """I4: nobody is past waiting while a parent does not satisfy it; waiting for nobody is no wait."""
+    """I4: nobody is ready while a parent does not satisfy it, and the indexes say what the outcomes say.
+
+    What executes or is delayed may wait as well: for a parent that was re-opened in the meantime.
+    """
     wrong = []
     for job in world.jobs.values():
-        waits = world.waits.get(job.id, 0)
-        if job.state in LEASED or job.state in (State.READY, State.DELAYED):
-            if waits:
-                wrong.append(f"I4: job {job.id} is {job.state.label} but {waits} parents are missing")
-        elif job.state in (State.DEPENDENT, State.BLOCKED) and not waits:
-            wrong.append(f"I4: job {job.id} is {job.state.label} but waits for nobody")
-        if (job.state is State.BLOCKED) and not world.blocked_by.get(job.id):
-            wrong.append(f"I4: job {job.id} is blocked by nobody")
+        if job.state in TERMINAL:
+            continue
+        missing, blockers = _parents_missing(world, job)
+        if missing != world.waits.get(job.id, 0):
+            wrong.append(f"I4: job {job.id} waits for {world.waits.get(job.id, 0)}, {missing} are missing")
+        if blockers != (world.blocked_by.get(job.id) or set()):
+            wrong.append(f"I4: job {job.id} is blocked by {world.blocked_by.get(job.id)}, not by {blockers}")
+        if job.state in (State.DEPENDENT, State.BLOCKED, State.READY):
+            expected = State.BLOCKED if blockers else State.DEPENDENT if missing else State.READY
+            if job.state is not expected:
+                wrong.append(f"I4: job {job.id} is {job.state.label} and should be {expected.label}")
+    for parent, entries in world.children.items():
+        for child, _condition in entries:
+            if child not in world.jobs or world.jobs[child].state in TERMINAL:
+                wrong.append(f"I4: job {parent} knows of job {child}, which does not wait any more")
     return wrong
+
+
+def _parents_missing(world: World, job: Job) -> tuple[int, set[int]]:
+    """How many parents do not satisfy the job yet, and which of them never will."""
+    missing, blockers = 0, set()
+    for after in job.after:
+        outcome = world.outcome(after.parent)
+        if outcome == NO_JOB or (outcome != OPEN and satisfied(after.condition, outcome)):
+            continue
+        missing += 1
+        if (job.id, after.condition) not in world.children.get(after.parent, ()):
+            blockers.add(-after.parent)  # nobody would tell the job
+        if outcome != OPEN or world.jobs[after.parent].state is State.BLOCKED:
+            blockers.add(after.parent)
+    return missing, blockers
 
 
 def _nothing_exceeded(world: World) -> list[str]:
@@ -93,7 +120,7 @@ def _nothing_exceeded(world: World) -> list[str]:
     for runner in world.runners.values():
         for id in runner.leases:
             job = world.jobs[id]
-            if job.lease is None or job.lease.started_at is None:
+            if job.lease is None or not job.lease.seat:
                 continue
             size = job.spec.size
             seats[runner.id, job.lease.seat] += 1
@@ -105,9 +132,7 @@ def _nothing_exceeded(world: World) -> list[str]:
         if cap is None:
             continue
         limits = (cap.cpus, cap.mem, cap.disk, cap.gpus, cap.zero_cpu_jobs)
-        for name, total, limit in zip(
-            ("cpus", "mem", "disk", "gpus", "0-cpu jobs"), totals, limits, strict=True
-        ):
+        for name, total, limit in zip(("cpus", "mem", "disk", "gpus", "0-cpu jobs"), totals, limits, strict=True):
             if total > limit:
                 wrong.append(f"I5: {host}: {total} {name} in use, {limit} exist")
     return wrong

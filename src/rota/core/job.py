@@ -98,7 +98,7 @@ class Job(Struct, gc=False):
 
     @property
     def retries_left(self) -> int:
-        return max(0, self.spec.retries - self.tries) if self.tries else self.spec.retries
+        return max(0, self.spec.retries - self.tries)
 
 
 class Outcome(Struct, frozen=True, array_like=True, gc=False):

@@ -28,6 +28,7 @@ class Held(Struct, frozen=True, array_like=True, gc=False):
     seat: int  #: 0: not started
     started_at: float | None = None
     pid: int = 0
+    over: bool = False  #: it has ended, and the report that says so is still to be acknowledged
 
 
 class Started(Struct, frozen=True, array_like=True, gc=False):

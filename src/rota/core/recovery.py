@@ -91,9 +91,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
         runner.heard = mono
     runner.leases.add(job.id)
     # A kill that was asked for before the crash is still wanted.
-    job.kill = job.state is State.FINISHING or (
-        job.reason is not None and job.reason.code == "kill_requested"
-    )
+    job.kill = job.state is State.FINISHING or (job.reason is not None and job.reason.code == "kill_requested")
     if job.kill:
         job.state = State.FINISHING
     elif job.state not in LEASED or job.state is State.LOST:
@@ -101,6 +99,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     if found.seat:
         runner.seats.add(found.seat)
     world.placement.adopt(found.seat, found.host, job.spec.size, leases=1)
+    world.placement.started(found.seat, mono)
 
 
 def _block_transitively(world: World, jobs: list[Job]) -> None:

@@ -43,10 +43,11 @@ class Runner:
 class Upload:
     """A submission of which not all chunks have arrived."""
 
-    __slots__ = ("added", "after", "complete", "entries", "existing", "jobs", "keys", "lines",
+    __slots__ = ("added", "after", "check", "complete", "entries", "existing", "jobs", "keys", "lines",
                  "retried", "warnings")  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, *, check: bool) -> None:
+        self.check = check  #: a question: nothing of it is written or numbered
         self.entries: list[int] = []  #: the job of each entry, by index
         self.lines: list[int] = []
         self.added: list[int] = []
@@ -70,11 +71,13 @@ class World:
         self.outcomes = bytearray([NO_JOB])
         #: group → number of jobs in each state, finished ones included
         self.counts: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _STATES)
-        self.children: dict[int, list[tuple[int, int]]] = {}  #: parent → (dependent, condition)
+        #: parent → (dependent, condition) of live dependents, unless it satisfies them for good
+        self.children: dict[int, dict[tuple[int, int], None]] = {}
         self.waits: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
         self.blocked_by: dict[int, set[int]] = {}
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
+        self.leaving: dict[int, int] = {}  #: job → batches not yet on disk after which it may leave memory
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
         self.due: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
@@ -102,9 +105,7 @@ class World:
 def story(job: Job) -> str:
     """What is known about a job, for an error that should never happen."""
     lease = f", lease {job.lease.token} at {job.lease.runner}" if job.lease else ""
-    return (
-        f"job {job.id} attempt {job.attempt} tries {job.tries} {job.state.label}{lease}, reason {job.reason}"
-    )
+    return f"job {job.id} attempt {job.attempt} tries {job.tries} {job.state.label}{lease}, reason {job.reason}"
 
 
 def move(world: World, job: Job, state: State) -> None:
@@ -158,7 +159,7 @@ def finish(
     key = (job.spec.group, int(state))
     turn.changes.tally[key] = turn.changes.tally.get(key, 0) + 1
     write(turn, job)
-    turn.batch.leaving.append(job.id)
+    leave(world, turn, job.id)
     turn.effects.append(NotifySettled(job, state, outcome))
 
 
@@ -172,14 +173,26 @@ def reopen(world: World, turn: Turn, job: Job) -> None:
     job.kill = False
 
 
+def leave(world: World, turn: Turn, id: int) -> None:
+    """The job may leave memory once this batch is on disk."""
+    world.leaving[id] = world.leaving.get(id, 0) + 1
+    turn.batch.leaving.append(id)
+
+
 def forget(world: World, ids: list[int]) -> None:
-    """Finished jobs leave memory, unless they were re-opened or an upload is about to re-open them."""
+    """These batches' `leaving` are on disk: finished jobs leave memory.
+
+    They stay if they were re-opened, if a later batch must be on disk first, or if an upload is about
+    to re-open them.
+    """
     wanted = {id for upload in world.uploads.values() for id in upload.retried}
     for id in ids:
+        batches = world.leaving.pop(id) - 1
+        if batches:
+            world.leaving[id] = batches
+            continue
         job = world.jobs.get(id)
         if job is not None and job.state in TERMINAL and id not in wanted:
             del world.jobs[id]
             if world.keys.get(job.key) == id:
                 del world.keys[job.key]
-            world.waits.pop(id, None)
-            world.blocked_by.pop(id, None)

@@ -93,7 +93,7 @@ async def _run(home: Home, ready: _Ready, *, idle_stop_s: float | None) -> int:
         _write_manager_file(home, manager)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, lambda: manager.stop(kill=False))
+            loop.add_signal_handler(number, _on_signal, manager, number)
         ready.ok(os.getpid(), str(home.socket))
         log.info("manager %s started, generation %d", __version__, manager.generation)
         remote = loop.create_task(_listen_remotely(home, manager, listener))
@@ -111,6 +111,11 @@ async def _run(home: Home, ready: _Ready, *, idle_stop_s: float | None) -> int:
     for path in (home.socket, home.manager_file):
         path.unlink(missing_ok=True)
     return 0
+
+
+def _on_signal(manager: Manager, number: signal.Signals) -> None:
+    log.info("told to stop by %s", number.name)
+    manager.stop(kill=False)
 
 
 def _exit_now(error: BaseException) -> None:

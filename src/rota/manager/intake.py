@@ -116,11 +116,9 @@ class Intake:
         if any(len(blob) > MAX_ENV for blob in add.envs):
             raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
 
-    def keys(
-        self, add: m.Add, new_specs: list[tuple[int, str]], new_envs: list[tuple[int, str, str]]
-    ) -> list[str]:
+    def keys(self, add: m.Add, grew: LibraryGrew) -> list[str]:
         """Take in specifications and environments; the key of each command of the chunk."""
-        self._envs += [self._library.env(blob, new_envs) for blob in add.envs]
+        self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
         for new in add.specs:
             spec = _spec(new, user=self.user, env=self._envs[new.env])
             self._specs.append(spec)

@@ -66,10 +66,10 @@ def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
 def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> m.Work:
     """Leases that are still valid, with the specifications and environments this runner has not seen."""
     grants, specs, envs = [], [], []
-    for job in effect.jobs:
+    for job, (id, attempt, token) in zip(effect.jobs, effect.leases, strict=True):
         lease = job.lease
-        if lease is None or lease.runner != effect.runner:
-            continue  # it ended before it was sent
+        if lease is None or lease.token != token:
+            continue  # it moved on before it was sent
         if job.spec_id not in peer.specs:
             peer.specs.add(job.spec_id)
             specs.append(_run_spec(job))
@@ -77,7 +77,7 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> m.Work:
                 peer.envs.add(job.spec.env)
                 envs.append((job.spec.env, manager.library.blob(job.spec.env, manager.store)))
         rank = ((255 - job.spec.priority) << 48) + job.id
-        grants.append(m.Grant(job.id, job.attempt, lease.token, job.spec_id, job.cmd, rank))
+        grants.append(m.Grant(id, attempt, token, job.spec_id, job.cmd, rank))
     seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
     return m.Work(grants, seats, specs, envs)
 

@@ -5,6 +5,7 @@ Answers are effects like any other: they leave after the commit of everything th
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -26,6 +27,8 @@ from rota.wire.views import NewTokenView, TokenView
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
     from rota.manager.service import Manager
+
+log = logging.getLogger("rota.manager")
 
 T = TypeVar("T")
 
@@ -287,6 +290,7 @@ class Requests:
             case "doctor":
                 manager.answer(by, broken(manager.world))
             case "stop":
+                log.info("told to stop by %s", peer.user)
                 manager.answer(by, None)
                 manager.stop(kill=ask.args.get("kill") == "true")
             case "token-add":

@@ -95,7 +95,7 @@ class Manager:
         self._started_at = time.time()
         self._owner = owner()
         self._runners: dict[str, Peer] = {}
-        self._random = random.SystemRandom().random
+        self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False
         self._open = Batch()
@@ -227,9 +227,7 @@ class Manager:
 
     def _consider_leaving(self, at: float) -> None:
         clients = any(peer.role and not peer.runner for peer in self.peers.values())
-        live = (
-            sum(1 for job in self.world.jobs.values() if job.state not in TERMINAL) if self.world.live < 10 else 1
-        )
+        live = any(counts[state] for counts in self.world.counts.values() for state in LIVE)
         if live or clients or self._open or self._committing:
             self._busy_at = at
         elif self._idle_stop_s is not None and at - self._busy_at > self._idle_stop_s:

@@ -7,7 +7,8 @@ do not delay it may pass.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from bisect import insort
+from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from math import exp
 
@@ -15,9 +16,11 @@ from rota.plan.placement import Capacity, Chosen, Opened
 from rota.plan.size import CORE, Size
 
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
-AHEAD_S = 0.03
+AHEAD_S = 0.08
 AHEAD_MAX = 256
 _RATE_WINDOW_S = 0.1
+#: After this long without an end nothing of a rate is left.
+_RATE_FORGOTTEN_S = 10 * _RATE_WINDOW_S
 
 
 class _Lane:
@@ -54,6 +57,10 @@ class _Lane:
             gone.discard(heappop(heap))
         return heap[0] if heap else None
 
+    def rank(self) -> tuple[int, int]:
+        """Of its first job, which must exist: lowest first."""
+        return -self.priority, self.heap[0]
+
     def __len__(self) -> int:
         return len(self.heap) - len(self.gone)
 
@@ -82,6 +89,10 @@ class _Flow:
         self.level = 0.0
         self.level_at = 0.0
 
+    def idle(self, now: float) -> bool:
+        """Is there nothing left to know about it?"""
+        return not self.seats and not self.leases and now - self.level_at > _RATE_FORGOTTEN_S
+
     def ended(self, now: float) -> None:
         self.level = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) + 1 if self.level else 1.0
         self.level_at = now
@@ -100,15 +111,14 @@ class _Host:
     def __init__(self, name: str, capacity: Capacity) -> None:
         self.name = name
         self.capacity = capacity
-        self.free = [capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs]
+        self.free = _amounts(capacity)
         self.usable = False
         self.flows: dict[Size, _Flow] = {}
         self.seats: dict[int, _Seat] = {}
 
     def resize(self, capacity: Capacity) -> None:
-        old, self.capacity = self.capacity, capacity
-        before = (old.cpus, old.mem, old.disk, old.gpus, old.zero_cpu_jobs)
-        after = (capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs)
+        before, after = _amounts(self.capacity), _amounts(capacity)
+        self.capacity = capacity
         self.free = [free - b + a for free, b, a in zip(self.free, before, after, strict=True)]
 
     def flow(self, size: Size) -> _Flow:
@@ -116,6 +126,10 @@ class _Host:
         if found is None:
             found = self.flows[size] = _Flow()
         return found
+
+
+def _amounts(capacity: Capacity) -> list[int]:
+    return [capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs]
 
 
 def _needs(size: Size) -> tuple[int, int, int, int, int]:
@@ -151,8 +165,7 @@ class Packing:
         if not self._hosts:
             return None
         for host in self._hosts.values():
-            cap = host.capacity
-            if _fits(size, [cap.cpus, cap.mem, cap.disk, cap.gpus, cap.zero_cpu_jobs]):
+            if _fits(size, _amounts(host.capacity)):
                 return None
         caps = [host.capacity for host in self._hosts.values()]
         shown = (
@@ -183,15 +196,38 @@ class Packing:
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
-        while True:
-            lanes = self._ranked()
-            if not lanes or not self._fill(lanes[0], now, opened, chosen, until=lanes[1:2]):
-                break
-        if lanes:
-            self._send_ahead(lanes[0], now, chosen, until=lanes[1:2])
-            if len(lanes) > 1:
-                self._backfill(lanes, now, opened, chosen)
+        self._seat_leases(now, opened)
+        lanes = self._ranked()
+        while lanes:
+            first = lanes[0]
+            if not self._runnable(first.size):
+                lanes.pop(0)  # it must not hold up the others
+                continue
+            room = self._fill(first, now, opened, chosen, until=lanes[1:2])
+            if not room:
+                self._send_ahead(first, now, chosen, until=lanes[1:2])
+                if first.head() is not None and (len(lanes) == 1 or first.rank() < lanes[1].rank()):
+                    self._backfill(lanes, now, opened, chosen)
+                    break
+            lanes.pop(0)
+            if first.head() is not None:
+                insort(lanes, first, key=_Lane.rank)
         return opened, chosen
+
+    def _seat_leases(self, now: float, opened: list[Opened]) -> None:
+        """Open seats for leases that were sent ahead and whose seat was given back before they came."""
+        for host in self._hosts.values():
+            if not host.usable:
+                continue
+            for size, flow in list(host.flows.items()):
+                while flow.leases > flow.seats and _fits(size, host.free):
+                    self._open(host, size, now, opened)
+                if flow.idle(now):
+                    del host.flows[size]
+
+    def _runnable(self, size: Size) -> bool:
+        """Could a host that is there now run this, were it empty?"""
+        return any(host.usable and _fits(size, _amounts(host.capacity)) for host in self._hosts.values())
 
     def _ranked(self) -> list[_Lane]:
         """Lanes in order of their first job."""
@@ -202,15 +238,15 @@ class Packing:
             else:
                 lanes.append(lane)
         if len(lanes) > 1:
-            lanes.sort(key=lambda lane: (-lane.priority, lane.heap[0]))
+            lanes.sort(key=_Lane.rank)
         return lanes
 
     def _fill(
         self, lane: _Lane, now: float, opened: list[Opened], chosen: list[Chosen], *, until: list[_Lane]
     ) -> bool:
-        """Open seats for the first lane while they fit and it stays first. True if ranks may have changed."""
+        """Open seats for the first lane while they fit and it stays first. False if room ran out."""
         while (job := lane.head()) is not None:
-            if until and not _before(lane, until[0]):
+            if until and lane.rank() > until[0].rank():
                 return True
             host = self._room(lane.size)
             if host is None:
@@ -233,7 +269,7 @@ class Packing:
                 continue
             room = flow.seats + flow.ahead(now) - flow.leases
             while room > 0 and (job := lane.head()) is not None:
-                if until and not _before(lane, until[0]):
+                if until and lane.rank() > until[0].rank():
                     return
                 heappop(lane.heap)
                 flow.leases += 1
@@ -241,27 +277,40 @@ class Packing:
                 room -= 1
 
     def _backfill(self, lanes: list[_Lane], now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
-        """Let later lanes use what the first one cannot, without delaying its start."""
+        """Let later lanes, in order of rank, use what the first one cannot, without delaying its start."""
         first = lanes[0]
         for host in self._hosts.values():
             if not host.usable:
                 continue
+            queue = [
+                (lane.rank(), lane)
+                for lane in lanes[1:]
+                if lane.head() is not None and _fits(lane.size, host.free)
+            ]
+            if not queue:
+                continue
+            heapify(queue)  # what was taken at an earlier host may have changed the ranks
             shadow, spare = self._shadow(host, first.size, now)
-            for lane in lanes[1:]:
-                while (job := lane.head()) is not None and _fits(lane.size, host.free):
-                    ends_before = now + lane.size.time_s <= shadow
-                    if not ends_before:
-                        if not _fits(lane.size, spare):
-                            break
-                        spare = [s - n for s, n in zip(spare, _needs(lane.size), strict=True)]
-                    heappop(lane.heap)
-                    self._open(host, lane.size, now, opened)
-                    host.flow(lane.size).leases += 1
-                    chosen.append(Chosen(job, host.name))
+            while queue:
+                (_priority, job), lane = queue[0]
+                ends_before = now + lane.size.time_s <= shadow
+                if not _fits(lane.size, host.free) or not (ends_before or _fits(lane.size, spare)):
+                    heappop(queue)
+                    continue
+                if not ends_before:
+                    spare = [s - n for s, n in zip(spare, _needs(lane.size), strict=True)]
+                heappop(lane.heap)
+                self._open(host, lane.size, now, opened)
+                host.flow(lane.size).leases += 1
+                chosen.append(Chosen(job, host.name))
+                if lane.head() is None:
+                    heappop(queue)
+                else:
+                    heapreplace(queue, (lane.rank(), lane))
 
     def _shadow(self, host: _Host, size: Size, now: float) -> tuple[float, list[int]]:
         """When this size will fit on the host, and what is then left beside it."""
-        if size.cpus > host.capacity.cpus or size.mem > host.capacity.mem or size.disk > host.capacity.disk:
+        if not _fits(size, _amounts(host.capacity)):
             return float("inf"), list(host.free)
         free = list(host.free)
         when = now
@@ -314,10 +363,7 @@ class Packing:
         host = found.host
         del host.seats[seat]
         host.free = [f + n for f, n in zip(host.free, _needs(found.size), strict=True)]
-        flow = host.flow(found.size)
-        flow.seats -= 1
-        if not flow.seats and not flow.leases:
-            del host.flows[found.size]
+        host.flow(found.size).seats -= 1
 
     # -- explanations
 
@@ -336,8 +382,3 @@ class Packing:
         if ahead:
             return "resources", f"waiting for room; {ahead} jobs are before it"
         return "resources", "waiting for room; it is the next in rank"
-
-
-def _before(lane: _Lane, other: _Lane) -> bool:
-    """Does the first job of `lane` rank before the first of `other`?"""
-    return (-lane.priority, lane.heap[0]) < (-other.priority, other.heap[0])

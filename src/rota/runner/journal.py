@@ -20,6 +20,7 @@ from msgspec import Struct
 from rota.core.leases import Finished
 
 COMPACT_OVER = 4 * 1024 * 1024
+COMPACT_IDLE_OVER = 64 * 1024
 
 _HEADER = Layout("<II")  # length and checksum of the record that follows
 _MAX_RECORD = 1024 * 1024
@@ -240,8 +241,7 @@ class Journal:
         path = f"{self._path}.new"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            if os.write(fd, fresh) != len(fresh):
-                raise OSError(ENOSPC, os.strerror(ENOSPC))
+            _write_all(fd, fresh)
             os.rename(path, self._path)
         except OSError:
             os.close(fd)
@@ -252,6 +252,11 @@ class Journal:
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _write_all(fd: int, data: bytearray) -> None:
+    if os.write(fd, data) != len(data):
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
 
 
 def take_lock(directory: str, *, create: bool = False) -> int | None:

@@ -29,7 +29,8 @@ RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP)
 Strings = ctypes.Array[ctypes.c_char_p]
 
 _spawn = _libc.posix_spawn
-_spawn.argtypes = [ctypes.c_void_p, ctypes.c_char_p] + [ctypes.c_void_p] * 4
+_pointer = ctypes.c_void_p
+_spawn.argtypes = [_pointer, ctypes.c_char_p, _pointer, _pointer, _pointer, _pointer]
 _spawn.restype = ctypes.c_int
 _pid = ctypes.c_int()
 _pid_at = ctypes.addressof(_pid)
@@ -88,9 +89,7 @@ def spawn(path: bytes, argv: Strings, envp: Strings, actions: FileActions) -> in
 
     It starts in the caller's working directory.
     """
-    error = _spawn(
-        _pid_at, path, actions.address, _attributes_at, ctypes.addressof(argv), ctypes.addressof(envp)
-    )
+    error = _spawn(_pid_at, path, actions.address, _attributes_at, ctypes.addressof(argv), ctypes.addressof(envp))
     if error:
         raise OSError(error, os.strerror(error))
     return _pid.value

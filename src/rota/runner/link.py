@@ -20,7 +20,10 @@ from rota.wire import messages as m
 
 FIRST_DELAY_S = 0.05
 MAX_DELAY_S = 5.0
-_READ = 256 * 1024
+#: Below the size from which malloc maps and unmaps memory for every call.
+_READ = 64 * 1024
+#: Outcomes in one report: keeps frames far below what the manager accepts.
+_MAX_ENDED = 4096
 
 
 class Stream(Protocol):
@@ -183,14 +186,16 @@ class Outbox:
         self.returned.append(LeaseRef(*key))
 
     def cut(self) -> bytes:
-        """Make a numbered report of everything new; it is kept until acknowledged."""
+        """Make a numbered report of what is new; it is kept until acknowledged. There may be more."""
         self._seq += 1
-        frame = codec.frame(
-            m.Report(self._seq, list(self.started.values()), self.ended, self.returned, self.closed)
-        )
-        self._sent.append((self._seq, frame, self.ended))
-        self.started = {}
-        self.ended, self.returned, self.closed = [], [], []
+        ended, more = self.ended[:_MAX_ENDED], self.ended[_MAX_ENDED:]
+        report = m.Report(self._seq, list(self.started.values()), ended, self.returned)
+        if not more:  # a seat is given back after the end of its last job, never before
+            report = m.Report(self._seq, report.started, ended, self.returned, self.closed)
+            self.closed = []
+        frame = codec.frame(report)
+        self._sent.append((self._seq, frame, ended))
+        self.started, self.returned, self.ended = {}, [], more
         return frame
 
     def unacknowledged(self) -> list[bytes]:

@@ -110,18 +110,19 @@ class Seating:
             line = self.lines[size] = Line(size)
         return line
 
-    def open(self, id: int, size: Size) -> bool:
-        """False if that seat is open already."""
+    def open(self, id: int, size: Size) -> Line | None:
+        """The line in which there is now a free seat, or None if that seat is open already."""
         if id in self.seats:
-            return False
+            return None
         seat = self.seats[id] = Seat(id, self.line(size))
         seat.line.free.append(seat)
-        return True
+        return seat.line
 
-    def wait(self, key: Key, grant: Grant, size: Size) -> None:
+    def wait(self, key: Key, grant: Grant, size: Size) -> Line:
         line = self.line(size)
         line.push(key, grant)
         self.waiting[key] = line
+        return line
 
     def take(self, line: Line) -> tuple[Key, Grant] | None:
         found = line.pop()
@@ -140,17 +141,15 @@ class Seating:
             self.drop(key)
         return keys
 
-    def close_idle(self) -> list[int]:
-        """Forget the free seats for which nothing waits, and the lines that nobody uses."""
-        closed = []
-        for line in list(self.lines.values()):
-            if line.free and not len(line):
-                closed.extend(seat.id for seat in line.free)
-                line.free.clear()
-        for id in closed:
-            del self.seats[id]
-        if closed:
-            used = {seat.line.size for seat in self.seats.values()}
-            for size in [s for s, line in self.lines.items() if s not in used and not len(line)]:
-                del self.lines[size]
+    def close(self, line: Line) -> list[Seat]:
+        """Forget the free seats of a line."""
+        closed, line.free = line.free, []
+        for seat in closed:
+            del self.seats[seat.id]
+        if not line and all(seat.line is not line for seat in self.seats.values()):
+            self.lines.pop(line.size, None)
         return closed
+
+    def specs(self) -> set[int]:
+        """Those that waiting leases refer to."""
+        return {number for line in self.lines.values() for number in line.specs()}

@@ -28,6 +28,7 @@ class Task:
         "kill_at",
         "known",
         "message",
+        "oom_kills",
         "out",
         "peak_disk",
         "peak_mem",
@@ -64,6 +65,7 @@ class Task:
         self.peak_mem = 0
         self.peak_disk = 0
         self.sampled = False
+        self.oom_kills = 0  #: the kernel's count at the first sample
         self.reason = ""  #: why the runner ends it
         self.message = ""
         self.deadline: float | None = None  #: when its walltime is over

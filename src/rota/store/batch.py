@@ -42,6 +42,7 @@ def encode(changes: Changes) -> Batch:
         write("remove_jobs", changes.removed)
         write("remove_attempts", changes.removed)
         write("remove_events", changes.removed)
+    write("remove_submissions", changes.dropped)
     return batch
 
 

@@ -37,11 +37,7 @@ def file_system_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")
         if len(fields) < 5 or not right:
             continue
         mount = (
-            fields[4]
-            .replace("\\040", " ")
-            .replace("\\011", "\t")
-            .replace("\\012", "\n")
-            .replace("\\134", "\\")
+            fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
         )
         inside = mount == "/" or target == mount or target.startswith(mount + "/")
         # A later line of equal length is mounted over the earlier one.

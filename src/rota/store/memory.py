@@ -214,6 +214,13 @@ class MemoryStore:
             self._tally[key] = self._tally.get(key, 0) + more
         self._meta.update(changes.meta)
         self._forget([row[0] for row in changes.removed])
+        for (submission,) in changes.dropped:
+            found = self._submissions.get(submission)
+            if found is not None and found.answer is None and not self._has_jobs(submission):
+                del self._submissions[submission]
+
+    def _has_jobs(self, submission: str) -> bool:
+        return any(job.submission == submission for job in self._jobs.values())
 
     def _forget(self, ids: list[int]) -> None:
         gone = set(ids)

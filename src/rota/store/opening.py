@@ -106,15 +106,11 @@ def _refusal(path: Path, error: sqlite3.Error) -> StoreRefused:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path, error)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreRefused(
-            f"{path} is locked by another program", hint="close what has it open", code="locked"
-        )
+        return StoreRefused(f"{path} is locked by another program", hint="close what has it open", code="locked")
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH):
         return StoreRefused(f"{path} cannot be written ({error})", hint="check the permissions of the file")
     if code == sqlite3.SQLITE_FULL:
-        return StoreRefused(
-            f"there is no room on the disk of {path}", hint="free some space", code="disk_full"
-        )
+        return StoreRefused(f"there is no room on the disk of {path}", hint="free some space", code="disk_full")
     return StoreRefused(f"{path} cannot be used ({error})", hint="check the disk, or run `rota doctor`")
 
 
@@ -147,9 +143,7 @@ def _make(home: Path) -> None:
             os.close(fd)
         draft.rename(home / DATABASE)
     except OSError as error:
-        raise StoreRefused(
-            f"{home / DATABASE} cannot be made: {error.strerror}", hint="check the disk"
-        ) from None
+        raise StoreRefused(f"{home / DATABASE} cannot be made: {error.strerror}", hint="check the disk") from None
 
 
 def _check_header(path: Path) -> None:

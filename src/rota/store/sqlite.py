@@ -35,9 +35,7 @@ _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 class SqliteStore(SqliteReads):
     """A `Store` in `home/rota.db`. Opening takes the manager's lock and may raise `StoreRefused`."""
 
-    def __init__(
-        self, home: Path, *, clock: Callable[[], float] = time.monotonic, reserve: int = RESERVE
-    ) -> None:
+    def __init__(self, home: Path, *, clock: Callable[[], float] = time.monotonic, reserve: int = RESERVE) -> None:
         self._home = home
         self._clock = clock
         self._reserve = reserve

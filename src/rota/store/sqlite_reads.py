@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -27,6 +27,9 @@ _IDLE_READERS: Final = 4
 _READER_CACHE_KIB: Final = 8 << 10
 
 _ids = msgspec.json.Decoder(list[int])
+_rows = msgspec.json.Decoder(list[list[Any]])
+#: leased_at, started_at, ended_at, cpu_s
+_ATTEMPT_TIMES: Final = (5, 6, 14, 15)
 _known = msgspec.json.Decoder(list[tuple[str, int, int]])
 
 
@@ -121,8 +124,8 @@ class SqliteReads:
     def jobs(self, ids: list[int]) -> list[StoredJob]:
         wanted = msgspec.json.encode(sorted(set(ids))).decode()
         with self._reader() as connection:
-            rows = connection.execute(statements()["jobs_with_newest"], (wanted,)).fetchall()
-            return [_job(row) for row in rows]
+            (text,) = connection.execute(statements()["jobs_with_newest"], (wanted,)).fetchone()
+            return [_job(row) for row in _rows.decode(text)]
 
     def attempts(self, job: int) -> list[StoredAttempt]:
         with self._reader() as connection:
@@ -174,8 +177,17 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
     return Part("j.id IN (SELECT value FROM json_each(?))", (msgspec.json.encode(list(found)).decode(),))
 
 
-def _job(row: Sequence[object]) -> StoredJob:
-    head, parents, attempt = list(row[:16]), row[16], row[17:]
-    head[6] = command(str(head[6]))
-    newest = StoredAttempt(*attempt) if attempt[0] is not None else None  # type: ignore[arg-type]
-    return StoredJob(*head, after(parents), newest)  # type: ignore[call-arg, arg-type]
+def _job(row: list[Any]) -> StoredJob:
+    *head, parents, attempt = row
+    head[6] = command(head[6])
+    head[10:14] = map(_time, head[10:14])
+    newest = None
+    if attempt is not None:
+        for column in _ATTEMPT_TIMES:
+            attempt[column] = _time(attempt[column])
+        newest = StoredAttempt(*attempt)
+    return StoredJob(*head, after(parents), newest)  # type: ignore[call-arg]
+
+
+def _time(text: str) -> float | None:
+    return float(text) if text else None

@@ -262,11 +262,13 @@ class Report(Message, frozen=True, tag="report"):
 class Settle(Message, frozen=True, tag="settle"):
     """The whole truth about a dead runner, from its journal and the process table.
 
-    Leases of that runner that are not in `ended` were never executed.
+    Leases of that runner that are not in `ended` were never executed, unless `whole` is False: then the
+    journal may have lost its end (a restart of the machine, damage), and they are lost instead.
     """
 
     runner: str
     ended: list[Finished] = []
+    whole: bool = True
 
 
 class Live(Message, frozen=True, tag="live"):

@@ -44,8 +44,8 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 def ensure_certificates(directory: Path, *, hosts: list[str], now: datetime) -> bool:
     """Make sure that the deployment has an authority and a server certificate for these hosts (and for
-    this machine's own names) with at least 30 days left. True if anything was made; contexts made
-    earlier then still hold the old certificate.
+    this machine's own names) with at least 30 days left. True if anything was made: a listener must
+    then be told (`use_certificate`).
 
     Raises `EnvironmentFault` when the authority cannot be used: it is never replaced silently, since
     everybody who was given its certificate would have to be given the new one.
@@ -80,6 +80,12 @@ def server_context(directory: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.num_tickets = 0  # every connection shows its token again; nothing is resumed
+    use_certificate(context, directory)
+    return context
+
+
+def use_certificate(context: ssl.SSLContext, directory: Path) -> None:
+    """Let a listener's context show the certificate that is there now, from the next connection on."""
     key = directory / "server.key"
     try:
         private.read(key)  # refuses one that others may read
@@ -89,7 +95,6 @@ def server_context(directory: Path) -> ssl.SSLContext:
             f"the server certificate in {directory} cannot be used: {_reason(error)}",
             hint=f"remove {directory / 'server.pem'} and start the manager again: it makes a new one",
         ) from None
-    return context
 
 
 def client_context(ca: Path) -> ssl.SSLContext:
@@ -119,10 +124,7 @@ def _stale(directory: Path, wanted: list[str], now: datetime) -> bool:
     facts = _facts(directory)
     if facts is None or facts.hosts != wanted:
         return True
-    if (
-        not facts.not_before <= now < facts.not_after - RENEW_BEFORE
-        or now >= facts.ca_not_after - RENEW_CA_BEFORE
-    ):
+    if not facts.not_before <= now < facts.not_after - RENEW_BEFORE or now >= facts.ca_not_after - RENEW_CA_BEFORE:
         return True
     try:
         # The authority's key is not read here, but that it has gone must not stay unknown until it is needed.

@@ -151,6 +151,13 @@ DELETE FROM attempts WHERE job IN (SELECT value ->> 0 FROM json_each(?));
 -- The story of jobs that are forgotten.
 DELETE FROM events WHERE job IN (SELECT value ->> 0 FROM json_each(?));
 
+-- name: remove_submissions
+-- Uploads that will never be finished, unless they were begun again in the same batch.
+DELETE FROM submissions
+WHERE id IN (SELECT value ->> 0 FROM json_each(?)) AND answer IS NULL AND NOT EXISTS (
+    SELECT 1 FROM jobs WHERE jobs.id BETWEEN submissions.low AND submissions.high
+    AND jobs.in_submission = submissions.n);
+
 -- name: remove_open_attempts
 -- When a manager starts: attempts of jobs of uploads that were never finished.
 DELETE FROM attempts WHERE job IN (
@@ -272,13 +279,34 @@ SELECT json_group_array(json_array(key, id, state)) FROM (
     GROUP BY j.key);
 
 -- name: jobs_with_newest
--- Jobs by id, each with its newest attempt.
-SELECT j.id, j.key, s.id, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries, j.submitted_at,
-       j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after, a.*
-FROM json_each(?) AS w
-CROSS JOIN jobs AS j ON j.id = w.value
-CROSS JOIN submissions AS s ON s.n = j.in_submission
-CROSS JOIN groups AS g ON g.n = j.in_group
-LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt
-WHERE s.answer IS NOT NULL
-ORDER BY j.id;
+-- Jobs by id, each with its newest attempt, all in one JSON value. Times as text: a number in
+-- SQLite's JSON has only 15 digits. An empty text stands for null.
+SELECT json_group_array(json_array(
+    id, key, submission, spec, grp, user, cmd, state, attempt, tries,
+    iif(submitted_at IS NULL, '', printf('%!.18g', submitted_at)),
+    iif(ready_at IS NULL, '', printf('%!.18g', ready_at)),
+    iif(due_at IS NULL, '', printf('%!.18g', due_at)),
+    iif(ended_at IS NULL, '', printf('%!.18g', ended_at)),
+    reason_code, reason_message, after,
+    iif(job IS NULL, NULL, json_array(
+        job, number, token, runner, host,
+        iif(leased_at IS NULL, '', printf('%!.18g', leased_at)),
+        iif(started_at IS NULL, '', printf('%!.18g', started_at)),
+        pid, seat, outcome, exit_code, signal, its_code, its_message,
+        iif(its_end IS NULL, '', printf('%!.18g', its_end)),
+        iif(cpu_s IS NULL, '', printf('%!.18g', cpu_s)),
+        peak_mem, peak_disk, segment, offset, out_len, err_len, out_total, err_total))))
+FROM (
+    SELECT j.id, j.key, s.id AS submission, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,
+           j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after,
+           a.job, a.number, a.token, a.runner, a.host, a.leased_at, a.started_at, a.pid, a.seat, a.outcome,
+           a.exit_code, a.signal, a.reason_code AS its_code, a.reason_message AS its_message,
+           a.ended_at AS its_end, a.cpu_s, a.peak_mem, a.peak_disk, a.segment, a.offset, a.out_len, a.err_len,
+           a.out_total, a.err_total
+    FROM json_each(?) AS w
+    CROSS JOIN jobs AS j ON j.id = w.value
+    CROSS JOIN submissions AS s ON s.n = j.in_submission
+    CROSS JOIN groups AS g ON g.n = j.in_group
+    LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt
+    WHERE s.answer IS NOT NULL
+    ORDER BY j.id);

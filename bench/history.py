@@ -1,0 +1,59 @@
+"""Writes finished jobs into a deployment through the `Store`, as if they had run there long ago."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import pwd
+from pathlib import Path
+
+import msgspec
+
+from rota.core.changes import Changes
+from rota.core.job import Spec
+from rota.core.states import State
+from rota.store.sqlite import SqliteStore
+
+_BATCH = 20_000
+
+
+def write_finished(home: Path, count: int) -> None:
+    """Add `count` complete jobs with one attempt each. No manager may be running there."""
+    store = SqliteStore(home)
+    try:
+        known = store.load()
+        user = pwd.getpwuid(os.getuid()).pw_name
+        env, spec, first = known.next_env, known.next_spec, known.next_job
+        data = b"BENCH=1"
+        changes = Changes()
+        changes.envs.append((env, hashlib.sha256(data).hexdigest(), base64.b64encode(data).decode()))
+        changes.specs.append(
+            (spec, msgspec.json.encode(Spec(user=user, cwd="/", env=env, group="history")).decode())
+        )
+        store.commit(changes)
+        for low in range(first, first + count, _BATCH):
+            store.commit(_finished(range(low, min(low + _BATCH, first + count)), spec=spec, user=user))
+    finally:
+        store.close()
+
+
+def _finished(ids: range, *, spec: int, user: str) -> Changes:
+    """One submission whose jobs all ended well, a second each."""
+    changes, submission = Changes(), f"history-{ids.start}"
+    changes.submissions.append((submission, user, 1.0, len(ids), '{"added":[],"existing":[],"retried":[]}'))
+    for job in ids:
+        at = 1_700_000_000.0 + job
+        key = hashlib.blake2b(b"history %d" % job, digest_size=16).hexdigest()
+        cmd = f"echo the job with the number {job} was here"
+        changes.jobs.append(
+            (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, None, None, None)
+        )
+        changes.attempts.append((job, 1, job, "history", "history", at))
+        verdict = (State.COMPLETE.label, 0, None, None, None)
+        measured = (at, at + 1, 0.01, 1 << 20, 0)
+        output = (None, None, 0, 0, 0, 0)
+        changes.ends.append((job, 1, *verdict, *measured, *output))
+        changes.job_states[job] = (job, int(State.COMPLETE), 1, 1, None, at, at + 1, None, None)
+    changes.tally[("history", int(State.COMPLETE))] = len(ids)
+    return changes

@@ -1,0 +1,114 @@
+"""`rota kill`, `retry`, `remove`, `hold`, `release`, `confirm-dead`: act on jobs, say how many changed."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.selecting import selectors
+
+
+@command("kill")
+@selectors(required=True)
+def kill(call: Invocation, selectors: tuple[str, ...]) -> int:
+    """Cancel jobs; those that run are ended, with all their processes.
+
+    \b
+    Examples:
+      rota kill 12 15-17
+      rota kill @work,state=running
+      rota kill last
+    """
+    return _act(call, "kill", selectors, done="cancelled")
+
+
+@command("retry")
+@selectors(required=True)
+def retry(call: Invocation, selectors: tuple[str, ...]) -> int:
+    """Run failed or cancelled jobs again, with all their retries.
+
+    \b
+    Examples:
+      rota retry 12
+      rota retry state=failed
+    """
+    return _act(call, "retry", selectors, done="to be run again")
+
+
+@command("remove")
+@selectors(required=True)
+@click.option("--cascade", is_flag=True, help="Also remove everything that depends on them.")
+def remove(call: Invocation, selectors: tuple[str, ...], cascade: bool) -> int:
+    """Forget jobs that have ended, with their output.
+
+    \b
+    Examples:
+      rota remove @work,state=complete
+      rota remove --cascade 12
+    """
+    return _act(call, "remove", selectors, done="removed", cascade=cascade)
+
+
+@command("hold")
+@selectors(required=True)
+def hold(call: Invocation, selectors: tuple[str, ...]) -> int:
+    """Keep waiting jobs from starting, until they are released.
+
+    \b
+    Examples:
+      rota hold @work
+    """
+    return _act(call, "hold", selectors, done="held")
+
+
+@command("release")
+@selectors(required=True)
+def release(call: Invocation, selectors: tuple[str, ...]) -> int:
+    """Let held jobs start again.
+
+    \b
+    Examples:
+      rota release state=held
+    """
+    return _act(call, "release", selectors, done="released")
+
+
+@command("confirm-dead")
+@selectors(required=True)
+def confirm_dead(call: Invocation, selectors: tuple[str, ...]) -> int:
+    """Declare lost jobs dead, when you know that nothing of them runs any more.
+
+    Their retries then decide whether they run again.
+
+    \b
+    Examples:
+      rota confirm-dead 12
+    """
+    return _act(call, "confirm-dead", selectors, done="declared dead")
+
+
+def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str, cascade: bool = False) -> int:
+    with call.connect() as client:
+        acted = client.remove(*words, cascade=cascade) if verb == "remove" else client.act(verb, *words)
+    if call.json:
+        import msgspec
+
+        body = {"changed": acted.changed, "unchanged": acted.unchanged, "missing": acted.missing}
+        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+    elif call.quiet:
+        sys.stdout.write("".join(f"{job}\n" for job in acted.changed))
+    else:
+        from rota.cli.terminal import count, few_ranges
+
+        ids = f": {few_ranges(acted.changed)}" if acted.changed else ""
+        same = f"; {len(acted.unchanged):,} unchanged" if acted.unchanged else ""
+        print(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
+    if acted.missing:
+        if not call.json:
+            from rota.cli.terminal import few_ranges
+
+            sys.stderr.write(f"rota: there is no job {few_ranges(acted.missing)}; list them with 'rota jobs'\n")
+        return 3
+    return 0

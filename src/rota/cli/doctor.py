@@ -1,0 +1,232 @@
+"""`rota doctor`: is this machine fit for Rota, and is the deployment well?"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from rota.cli.command import Invocation, command
+
+if TYPE_CHECKING:
+    from rota.config import Home
+
+#: (how good, what was found, what to do)
+Finding = tuple[str, str, str]
+
+#: File systems of other machines, on which SQLite's write-ahead log is not safe.
+_NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "glusterfs",
+                             "fuse.sshfs", "beegfs", "gpfs", "fuse.glusterfs"})  # fmt: skip
+_ENOUGH_FILES: Final = 1024
+_ENOUGH_DISK: Final = 1 << 30
+
+
+@command("doctor")
+def doctor(call: Invocation) -> int:
+    """Check this machine and this deployment; exit status 1 if something is wrong.
+
+    \b
+    Examples:
+      rota doctor
+      rota doctor --json
+    """
+    home = call.home
+    findings = [(name, *finding) for name, check in _CHECKS.items() for finding in _tried(check, call, home)]
+    bad = any(level == "bad" for _, level, _, _ in findings)
+    if call.json:
+        import msgspec
+
+        body = {
+            "ok": not bad,
+            "checks": [
+                {"name": name, "level": level, "message": found, "hint": hint}
+                for name, level, found, hint in findings
+            ],
+        }
+        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+    else:
+        from rota.cli.terminal import coloured, harmless, paint
+
+        colours = {"good": "complete", "note": "held", "bad": "failed"}
+        on = coloured(sys.stdout)
+        for name, level, found, hint in findings:
+            if call.quiet and level != "bad":
+                continue
+            tail = f"; {hint}" if hint else ""
+            print(f"{paint(f'{level:<5}', colours[level], on=on)} {name}: {harmless(found + tail)}")
+    return 1 if bad else 0
+
+
+def _tried(check: Callable[[Invocation, Home], Iterator[Finding]], call: Invocation, home: Home) -> list[Finding]:
+    """A check that fails is a finding too."""
+    try:
+        return list(check(call, home))
+    except Exception as error:
+        return [("bad", f"{type(error).__name__}: {error}", "")]
+
+
+def _python(_call: Invocation, _home: Home) -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    good = sys.version_info >= (3, 11)
+    yield "good" if good else "bad", version, "" if good else "Rota needs 3.11 or later"
+
+
+def _sqlite(_call: Invocation, _home: Home) -> Iterator[Finding]:
+    import sqlite3
+
+    found = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < (3, 38):
+        yield "bad", f"{found} is too old", "use a Python with SQLite 3.38 or later"
+    elif sqlite3.sqlite_version_info < (3, 51, 3):
+        yield "good", f"{found} (only the manager may write to the database)", ""
+    else:
+        yield "good", found, ""
+
+
+def _directory(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.config import check_private
+    from rota.errors import RotaError
+
+    if not home.path.exists():
+        yield "note", f"{home} does not exist yet", "it is made when a manager starts"
+        return
+    try:
+        check_private(home.path)
+    except RotaError as error:
+        yield "bad", error.message, error.hint
+        return
+    if home.path.stat().st_mode & 0o077:
+        yield "note", f"others may look into {home}", f"run: chmod 700 '{home}'"
+    else:
+        yield "good", f"{home} is private", ""
+
+
+def _existing(home: Home) -> str:
+    path = home.path
+    while not path.exists():
+        path = path.parent
+    return str(path)
+
+
+def _file_system(_call: Invocation, home: Home) -> Iterator[Finding]:
+    where = os.path.realpath(_existing(home))
+    best, kind = "", "unknown"
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            mount, found = line.split()[1:3]
+            mount = mount.encode().decode("unicode_escape")
+            inside = where == mount or where.startswith(mount.rstrip("/") + "/")
+            if inside and len(mount) >= len(best):
+                best, kind = mount, found
+    if kind in _NETWORK:
+        yield "bad", f"{where} is on {kind}", "choose a local disk with --home or ROTA_HOME"
+    elif kind == "tmpfs":
+        yield "note", f"{where} is on tmpfs", "jobs do not survive a reboot there"
+    else:
+        yield "good", kind, ""
+
+
+def _disk(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.units import about_size
+
+    found = os.statvfs(_existing(home))
+    free = found.f_bavail * found.f_frsize
+    level = "good" if free >= _ENOUGH_DISK else "bad" if free < _ENOUGH_DISK // 16 else "note"
+    yield level, f"{about_size(free)} free", "" if level == "good" else "make room"
+    if found.f_files and found.f_favail < 10_000:
+        yield "note", f"only {found.f_favail} files can be made", "remove some"
+
+
+def _configuration(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.config import load
+    from rota.errors import RotaError
+
+    try:
+        loaded = load(home)
+    except RotaError as error:
+        yield "bad", error.message, error.hint
+    else:
+        yield "good", ", ".join(loaded.files) or "no files, only defaults", ""
+
+
+def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
+    from rota.errors import NoManager, RotaError
+
+    try:
+        with call.connect() as client:
+            begun = time.perf_counter()
+            view = client.manager_status()
+            answer_ms = (time.perf_counter() - begun) * 1000
+            broken = client.manager_doctor()
+    except NoManager as error:
+        yield "note", error.message, error.hint
+        return
+    except RotaError as error:
+        yield "bad", error.message, error.hint
+        return
+    yield "good", f"pid {view.pid} answers in {answer_ms:.1f} ms, a commit takes {view.commit_ms:.1f} ms", ""
+    for text in broken if isinstance(broken, list) else []:
+        yield "bad", f"a broken promise: {text}", "report it, with 'rota manager logs'"
+    away = [runner.id for runner in view.runners if not runner.connected]
+    if away:
+        yield "note", f"runners that do not answer: {', '.join(away)}", "see 'rota jobs state=lost'"
+
+
+def _containment(_call: Invocation, _home: Home) -> Iterator[Finding]:
+    try:
+        from rota.runner import cgroup
+    except ImportError:
+        yield "note", "control groups are not used by this version", ""
+        return
+    describe = getattr(cgroup, "describe", None)
+    if describe is None:
+        yield "note", "control groups: unknown", ""
+    else:
+        yield "good", str(describe()), ""
+
+
+def _open_files(_call: Invocation, _home: Home) -> Iterator[Finding]:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    level = "good" if hard >= _ENOUGH_FILES else "note"
+    yield level, f"{soft} (at most {hard})", "" if level == "good" else "raise 'ulimit -Hn'"
+
+
+def _machine(_call: Invocation, _home: Home) -> Iterator[Finding]:
+    from rota.client.here import default_memory, usable_memory
+    from rota.units import about_size
+
+    cores = len(os.sched_getaffinity(0))
+    memory = f"{about_size(usable_memory())} memory"
+    yield "good", f"{cores} cores, {memory}; a job gets {about_size(default_memory())} unless it says", ""
+
+
+def _clock(_call: Invocation, _home: Home) -> Iterator[Finding]:
+    if time.time() < 1_700_000_000:
+        yield "bad", "the clock is years behind", "set the time"
+        return
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            file.read()
+    except OSError:
+        yield "bad", "/proc is not there", "Rota needs it to tell which processes are alive"
+        return
+    yield "good", f"{time.strftime('%Y-%m-%d %H:%M:%S %Z')}", ""
+
+
+_CHECKS: Final[dict[str, Callable[[Invocation, Home], Iterator[Finding]]]] = {
+    "python": _python,
+    "sqlite": _sqlite,
+    "home": _directory,
+    "file system": _file_system,
+    "disk": _disk,
+    "configuration": _configuration,
+    "manager": _manager,
+    "containment": _containment,
+    "open files": _open_files,
+    "machine": _machine,
+    "clock": _clock,
+}

@@ -1,0 +1,98 @@
+"""`rota jobs`: list jobs, one line each."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.selecting import selectors
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from rota.wire.views import JobView
+
+
+@command("jobs")
+@selectors(required=False)
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="How many at most."
+)
+@click.option("--cursor", default="0", metavar="CURSOR", help="Where to go on: 'next' of the page before.")
+def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) -> int:
+    """List jobs, one line each, oldest first.
+
+    \b
+    Examples:
+      rota jobs
+      rota jobs state=failed
+      rota jobs @work,state=running 12-20
+      rota jobs --json --limit 100 all
+    """
+    from rota.errors import BadInput
+
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise BadInput(f"'{cursor[:40]}' is not a cursor", hint="use 'next' of the page before")
+    with call.connect() as client:
+        page = client.jobs(*selectors, limit=limit, cursor=int(cursor))
+    if call.json:
+        import msgspec
+
+        sys.stdout.write(msgspec.json.encode(page).decode() + "\n")
+        return 0
+    if call.quiet:
+        sys.stdout.write("".join(f"{job.id}\n" for job in page.jobs))
+        return 0
+    if page.jobs:
+        print(_table(page.jobs))
+    elif not cursor.strip("0"):
+        sys.stderr.write("no jobs\n")
+    if page.next:
+        sys.stderr.write(f"{page.total:,} jobs in all; go on with: --cursor {page.next}\n")
+    return 0
+
+
+def _table(found: list[JobView]) -> str:
+    from datetime import UTC, datetime
+
+    from rota.cli.terminal import command_text, harmless, table
+
+    now = datetime.now(UTC)
+    named = any(job.name for job in found)
+    head = ["ID", "STATE", "GROUP", *(["NAME"] if named else []), "TRY", "EXIT", "TIME", "COMMAND"]
+    rows = [
+        [
+            str(job.id),
+            job.state,
+            harmless(job.group),
+            *([harmless(job.name)] if named else []),
+            str(job.attempt),
+            exit_text(job),
+            _time(job, now),
+            command_text(job.cmd),
+        ]
+        for job in found
+    ]
+    return table(head, rows, right="rll" + ("l" if named else "") + "rrr", state=1)
+
+
+def exit_text(job: JobView) -> str:
+    """How it ended, in a word."""
+    if job.signal:
+        return job.signal
+    if job.exit_code is not None:
+        return str(job.exit_code)
+    return "-"
+
+
+def _time(job: JobView, now: datetime) -> str:
+    from rota.units import about_duration
+
+    if job.wall_s is not None:
+        return about_duration(job.wall_s)
+    if job.started_at is not None and job.ended_at is None:
+        return about_duration(max(0.0, (now - job.started_at).total_seconds()))
+    return "-"

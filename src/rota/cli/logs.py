@@ -1,0 +1,60 @@
+"""`rota logs`: what a job printed, byte for byte."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.selecting import job_id
+
+
+@command("logs")
+@click.argument("id", metavar="ID")
+@click.option("-f", "--follow", is_flag=True, help="Go on while it runs, until it has ended.")
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Of this attempt (default: the newest).")
+@click.option("--err", is_flag=True, help="Only what it printed to stderr, on stdout.")
+@click.option("--out", is_flag=True, help="Only what it printed to stdout.")
+def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool, out: bool) -> int:
+    """Print the output of a job, exactly as it wrote it.
+
+    Its stdout goes to stdout and its stderr to stderr; --err or --out give one of them on stdout.
+
+    \b
+    Examples:
+      rota logs 17
+      rota logs 17 --err --attempt 1
+      rota logs -f 17
+    """
+    from rota.errors import BadInput
+
+    if err and out:
+        raise BadInput("--err and --out exclude each other", hint="without them both are printed")
+    if call.json:
+        raise BadInput("the output of a job is not JSON", hint="leave --json out")
+    if follow and attempt:
+        raise BadInput("--follow shows the newest attempt", hint="leave --attempt out")
+    number = job_id(id)
+    with call.connect() as client:
+        job = client.job(number)
+        if follow and job.state not in ("complete", "failed", "cancelled"):
+            from rota.cli.output import Live
+
+            printer = Live(client, lines=False)
+            printer.only = 2 if err else 1 if out else 0
+            with client.watch(number, outputs=True, follow=True) as watching:
+                for progress in watching:
+                    printer.take(progress)
+            printer.finish()
+            return 0
+        if not err:
+            for part in client.output_parts(number, attempt=attempt or 0):
+                sys.stdout.buffer.write(part)
+        sys.stdout.buffer.flush()
+        if not out:
+            stream = sys.stdout.buffer if err else sys.stderr.buffer
+            for part in client.output_parts(number, attempt=attempt or 0, err=True):
+                stream.write(part)
+            stream.flush()
+    return 0

@@ -1,0 +1,300 @@
+"""`rota manager`: start, stop and look at the manager of this deployment, and its tokens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli.command import Group, Invocation
+
+if TYPE_CHECKING:
+    from rota.wire.views import ManagerView
+
+
+@click.group("manager", cls=Group)
+def manager() -> None:
+    """Start, stop and look at the manager of this deployment."""
+
+
+@manager.command("start")
+@click.option("--foreground", is_flag=True, help="Run in this terminal instead of the background.")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on by TLS (default: 127.0.0.1).")
+@click.option("--port", metavar="PORT", help="Port to listen on by TLS (default: a free one).")
+def start(call: Invocation, foreground: bool, host: str | None, port: str | None) -> int:
+    """Start the manager. It runs until it is told to stop.
+
+    \b
+    Examples:
+      rota manager start
+      rota manager start --foreground --host 0.0.0.0 --port 7000
+    """
+    from rota.config import load
+    from rota.errors import NoManager
+
+    home = call.home
+    flags = {"host": host, "port": port}
+    load(home, flags=flags)  # mistakes are told here, not in a log
+    for name, value in flags.items():
+        if value is not None:
+            os.environ[f"ROTA_{name.upper()}"] = value
+    if foreground:
+        from rota.client.starter import environment
+
+        home.create()
+        sys.stdout.flush()
+        command = [sys.executable, "-P", "-m", "rota.manager", "--home", str(home)]
+        os.execve(sys.executable, command, environment(home))
+    try:
+        call.connect().close()
+    except NoManager:
+        from rota.client.starter import start_manager
+
+        said = start_manager(home).wait()
+        already = bool(said.get("already"))
+    else:
+        already = True
+    with call.connect() as client:
+        view = client.manager_status()
+    if call.json:
+        _json({"pid": view.pid, "home": view.home, "address": view.address, "already": already})
+    elif call.quiet:
+        print(view.pid)
+    else:
+        print(f"the manager {'is running already' if already else 'has started'} (pid {view.pid}, home {home})")
+    return 0
+
+
+@manager.command("stop")
+@click.option("--kill", is_flag=True, help="End running jobs first; otherwise they go on.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Return when it has ended.")
+def stop(call: Invocation, kill: bool, wait: bool) -> int:
+    """Stop the manager. Running jobs go on and are found again when it starts, unless --kill.
+
+    \b
+    Examples:
+      rota manager stop
+      rota manager stop --kill
+    """
+    with call.connect() as client:
+        view = client.manager_status()
+        client.stop_manager(kill=kill)
+    if wait:
+        _wait_for_end(view)
+    if call.json:
+        _json({"pid": view.pid, "stopped": wait})
+    elif not call.quiet:
+        print("the manager has stopped" if wait else "the manager is stopping")
+    return 0
+
+
+def _wait_for_end(view: ManagerView) -> None:
+    from rota.errors import TimedOut
+
+    limit = time.monotonic() + 60
+    while _alive(view.pid):
+        if time.monotonic() > limit:
+            raise TimedOut(f"the manager (pid {view.pid}) has not ended yet", hint="see 'rota manager logs'")
+        time.sleep(0.02)
+
+
+def _alive(pid: int) -> bool:
+    """Does the process run? A zombie does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except (OSError, IndexError):
+        return False
+
+
+@manager.command("status")
+def status(call: Invocation) -> int:
+    """Show the manager: process, addresses, runners.
+
+    \b
+    Examples:
+      rota manager status
+      rota manager status --json
+    """
+    with call.connect() as client:
+        view = client.manager_status()
+    if call.json:
+        _json(view)
+        return 0
+    if call.quiet:
+        print(view.pid)
+        return 0
+    print(_card(view))
+    return 0
+
+
+def _card(view: ManagerView) -> str:
+    from rota.cli.terminal import harmless, table
+    from rota.units import about_duration, about_size
+
+    jobs = ", ".join(f"{number:,} {state}" for state, number in view.counts.items() if number)
+    rows = [
+        ("process", f"pid {view.pid}, version {view.version}, {about_size(view.resident_bytes)} memory"),
+        ("started", f"{view.started_at.astimezone():%Y-%m-%d %H:%M:%S} (start {view.generation})"),
+        ("home", f"{harmless(view.home)}, {about_size(view.disk_free_bytes)} free"),
+        ("store", view.store),
+        ("address", view.address or "none yet"),
+        ("jobs", jobs or "none"),
+        ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
+        ("idle stop", "" if view.idle_stop_s is None else about_duration(view.idle_stop_s)),
+    ]
+    lines = [f"{label:<10} {text}" for label, text in rows if text]
+    if view.runners:
+        head = ["RUNNER", "HOST", "PID", "STATE", "RUNNING", "CORES", "MEMORY", "DISK"]
+        runners = [
+            [
+                harmless(each.id),
+                harmless(each.host),
+                str(each.pid),
+                "connected" if each.connected else "away",
+                str(each.running),
+                str(each.cores),
+                about_size(each.mem_bytes),
+                about_size(each.disk_bytes),
+            ]
+            for each in view.runners
+        ]
+        lines += ["", table(head, runners, right="llrlrrr")]
+    return "\n".join(lines)
+
+
+@manager.command("logs")
+@click.option("-f", "--follow", is_flag=True, help="Go on as it grows, until Ctrl-C.")
+@click.option(
+    "--lines", type=click.IntRange(1), default=100, show_default=True, help="How many of the last lines."
+)
+def logs(call: Invocation, follow: bool, lines: int) -> int:
+    """Print the end of the manager's log.
+
+    \b
+    Examples:
+      rota manager logs
+      rota manager logs -f
+    """
+    from rota.errors import NotFound
+
+    home = call.home
+    path = next((p for p in (home.logs / "manager.log", home.logs / "manager.out") if p.exists()), None)
+    if path is None:
+        raise NotFound(f"there is no log in {home.logs}", hint="start the manager with 'rota manager start'")
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - lines * 1000))
+        tail = file.read().splitlines(keepends=True)
+        sys.stdout.buffer.write(b"".join(tail[-lines:]))
+        sys.stdout.buffer.flush()
+        while follow:
+            if data := file.read():
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+            else:
+                time.sleep(0.2)
+    return 0
+
+
+# ------------------------------------------------------------------ tokens
+
+
+@manager.group("token", cls=Group)
+def token() -> None:
+    """Make, list and remove tokens, with which the manager is reached by TLS."""
+
+
+@token.command("add")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["user", "admin", "runner"]),
+    default="user",
+    show_default=True,
+    help="What its holder may do.",
+)
+@click.option("--expires", metavar="TIME", help="Worthless after this time (default: never).")
+@click.option("--out", metavar="FILE", help="Write it to this new file, readable by you alone.")
+def token_add(call: Invocation, name: str, role: str, expires: str | None, out: str | None) -> int:
+    """Make a token and print it. It is shown only once.
+
+    \b
+    Examples:
+      rota manager token add alice --out alice.token
+      rota manager token add ci --role user --expires 30d
+    """
+    from rota.units import parse_duration
+
+    seconds = None if expires is None else parse_duration(expires)
+    with call.connect() as client:
+        made = client.add_token(name, role, expires_s=seconds)
+    if out is not None:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(made.token + "\n")
+    if call.json:
+        _json({"name": made.name, "role": made.role, "token": None if out else made.token, "file": out})
+    elif out is None:
+        print(made.token)
+    elif not call.quiet:
+        print(f"written to {out}; use it with ROTA_TOKEN_FILE={out}")
+    return 0
+
+
+@token.command("list")
+def token_list(call: Invocation) -> int:
+    """List the tokens, without their secrets.
+
+    \b
+    Examples:
+      rota manager token list
+    """
+    with call.connect() as client:
+        found = client.tokens()
+    if call.json:
+        _json({"tokens": found})
+        return 0
+    if call.quiet:
+        print("\n".join(each.name for each in found))
+        return 0
+    from rota.cli.terminal import harmless, table
+
+    rows = [
+        [
+            harmless(each.name),
+            each.role,
+            f"{each.created_at.astimezone():%Y-%m-%d %H:%M}",
+            f"{each.expires_at.astimezone():%Y-%m-%d %H:%M}" if each.expires_at else "never",
+        ]
+        for each in found
+    ]
+    print(table(["NAME", "ROLE", "MADE", "EXPIRES"], rows))
+    return 0
+
+
+@token.command("remove")
+@click.argument("name")
+def token_remove(call: Invocation, name: str) -> int:
+    """Make a token worthless, at once.
+
+    \b
+    Examples:
+      rota manager token remove alice
+    """
+    with call.connect() as client:
+        client.remove_token(name)
+    if call.json:
+        _json({"removed": name})
+    elif not call.quiet:
+        print(f"removed {name}")
+    return 0
+
+
+def _json(value: Any) -> None:
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

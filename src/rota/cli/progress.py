@@ -1,0 +1,88 @@
+"""The one line that tells how far jobs are: drawn on a terminal's stderr, over itself, never in a pipe."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Final
+
+from rota.cli.terminal import coloured, cut, is_terminal, paint, width
+from rota.units import about_duration
+
+_REDRAW_S: Final = 0.1
+_WINDOW_S: Final = 15.0
+_BAR: Final = 20
+
+_DONE: Final = ("complete", "failed", "cancelled", "blocked")
+_BUSY: Final = ("scheduled", "starting", "running", "suspended", "finishing")
+
+
+class ProgressLine:
+    """Counts, rate and time left of some jobs."""
+
+    def __init__(self, *, show: bool = True) -> None:
+        self.shown = show and is_terminal(sys.stderr)
+        self._skipped = 0
+        self._counts: dict[str, int] = {}
+        self._drawn = False
+        self._last = 0.0
+        self._samples: deque[tuple[float, int]] = deque()
+        self.begun = time.monotonic()
+
+    def skip(self, number: int) -> None:
+        """So many of the jobs had nothing to do from the beginning."""
+        self._skipped = number
+
+    def update(self, counts: dict[str, int]) -> None:
+        """Take new counts; draws if it is time."""
+        self._counts = counts
+        self.tick()
+
+    def tick(self) -> None:
+        if not self.shown:
+            return
+        now = time.monotonic()
+        if now - self._last < _REDRAW_S:
+            return
+        self._last = now
+        line = self.text(now)
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Take the line away, so that something else can be printed."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._drawn = False
+            self._last = 0.0
+
+    def text(self, now: float) -> str:
+        """The line as it would be drawn now."""
+        counts = self._counts
+        total = sum(counts.values()) - self._skipped
+        done = sum(counts.get(state, 0) for state in _DONE) - self._skipped
+        busy = sum(counts.get(state, 0) for state in _BUSY)
+        failed = counts.get("failed", 0) + counts.get("cancelled", 0) + counts.get("blocked", 0)
+        self._samples.append((now, done))
+        while len(self._samples) > 2 and now - self._samples[0][0] > _WINDOW_S:
+            self._samples.popleft()
+        filled = _BAR * done // total if total > 0 else 0
+        parts = [f"[{'#' * filled}{'.' * (_BAR - filled)}] {done:,}/{total:,}", f"{busy:,} running"]
+        if failed:
+            parts.append(paint(f"{failed:,} failed", "failed", on=coloured(sys.stderr)))
+        for state in ("lost", "delayed", "held"):
+            if counts.get(state):
+                parts.append(f"{counts[state]:,} {state}")
+        (then, before), (_, latest) = self._samples[0], self._samples[-1]
+        rate = (latest - before) / (now - then) if now > then else 0.0
+        if rate > 0:
+            parts.append(f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+            if total > done:
+                parts.append(f"{about_duration((total - done) / rate)} left")
+        parts.append(about_duration(now - self.begun))
+        line = "  ".join(parts)
+        room = width(sys.stderr)
+        return line if "\x1b" in line or room is None else cut(line, room - 1)

@@ -1,0 +1,237 @@
+"""`rota run`: add jobs, show what they print and how far they are, wait for them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.job_options import given, job_options
+
+if TYPE_CHECKING:
+    from rota.cli.output import Printer
+    from rota.cli.submitting import Submission
+    from rota.client.session import Added
+    from rota.wire.views import SettledView
+
+_TICK_S: Final = 0.2
+#: How long a manager that somebody else started may be away.
+_AWAY_S: Final = 300.0
+_REVIVALS: Final = 5
+
+
+@command("run", takes_command=True)
+@click.argument("file", required=False, metavar="[FILE|-]")
+@job_options
+@click.option(
+    "--output",
+    type=click.Choice(["grouped", "line", "none"]),
+    help="When jobs print: each job's output when it has ended, whole lines as they come, or never.",
+)
+@click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
+@click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
+@click.option("-I", "--interactive", is_flag=True, hidden=True)
+def run(
+    call: Invocation,
+    file: str | None,
+    command: list[str] | None,
+    output: str | None,
+    keep_order: bool,
+    no_start: bool,
+    interactive: bool,
+    **options: Any,
+) -> int:
+    """Run commands and wait for them.
+
+    FILE (or stdin) holds one command a line, one JSON object a line, a command with a tab and a JSON
+    object behind it, or one JSON array of objects. Blank lines and lines that begin with # are skipped.
+    A command after -- is one job: several words are executed as they are, a single one by the shell.
+
+    What the jobs print goes to stdout and stderr, each job's in one piece; the output of a single job
+    is shown as it comes. The exit status is 0 if all jobs complete, else 1; of a single job, its own.
+    Running the same file again resumes it: complete jobs are skipped, failed ones run again. Ctrl-C asks
+    whether to detach or to cancel.
+
+    \b
+    Examples:
+      rota run commands.txt
+      ls *.dat | sed 's/.*/gzip &/' | rota run --mem 200M
+      rota run --cpus 4 -- make -j4
+      rota run --keep-order --output grouped commands.txt > results
+    """
+    from rota.cli.submitting import Submission
+    from rota.errors import BadInput
+
+    if interactive:
+        raise BadInput("-I is not supported by this version yet", hint="run it without -I")
+    if keep_order and output == "line":
+        raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
+    fields = given(options)
+    jobs = Submission(
+        call, file=file, command=command, fields=fields, retries=0, may_start=not no_start, idle=True
+    )
+    return Run(call, jobs, output=output, keep_order=keep_order).status()
+
+
+class Run:
+    """One `rota run` from its submission to its end."""
+
+    def __init__(self, call: Invocation, jobs: Submission, *, output: str | None, keep_order: bool) -> None:
+        from rota.cli.interrupts import Interrupts
+        from rota.cli.progress import ProgressLine
+        from rota.cli.settling import Failures
+
+        self._call = call
+        self._jobs = jobs
+        self._output = output or ("none" if call.json else None)
+        self._keep_order = keep_order
+        self._failures = Failures()
+        self._interrupts = Interrupts()
+        self._revivals = 0
+        self._status: int | None = None
+        self._begun = time.monotonic()
+        self._line = ProgressLine(show=not call.quiet and not call.json)
+
+    def status(self) -> int:
+        from rota.cli.settling import exit_status, tell
+
+        added = self._jobs.upload()
+        for warning in added.warnings:
+            sys.stderr.write(f"rota: warning: {warning}\n")
+        with self._interrupts:
+            settled = self._settled(added)
+        if settled is None:
+            return self._status or 0
+        status = exit_status(settled) if self._status is None else self._status
+        if self._jobs.single_command and status == 0 and not self._call.json:
+            return 0  # its output says it all
+        tell(
+            self._call,
+            settled,
+            self._failures,
+            elapsed=time.monotonic() - self._begun,
+            skipped=len(added.complete),
+            again=not self._jobs.single_command,
+        )
+        return status
+
+    def _settled(self, added: Added) -> SettledView | None:
+        """Wait until all is settled; None when we leave before that, with `_status`."""
+        from rota.client.session import Disconnected
+
+        self._line.skip(len(added.complete))
+        printer = self._printer(added)
+        printer.before = self._line.clear
+        try:
+            while True:
+                try:
+                    return self._watch(added, printer)
+                except Disconnected:
+                    self._line.clear()
+                    sys.stderr.write("rota: the connection to the manager was lost; the jobs are kept; waiting\n")
+                    self._reconnect()
+                    printer.reconnected(self._jobs.connect())
+        finally:
+            self._line.clear()
+
+    def _printer(self, added: Added) -> Printer:
+        from rota.cli.output import Grouped, Live, Printer
+
+        client = self._jobs.connect()
+        # With --json stdout belongs to the result.
+        stdout = sys.stderr.buffer if self._call.json else None
+        fresh = sorted([*added.added, *added.retried])
+        if self._output == "none":
+            return Printer(client)
+        if self._output == "line":
+            return Live(client, lines=True, stdout=stdout)
+        if self._output is None and len(added.ids) == 1:
+            self._line.shown = False
+            return Live(client, lines=False, stdout=stdout)
+        return Grouped(client, order=fresh if self._keep_order else None, stdout=stdout)
+
+    def _watch(self, added: Added, printer: Printer) -> SettledView | None:
+        client = self._jobs.connect()
+        outputs = self._output != "none"
+        with client.watch(f"submission={self._jobs.id}", outputs=outputs, follow=printer.follow) as watching:
+            while watching.settled is None:
+                if self._signalled(added):
+                    return None
+                progress = watching.poll(_TICK_S)
+                if progress is None:
+                    self._line.tick()
+                    continue
+                for ended in progress.ended:
+                    self._failures.note(ended)
+                printer.take(progress)
+                self._line.update(progress.counts)
+            printer.finish()
+            return watching.settled
+
+    # -- signals
+
+    def _signalled(self, added: Added) -> bool:
+        """Act on a signal; True if we are to leave at once."""
+        number = self._interrupts.take()
+        if number is None:
+            return False
+        self._line.clear()
+        choice = "cancel"
+        if number == signal.SIGHUP:
+            choice = "detach"
+        elif number == signal.SIGINT and not self._interrupts.cancelling:
+            from rota.cli.interrupts import ask
+
+            choice = ask()
+        if choice == "keep":
+            return False
+        if choice == "detach":
+            self._status = 128 + number
+            if number != signal.SIGHUP:
+                sys.stderr.write("rota: detached; the jobs go on; wait for them with 'rota wait last'\n")
+            return True
+        self._status = 128 + number
+        self._cancel(added)
+        return False
+
+    def _cancel(self, added: Added) -> None:
+        """End what this run has begun; we wait until it has ended, unless asked again."""
+        from rota.cli.terminal import ranges
+
+        self._interrupts.cancelling = True
+        sys.stderr.write("rota: cancelling the jobs of this run; again to leave at once\n")
+        words = [f"submission={self._jobs.id}"]
+        if added.retried:
+            words += ranges(added.retried).split(",")
+        self._jobs.connect().kill(*words)
+
+    # -- a manager that went away
+
+    def _reconnect(self) -> None:
+        """Until there is a manager again: ours is started anew, another's is waited for."""
+        from rota.errors import NoManager
+
+        limit = time.monotonic() + _AWAY_S
+        wait = 0.05
+        while True:
+            if self._interrupts.take() is not None:
+                raise NoManager(
+                    "interrupted while no manager was running; the jobs are kept",
+                    hint="start one with 'rota manager start'",
+                )
+            try:
+                self._jobs.client = None
+                self._jobs.connect_again(start=self._jobs.started and self._revivals < _REVIVALS)
+            except NoManager:
+                if time.monotonic() > limit:
+                    raise
+            else:
+                return
+            if self._jobs.started:
+                self._revivals += 1
+            time.sleep(wait)
+            wait = min(wait * 2, 2.0)

@@ -1,0 +1,561 @@
+"""The runner's loop: take leases, start them in seats, see them end, survive the manager.
+
+One thread, one `epoll`. Whatever happens on the way of a short job is done here with as few system
+calls as possible; everything rarer is in the modules it calls. It never decides what should run.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import time
+
+from rota.core.leases import Finished, Started
+from rota.runner import environment, journal, libc, procfs
+from rota.runner.cgroup import Cgroups
+from rota.runner.contact import Contact
+from rota.runner.endings import Endings
+from rota.runner.identity import Identity
+from rota.runner.journal import Contained, Intent, Journal, Key, Spawned, Void
+from rota.runner.link import Dial
+from rota.runner.live import Followers
+from rota.runner.log import say, say_exception
+from rota.runner.output import Capture
+from rota.runner.process import CannotRun, Refused, start
+from rota.runner.scratch import Scratch
+from rota.runner.seats import Line, Pipes, Seat, Seating
+from rota.runner.segments import Segments
+from rota.runner.task import Task
+from rota.runner.verdict import failed_to_start, judge
+from rota.wire import messages as m
+
+#: Without a manager and without anything to do, a runner leaves after this.
+IDLE_EXIT_S = 10.0
+#: When leaving, how long to wait for the last acknowledgement.
+LAST_ACK_S = 2.0
+_READ = 65536
+_MAX_READS = 16
+_SPARE_PIPES = 64
+_FIRST_BACKOFF_S = 0.1
+_MAX_BACKOFF_S = 5.0
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
+_SIGINFO = 128  # bytes of one signal read from a signalfd
+_NEVER = float("inf")
+_WNOHANG = os.WNOHANG
+
+
+class Agent:
+    """All state of a runner process. `run` returns when it is time to exit."""
+
+    def __init__(self, dial: Dial, root: str) -> None:
+        root = os.path.abspath(root)
+        libc.become_subreaper()
+        self.now = time.monotonic()
+        self.identity = Identity(root)
+        home = os.path.dirname(root)
+        self.scratch_root = f"{home}/scratch"
+        self.journal = Journal(self.identity.directory, self.identity.began())
+        self.segments = Segments(f"{home}/output", self.identity.id)
+        self.seating = Seating()
+        self.cgroups = Cgroups(self.identity.id)
+        self.rules = m.Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
+
+        self.tasks: dict[Key, Task] = {}
+        self.by_pid: dict[int, Task] = {}  #: tasks whose first process has not been reaped
+        self.endings = Endings(self)
+        self.followers = Followers(self)
+        self._specs: dict[int, m.RunSpec] = {}
+        self._envs: dict[int, bytes] = {}
+        self._environments: dict[int, environment.Environment] = {}
+
+        self._poll = select.epoll()
+        self.contact = Contact(self, dial, self._poll)
+        self.outbox = self.contact.outbox
+        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self._streams: dict[int, Pipes] = {}
+        self._spare: list[Pipes] = []
+        self._signals = -1
+        self._children = procfs.OwnChildren()
+        self._dirty: dict[Line, None] = {}  #: lines with a free seat
+
+        self._due = 0.0
+        self._retry_starts_at = 0.0
+        self._backoff_s = _FIRST_BACKOFF_S
+        self._leaving = False
+        self._terminated = 0  #: times that SIGTERM came
+        self._leave_by = _NEVER
+        self.done = False
+
+    # -------------------------------------------------------------- the loop
+
+    def run(self) -> None:
+        """Until there is nothing left to do here."""
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        self._signals = libc.signal_fd(_SIGNALS)
+        self._poll.register(self._signals, select.EPOLLIN)
+        say(f"runner {self.identity.id} begins")
+        failures = 0
+        while not self.done:
+            try:
+                self._turn()
+                failures = 0
+            except Exception:
+                # A fault in the handling of one thing must not end the jobs of others.
+                say_exception("unexpected")
+                failures += 1
+                if failures > 10:
+                    time.sleep(0.2)
+        say(f"runner {self.identity.id} ends")
+        self._close()
+
+    def _turn(self) -> None:
+        contact = self.contact
+        wait = min(self._due, contact.report_at) - time.monotonic()
+        signalled = False
+        for fd, _ in self._poll.poll(wait if wait > 0 else 0, 256):
+            if fd == self._signals:
+                signalled = True
+            elif fd == contact.fd:
+                self.now = time.monotonic()
+                contact.readable()
+            else:
+                self._on_output(fd)
+        self.now = now = time.monotonic()
+        if signalled:
+            self._on_signals()
+        if self._dirty:
+            self._fill()
+        if self.outbox:
+            contact.consider(now)
+        if now >= self._due:
+            self._tick(now)
+
+    def due(self, at: float) -> None:
+        """Look after things no later than this (monotonic) time."""
+        if at < self._due:
+            self._due = at
+
+    def _tick(self, now: float) -> None:
+        """Everything that has its time. Each part says again when it wants to be called."""
+        self._due = now + 60.0
+        self.contact.tick(now)
+        self.endings.tick(now)
+        self.followers.tick(now)
+        if self._retry_starts_at > now:
+            self.due(self._retry_starts_at)
+        self._consider_leaving(now)
+
+    def _close(self) -> None:
+        try:
+            self.journal.flush()
+            if self.contact.outbox.clear and self.contact.settled:
+                self.identity.remove()
+        except OSError as error:
+            say(f"while leaving: {error}")
+
+    # -------------------------------------------------------------- processes end
+
+    def _on_signals(self) -> None:
+        data = os.read(self._signals, 16 * _SIGINFO)
+        for at in range(0, len(data), _SIGINFO):
+            if int.from_bytes(data[at : at + 4], "little") == signal.SIGTERM:
+                self._on_terminate()
+        self._reap()
+
+    def _reap(self) -> None:
+        by_pid = self.by_pid
+        orphans = self.endings.family.orphans
+        ended: list[Task] = []
+        disturbed = False
+        while by_pid or orphans or not ended:
+            try:
+                pid, status, usage = os.wait4(-1, _WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            task = by_pid.pop(pid, None)
+            if task is None:
+                self.endings.orphan_reaped(pid, usage)
+                disturbed = True
+                continue
+            task.status = status
+            task.usage = usage
+            ended.append(task)
+        if not ended:
+            if disturbed and self.endings.lingering:
+                self.endings.check(self.now)
+            return
+        # Nothing but first processes of other tasks (and known orphans) among our children: everything
+        # these tasks started is gone too, and what they wrote is in the pipes.
+        if self._children.count() == len(by_pid) + len(orphans):
+            self._collect()
+            for task in ended:
+                if orphans and self.endings.has_orphans(task):
+                    self.endings.linger(task)
+                else:
+                    self.finish(task)
+        else:
+            for task in ended:
+                self.endings.linger(task)
+        if self.endings.lingering:
+            self.endings.check(self.now)
+
+    def _collect(self) -> None:
+        """Read whatever is in any pipe now."""
+        streams = self._streams
+        for fd, _ in self._poll.poll(0, max(256, 2 * len(streams))):
+            if fd in streams:
+                self._on_output(fd)
+
+    def finish(self, task: Task) -> None:
+        """Nothing of this task is left: keep its output, journal and report its end, free its seat."""
+        key, seat, pipes = task.key, task.seat, task.pipes
+        if task.doubtful:
+            self._drain(pipes)
+        outcome = judge(task, self.endings.sampler, self.segments)
+        finished = Finished(key[0], key[1], key[2], seat.id, outcome)
+        self.journal.over(finished)
+        self.outbox.end(key, finished)
+        del self.tasks[key]
+        if self.followers:
+            self.followers.ended(task)
+        pipes.task = None
+        seat.task = None
+        if task.doubtful:
+            self._discard(pipes)
+            seat.pipes = None
+        self._vacate(seat)
+        if task.scratch is not None or task.cgroup is not None:
+            self.endings.clean_up(task)
+
+    # -------------------------------------------------------------- output
+
+    def _on_output(self, fd: int) -> None:
+        pipes = self._streams.get(fd)
+        if pipes is None:
+            return
+        task = pipes.task
+        for _ in range(_MAX_READS):
+            try:
+                data = os.read(fd, _READ)
+            except BlockingIOError:
+                return
+            if task is not None:
+                if fd == pipes.out:
+                    if task.out is None:
+                        task.out = Capture(self.rules.keep_output)
+                    task.out.add(data)
+                else:
+                    if task.err is None:
+                        task.err = Capture(self.rules.keep_output)
+                    task.err.add(data)
+            if len(data) < _READ:
+                break
+        if self.followers and task is not None:
+            self.followers.wrote(task, self.now)
+
+    def _drain(self, pipes: Pipes) -> None:
+        """A pipe holds at most its capacity, which is less than this reads."""
+        self._on_output(pipes.out)
+        self._on_output(pipes.err)
+
+    def _pipes(self) -> Pipes:
+        if self._spare:
+            return self._spare.pop()
+        try:
+            pipes = Pipes(self._null)
+        except OSError:
+            _raise_file_limit()
+            pipes = Pipes(self._null)
+        for fd in (pipes.out, pipes.err):
+            self._poll.register(fd, select.EPOLLIN)
+            self._streams[fd] = pipes
+        return pipes
+
+    def _discard(self, pipes: Pipes) -> None:
+        for fd in (pipes.out, pipes.err):
+            self._poll.unregister(fd)
+            del self._streams[fd]
+        pipes.close()
+
+    # -------------------------------------------------------------- seats are filled
+
+    def _vacate(self, seat: Seat) -> None:
+        seat.line.free.append(seat)
+        self._dirty[seat.line] = None
+
+    def _fill(self) -> None:
+        """Start the leases of lowest rank in the free seats, and give back seats without a lease."""
+        if self.now < self._retry_starts_at:
+            self.due(self._retry_starts_at)
+            return
+        dirty, self._dirty = self._dirty, {}
+        for line in dirty:
+            while line.free:
+                found = self.seating.take(line)
+                if found is None:
+                    self._close_seats(line)
+                    break
+                seat = line.free.pop()
+                try:
+                    started = self._start(seat, *found)
+                except Exception:
+                    say_exception(f"cannot start job {found[0][0]}")
+                    self.journal.add(Void(*found[0]))
+                    self._refuse(seat, found[0], "an unexpected fault")
+                    started = False
+                if not started:
+                    self._dirty.update(dirty)
+                    return
+        if self._retry_starts_at:
+            self._retry_starts_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
+
+    def _close_seats(self, line: Line) -> None:
+        for seat in self.seating.close(line):
+            self.outbox.closed.append(seat.id)
+            if seat.pipes is not None:
+                if len(self._spare) < _SPARE_PIPES:
+                    self._spare.append(seat.pipes)
+                else:
+                    self._discard(seat.pipes)
+                seat.pipes = None
+
+    def _start(self, seat: Seat, key: Key, grant: m.Grant) -> bool:
+        """Execute a lease. False: not now; the lease was handed back and nothing is started for a while."""
+        job, attempt, token = key
+        spec = self._specs[grant.spec]
+        started_at = time.time()
+        try:
+            pipes = seat.pipes
+            if pipes is None:
+                pipes = seat.pipes = self._pipes()
+            self.journal.intend(Intent(job, attempt, token, seat.id, started_at, spec.scratch))
+        except OSError as error:
+            self._refuse(seat, key, f"cannot prepare: {error}")
+            return False
+        scratch = group = None
+        try:
+            env = self._environments.get(grant.spec)
+            if env is None:
+                env = self._environment(spec)
+            cwd = env.cwd
+            if spec.scratch:
+                scratch = self._scratch(job, attempt)
+                cwd = os.fsencode(scratch.path)
+                env.in_scratch(os.fsencode(scratch.tmp))
+            if self.rules.containment == "cgroup":
+                group = self.cgroups.make(job, attempt)
+            pid = start(
+                grant.cmd, env, env.vector(job, attempt, token), pipes,
+                cwd=cwd, cgroup=group.path if group is not None else "",
+            )  # fmt: skip
+        except (Refused, CannotRun) as why:
+            if scratch is not None:
+                scratch.remove()
+            if group is not None:
+                group.remove()
+            if isinstance(why, Refused):
+                self.journal.add(Void(job, attempt, token))
+                self._refuse(seat, key, str(why))
+                return False
+            finished = Finished(job, attempt, token, seat.id, failed_to_start(why, started_at))
+            self.journal.over(finished)
+            self.outbox.end(key, finished)
+            self._vacate(seat)
+            return True
+        task = Task(key, seat, pipes, spec, pid=pid, shell=isinstance(grant.cmd, str))
+        task.start_time = start_time = procfs.start_time_now()
+        task.started_at = started_at
+        task.began = now = time.monotonic()
+        self.journal.add(Spawned(job, attempt, token, pid, start_time))
+        if scratch is not None:
+            task.scratch = scratch
+        if group is not None:
+            self.endings.contained(task, group)
+        if spec.walltime_s is not None:
+            task.deadline = now + spec.walltime_s
+            self.due(task.deadline)
+        pipes.task = seat.task = task
+        self.tasks[key] = self.by_pid[pid] = task
+        self.outbox.started[key] = Started(job, attempt, token, seat.id, started_at, pid)
+        self.endings.began(now)
+        return True
+
+    def _environment(self, spec: m.RunSpec) -> environment.Environment:
+        env = environment.Environment(spec, self._envs.get(spec.env, b""))
+        self._environments[spec.id] = env
+        return env
+
+    def _scratch(self, job: int, attempt: int) -> Scratch:
+        try:
+            return Scratch(self.scratch_root, job, attempt)
+        except OSError as error:
+            raise Refused(f"cannot make a scratch directory: {error}") from None
+
+    def _refuse(self, seat: Seat, key: Key, why: str) -> None:
+        """Hand a lease back because nothing can be started now, and wait a little longer each time."""
+        say(f"lease of job {key[0]} handed back: {why}")
+        self._vacate(seat)
+        self.outbox.give_back(key)
+        self._retry_starts_at = self.now + self._backoff_s
+        self._backoff_s = min(_MAX_BACKOFF_S, self._backoff_s * 2)
+        self.due(self._retry_starts_at)
+
+    # -------------------------------------------------------------- what the manager says
+
+    def handle(self, message: m.ToRunner) -> None:
+        match message:
+            case m.Work():
+                self._on_work(message)
+            case m.Kill(leases):
+                for ref in leases:
+                    self._end_lease((ref.job, ref.attempt, ref.token), "killed on request")
+            case m.Recall(leases):
+                for ref in leases:
+                    self._hand_back((ref.job, ref.attempt, ref.token))
+            case m.Tail(job, attempt, on):
+                if on:
+                    self.followers.follow(job, attempt, self.now)
+                else:
+                    self.followers.stop(job, attempt)
+            case m.Leave(kill):
+                self._leave(kill=kill)
+            case _:
+                say(f"unexpected message {type(message).__name__}")
+
+    def obey(self, rules: m.Rules) -> None:
+        """New rules, and leases that are no longer valid."""
+        self.rules = rules
+        for ref in rules.forget:
+            key = (ref.job, ref.attempt, ref.token)
+            if not self.seating.drop(key):
+                self._end_lease(key, "its lease is no longer valid")
+
+    def _on_work(self, work: m.Work) -> None:
+        for number, entries in work.envs:
+            self._envs[number] = entries
+        for spec in work.specs:
+            self._specs[spec.id] = spec
+            self._environments.pop(spec.id, None)
+        if self._leaving and not self._terminated:
+            self._leaving = False
+            self._leave_by = _NEVER
+        for grant in work.grants:
+            key = (grant.job, grant.attempt, grant.token)
+            if key in self.seating.waiting or key in self.tasks or key in self.outbox.unacked:
+                continue  # told twice
+            if self._leaving or grant.spec not in self._specs:
+                self.outbox.give_back(key)
+                continue
+            line = self.seating.wait(key, grant, self._specs[grant.spec].size)
+            if line.free:
+                self._dirty[line] = None
+        for seat in work.seats:
+            opened = self.seating.open(seat.seat, seat.size)
+            if opened is not None:
+                self._dirty[opened] = None
+
+    def _end_lease(self, key: Key, why: str) -> None:
+        task = self.tasks.get(key)
+        if task is not None:
+            self.endings.end(task, self.now, reason="kill_requested", message=why)
+        else:
+            self._hand_back(key)
+
+    def _hand_back(self, key: Key) -> None:
+        if self.seating.drop(key):
+            self.outbox.give_back(key)
+
+    def _leave(self, *, kill: bool) -> None:
+        """Start nothing more, hand back what has not begun, leave when nothing runs."""
+        self._leaving = True
+        for key in list(self.seating.waiting):
+            self._hand_back(key)
+        for line in list(self.seating.lines.values()):
+            if line.free:
+                self._dirty[line] = None
+        if kill:
+            for task in list(self.tasks.values()):
+                self.endings.end(task, self.now, reason="kill_requested", message="the manager stops")
+        self.due(self.now)
+
+    def _on_terminate(self) -> None:
+        """The first SIGTERM asks to leave when the jobs are done, the second ends them."""
+        self._terminated += 1
+        say("asked to terminate")
+        self._leave(kill=self._terminated > 1)
+
+    def _consider_leaving(self, now: float) -> None:
+        contact = self.contact
+        if self._leaving and not self.tasks:
+            if self._leave_by == _NEVER:
+                self._leave_by = now + LAST_ACK_S
+            self.done = self.outbox.clear or now >= self._leave_by or not contact.joined
+            self.due(self._leave_by)
+        if contact.joined:
+            return
+        away = now - contact.away_since
+        if not self.tasks and now >= self._retry_starts_at and away >= IDLE_EXIT_S:
+            say("no manager and nothing to do")
+            self.done = True
+        elif away >= self.rules.orphan_after_s:
+            self._abandon()
+        self.due(contact.away_since + (self.rules.orphan_after_s if self.tasks else IDLE_EXIT_S))
+
+    def _abandon(self) -> None:
+        """Nobody has asked for these jobs for too long: end them, keep their records, leave."""
+        if not self._leaving:
+            say(f"no contact for {self.rules.orphan_after_s:g} s: ending {len(self.tasks)} jobs")
+        self._leaving = True
+        self.seating.drop_all()
+        for task in list(self.tasks.values()):
+            message = f"the manager was away for {self.rules.orphan_after_s:g} s"
+            self.endings.end(task, self.now, reason="orphaned", message=message)
+
+    # -------------------------------------------------------------- housekeeping
+
+    def prune(self) -> None:
+        """A new connection: the manager tells again what it refers to."""
+        used = self.seating.specs()
+        self._specs = {id: spec for id, spec in self._specs.items() if id in used}
+        self._environments = {id: env for id, env in self._environments.items() if id in used}
+        envs = {spec.env for spec in self._specs.values()}
+        self._envs = {id: entries for id, entries in self._envs.items() if id in envs}
+
+    def acknowledged(self) -> None:
+        """Outcomes reached the manager: the journal may be able to forget."""
+        idle = not self.tasks and self.outbox.clear
+        if self.journal.size > (journal.COMPACT_IDLE_OVER if idle else journal.COMPACT_OVER):
+            self._compact()
+        if idle:
+            os.chdir("/")  # keep no job's directory busy
+        if self._leaving:
+            self.due(self.now)
+
+    def _compact(self) -> None:
+        live: list[journal.Record] = []
+        for key, done in self.outbox.unacked.items():
+            live += [Intent(*key, done.seat, done.outcome.started_at or 0.0), journal.Over(done)]
+        for key, task in self.tasks.items():
+            live.append(Intent(*key, task.seat.id, task.started_at, task.scratch is not None))
+            live.append(Spawned(*key, task.pid, task.start_time))
+            if task.cgroup is not None:
+                live.append(Contained(*key, task.cgroup.path))
+        try:
+            self.journal.compact(live)
+        except OSError as error:
+            say(f"the journal cannot be compacted: {error}")
+        else:
+            self.contact.compacted()
+
+
+def _raise_file_limit() -> None:
+    """Four descriptors a seat: many seats need more than the usual soft limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, soft * 4), hard))

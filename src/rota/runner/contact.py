@@ -1,0 +1,252 @@
+"""What this runner says to the manager and when: who it is, what it holds, what happened.
+
+Uses `Link` and `Outbox`; hands everything about jobs to the agent. It survives any manager: when one
+goes away it tries again, says again what was not acknowledged, and goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import TYPE_CHECKING
+
+from rota import __version__
+from rota.core.leases import Held
+from rota.runner import settle
+from rota.runner.journal import Acked
+from rota.runner.link import Dial, Link, Lost, Outbox
+from rota.runner.log import say, say_exception
+from rota.wire import codec
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+#: Ends are told at once, but while many come not more often than this.
+FLUSH_EVERY_S = 0.02
+#: A start is told after this, unless its end comes first.
+STARTED_AFTER_S = 0.01
+FLUSH_COUNT = 64
+_NEVER = float("inf")
+
+
+class Contact:
+    """The runner's side of the conversation."""
+
+    def __init__(self, agent: Agent, dial: Dial, poll: select.epoll) -> None:
+        self._agent = agent
+        self._link = Link(dial)
+        self._poll = poll
+        self._writing = False
+        self._last_report = 0.0
+        self._touch_at = _NEVER
+        self._dead: list[tuple[settle.Dead, m.Settle]] | None = None  #: None: not looked for yet
+        self._outcomes_acked = 0  #: since the journal was compacted
+        self.outbox = Outbox()
+        self.fd = -1
+        self.joined = False
+        self.report_at = _NEVER  #: when what is in the outbox must go at the latest
+        self.away_since = agent.now
+
+    @property
+    def unsent(self) -> int:
+        return self._link.unsent
+
+    @property
+    def settled(self) -> bool:
+        """Every dead runner that was found is known to the manager."""
+        return not self._dead
+
+    # -------------------------------------------------------------- the connection
+
+    def connect(self, now: float) -> None:
+        if self._link.up or now < self._link.retry_at:
+            return
+        try:
+            self.fd = self._link.connect(now)
+        except Lost:
+            return
+        self._writing = False
+        self._poll.register(self.fd, select.EPOLLIN)
+        self.send(codec.frame(m.Hello(m.PROTOCOL, "runner", software=f"rota {__version__}")))
+
+    def readable(self) -> None:
+        """Something happened on the connection."""
+        try:
+            if self._writing:
+                self._link.flush()
+                self._watch_writing()
+            messages = self._link.receive()
+        except Lost as why:
+            self.lost(str(why))
+            return
+        for message in messages:
+            match message:
+                case m.Welcome():
+                    self._on_welcome()
+                case m.Rules():
+                    self._on_rules(message)
+                case m.Ack(seq):
+                    self._on_ack(seq)
+                case m.Failure():
+                    self.lost(f"refused: {message.message}")
+                    return
+                case _:
+                    self._agent.handle(message)
+
+    def lost(self, why: str) -> None:
+        if not self._link.up:
+            return
+        say(f"connection lost: {why}")
+        try:
+            self._poll.unregister(self.fd)
+        except OSError:
+            pass
+        now = self._agent.now
+        self._link.close(now)
+        self.fd = -1
+        if self.joined:
+            self.away_since = now
+        self.joined = False
+        self.report_at = self._touch_at = _NEVER
+        self._agent.followers.clear()
+        self._agent.due(self._link.retry_at)
+
+    def send(self, frame: bytes) -> None:
+        """Send if connected; what must not get lost is in the outbox."""
+        if not self._link.up:
+            return
+        try:
+            self._link.send(frame)
+        except Lost as why:
+            self.lost(str(why))
+            return
+        self._watch_writing()
+
+    def _watch_writing(self) -> None:
+        if bool(self._link.unsent) != self._writing:
+            self._writing = not self._writing
+            self._poll.modify(self.fd, select.EPOLLIN | (select.EPOLLOUT if self._writing else 0))
+
+    # -------------------------------------------------------------- joining
+
+    def _on_welcome(self) -> None:
+        self._link.welcomed()
+        if self._dead is None:
+            self._dead = self._settle_dead()
+        for _, message in self._dead:
+            self.send(codec.frame(message))
+        agent, who = self._agent, self._agent.identity
+        agent.prune()
+        disk = os.statvfs(who.directory)
+        join = m.Join(
+            runner=who.id,
+            host=who.host,
+            boot_id=who.boot_id,
+            pid=who.pid,
+            start_time=who.start_time,
+            cores=len(os.sched_getaffinity(0)),
+            mem=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            disk=disk.f_bavail * disk.f_frsize,
+            held=self._held(),
+            seats=list(agent.seating.seats),
+        )
+        self.send(codec.frame(join))
+
+    def _held(self) -> list[Held]:
+        """All leases this runner still answers for. Those that have ended belong to it until their
+        outcome is on the manager's disk: else the manager could take them for never executed."""
+        agent = self._agent
+        held = [Held(*key, 0) for key in agent.seating.waiting]
+        held += [Held(*key, task.seat.id, task.started_at, task.pid) for key, task in agent.tasks.items()]
+        held += [Held(*key, done.seat, done.outcome.started_at) for key, done in self.outbox.unacked.items()]
+        return held
+
+    def _settle_dead(self) -> list[tuple[settle.Dead, m.Settle]]:
+        agent, who = self._agent, self._agent.identity
+        settled = []
+        for dead in settle.dead_runners(who.root, who.id, who.machine):
+            try:
+                finished, whole = settle.settle(dead, boot_id=who.boot_id, scratch_root=agent.scratch_root)
+            except Exception:
+                say_exception(f"runner {dead.runner} cannot be settled")
+                dead.release()
+                continue
+            say(f"runner {dead.runner} is dead; {len(finished)} of its attempts ended")
+            settled.append((dead, m.Settle(dead.runner, finished, whole)))
+        return settled
+
+    def _on_rules(self, rules: m.Rules) -> None:
+        now = self._agent.now
+        if not self.joined:
+            self.joined = True
+            say("joined")
+            for frame in self.outbox.unacknowledged():
+                self.send(frame)
+        self._touch_at = now + rules.touch_s
+        self._agent.due(self._touch_at)
+        self._agent.obey(rules)
+        if self.outbox:
+            self.report()
+
+    # -------------------------------------------------------------- reports
+
+    def consider(self, now: float) -> None:
+        """Report now, or remember when."""
+        box = self.outbox
+        if not self.joined:
+            return
+        if now >= self.report_at:
+            self.report()
+        elif box.ended or box.closed or box.returned:
+            agent = self._agent
+            if (
+                now - self._last_report >= FLUSH_EVERY_S
+                or box.closed
+                or len(agent.seating.waiting) <= len(agent.by_pid)  # seats might soon have nothing to do
+                or box.count >= FLUSH_COUNT
+            ):
+                self.report()
+            else:
+                self.report_at = self._last_report + FLUSH_EVERY_S
+        elif self.report_at == _NEVER:
+            self.report_at = now + STARTED_AFTER_S
+
+    def report(self) -> None:
+        """Send everything that is new. What it says is in the journal first."""
+        try:
+            self._agent.journal.flush()
+        except OSError as error:
+            # A full disk must not keep the manager from learning of an end; the journal matters only
+            # if this process dies before the acknowledgement.
+            say(f"journal: {error}")
+        while self.outbox and self.joined:
+            self.send(self.outbox.cut())
+        self._last_report = now = self._agent.now
+        self.report_at = _NEVER
+        self._touch_at = now + self._agent.rules.touch_s
+
+    def _on_ack(self, seq: int) -> None:
+        if seq < 0:
+            if self._dead:
+                self._dead.pop(0)[0].remove()
+            return
+        outcomes = self.outbox.acknowledge(seq)
+        if outcomes:
+            self._outcomes_acked += outcomes
+            self._agent.journal.add(Acked(self._outcomes_acked))
+            self._agent.acknowledged()
+
+    def compacted(self) -> None:
+        """The journal holds only outcomes that are not acknowledged."""
+        self._outcomes_acked = 0
+
+    def tick(self, now: float) -> None:
+        if not self._link.up:
+            self.connect(now)
+            if not self._link.up:
+                self._agent.due(self._link.retry_at)
+        elif now >= self._touch_at:
+            self._touch_at = now + self._agent.rules.touch_s
+            self.send(codec.frame(m.Report(0)))
+        self._agent.due(self._touch_at)

@@ -1,0 +1,234 @@
+"""Everything that must happen to running tasks with time: samples, walltimes, kills, and the search
+for what an ended job left behind. A task ends only when all its processes are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+from rota.runner import journal, process, procfs
+from rota.runner.cgroup import Group
+from rota.runner.family import Family
+from rota.runner.log import say
+from rota.runner.measure import Sampler
+from rota.runner.task import Task
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+FIRST_SAMPLE_S = 0.2
+SAMPLE_EVERY_S = 1.0
+#: Samples are not taken more often than this, however many jobs become old enough.
+_SAMPLE_GAP_S = 0.1
+_NEVER = float("inf")
+_SWEEPS = 5
+_MIN_LOOK_S = 0.02
+_MAX_LOOK_S = 1.0
+
+
+class Endings:
+    """Watches over the tasks of an agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.family = Family(os.getpid())
+        self.sampler = Sampler()
+        self.lingering: dict[Task, None] = {}  #: the first process is gone, others are not
+        self._sample_at = _NEVER
+        self._look_s = _MIN_LOOK_S
+        self._garbage: list[Group] = []
+
+    # -------------------------------------------------------------- called by the agent
+
+    def began(self, now: float) -> None:
+        """A task has started."""
+        if self._sample_at == _NEVER:
+            self._sample_at = now + FIRST_SAMPLE_S
+            self._agent.due(self._sample_at)
+
+    def has_orphans(self, task: Task) -> bool:
+        """Is a known orphan certainly of this task? (A doubtful one waits for the last candidate.)"""
+        return any(orphan.owner is task or orphan.candidates == {task} for orphan in self.family.orphans.values())
+
+    def linger(self, task: Task) -> None:
+        """The first process has been reaped; perhaps others are left."""
+        self.lingering[task] = None
+
+    def orphan_reaped(self, pid: int, usage: Any) -> None:
+        orphan = self.family.orphans.pop(pid, None)
+        owner = orphan.owner if orphan is not None else None
+        if owner is None and len(self._agent.tasks) == 1:
+            (owner,) = self._agent.tasks.values()
+        if owner is not None:
+            owner.cpu_s += usage.ru_utime + usage.ru_stime
+
+    def contained(self, task: Task, group: Group) -> None:
+        task.cgroup = group
+        self._agent.journal.add(journal.Contained(*task.key, group.path))
+
+    def clean_up(self, task: Task) -> None:
+        """Remove what was made for a task that has ended."""
+        if task.scratch is not None:
+            task.scratch.remove()
+        if task.cgroup is not None and not task.cgroup.remove():
+            self._garbage.append(task.cgroup)
+            self._agent.due(self._agent.now + SAMPLE_EVERY_S)
+
+    def end(self, task: Task, now: float, *, reason: str, message: str) -> None:
+        """End a running task: TERM now, KILL when its grace is over. The first reason counts."""
+        if task.kill_at is not None:
+            return
+        task.reason, task.message = reason, message
+        task.kill_at = now + self._agent.rules.grace_s
+        self._agent.due(task.kill_at)
+        asked: set[int] = set()
+        for _ in range(_SWEEPS):  # again, for what was forked meanwhile
+            fresh = [seen for seen in self._living(task) if seen.pid not in asked]
+            if not fresh:
+                return
+            process.ask_to_end(fresh)
+            asked.update(seen.pid for seen in fresh)
+
+    def tick(self, now: float) -> None:
+        due = _NEVER
+        check = bool(self.lingering)
+        for task in list(self._agent.tasks.values()):
+            if task.kill_at is not None:
+                if now >= task.kill_at:
+                    if task.status is None:
+                        self._kill(task)
+                    due = min(due, now + self._look_s)
+                else:
+                    due = min(due, task.kill_at)
+            elif task.deadline is not None:
+                if now >= task.deadline:
+                    limit = task.spec.walltime_s or 0.0
+                    self.end(task, now, reason="walltime", message=f"over its walltime of {limit:g} s")
+                else:
+                    due = min(due, task.deadline)
+        if check:
+            self.check(now)
+        if now >= self._sample_at:
+            self._sample(now)
+        if self._garbage:
+            self._garbage = [group for group in self._garbage if not group.remove()]
+            due = min(due, now + SAMPLE_EVERY_S) if self._garbage else due
+        self._agent.due(min(due, self._sample_at))
+
+    # -------------------------------------------------------------- what is left of ended jobs
+
+    def check(self, now: float) -> None:
+        """Look for the processes of tasks whose first one is gone; finish those without any."""
+        table = procfs.table()
+        members = self.family.sort(table, self._agent.tasks.values())
+        self._reap_zombies(table)
+        process.kill(self.family.unowned(table))
+        for task in list(self.lingering):
+            left = [seen for seen in members[task] if seen.alive]
+            task.doubtful = True
+            if not left:
+                del self.lingering[task]
+                self._agent.finish(task)
+                continue
+            if task.kill_at is None:
+                task.kill_at = now + self._agent.rules.grace_s
+                process.ask_to_end(left)
+            elif now >= task.kill_at:
+                self._kill(task)
+        if self.lingering:
+            # Most survivors are our children and their end is signalled; this is for the others, and
+            # for those that cannot be killed yet.
+            nearest = min(task.kill_at or now for task in self.lingering)
+            self._look_s = min(_MAX_LOOK_S, self._look_s * 1.5)
+            self._agent.due(max(now + _MIN_LOOK_S, min(nearest, now + self._look_s)))
+        else:
+            self._look_s = _MIN_LOOK_S
+
+    def _reap_zombies(self, table: dict[int, procfs.Process]) -> None:
+        for pid in list(self.family.orphans):
+            if not table[pid].alive:
+                try:
+                    gone, _, usage = os.wait4(pid, os.WNOHANG)
+                except ChildProcessError:
+                    continue
+                if gone:
+                    self.orphan_reaped(pid, usage)
+
+    def _living(self, task: Task) -> list[procfs.Process]:
+        members = self.family.sort(procfs.table(), self._agent.tasks.values())
+        return [seen for seen in members.get(task, ()) if seen.alive]
+
+    def _kill(self, task: Task) -> None:
+        """KILL everything of a task, again and again while it forks."""
+        task.we_killed = True
+        if task.cgroup is not None:
+            task.cgroup.kill(_kill_all)
+        if task.status is None:
+            try:
+                os.killpg(task.pid, signal.SIGKILL)  # not reaped: the number is certainly its own
+            except OSError:
+                pass
+        for _ in range(_SWEEPS):
+            left = self._living(task)
+            if not left:
+                return
+            process.kill(left)
+
+    # -------------------------------------------------------------- samples
+
+    def _sample(self, now: float) -> None:
+        tasks = self._agent.tasks.values()
+        if not tasks:
+            self._sample_at = _NEVER
+            return
+        old = [task for task in tasks if task.sampled or now - task.began >= FIRST_SAMPLE_S]
+        young = [task.began + FIRST_SAMPLE_S for task in tasks if not task.sampled]
+        if old:
+            members = self.family.sort(procfs.table(), tasks)
+            self.sampler.begin()
+            for task in old:
+                self.sampler.sample(task, [seen for seen in members[task] if seen.alive], now)
+            if self._agent.rules.containment != "session":
+                self._contain([task for task in old if task.cgroup is None and task.status is None])
+            young = [task.began + FIRST_SAMPLE_S for task in tasks if not task.sampled]
+        after = min(young) if young else _NEVER
+        self._sample_at = min(max(after, now + _SAMPLE_GAP_S), now + SAMPLE_EVERY_S)
+
+    def _contain(self, tasks: list[Task]) -> None:
+        """Give tasks that last a cgroup, and move everything they have started into it."""
+        fresh = []
+        for task in tasks:
+            group = self._agent.cgroups.make(task.key[0], task.key[1])
+            if group is None:
+                break
+            self.contained(task, group)
+            fresh.append(task)
+        if not fresh:
+            return
+        for _ in range(_SWEEPS):
+            members = self.family.sort(procfs.table(), self._agent.tasks.values())
+            moved = False
+            for task in fresh:
+                group = task.cgroup
+                if group is None:
+                    continue
+                inside = group.pids()
+                for seen in members[task]:
+                    if seen.alive and seen.pid not in inside:
+                        moved = group.add(seen.pid) or moved
+            if not moved:
+                break
+        try:
+            self._agent.journal.flush()
+        except OSError as error:
+            say(f"journal: {error}")
+
+
+def _kill_all(pids: set[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)  # frozen: the number cannot pass to another
+        except OSError:
+            continue

@@ -1,0 +1,44 @@
+"""Who this runner is: its name, its machine and boot, and the directory it holds locked while it lives."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from rota.runner import journal, procfs
+
+
+class Identity:
+    """Made once, at start."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.host = socket.gethostname() or "localhost"
+        self.boot_id = procfs.boot_id()
+        self.machine = procfs.machine_id(self.host)
+        self.pid = os.getpid()
+        seen = procfs.process(self.pid)
+        self.start_time = seen.start_time if seen is not None else 0
+        self.id, self.directory, self._lock = self._claim(root)
+
+    def _claim(self, root: str) -> tuple[str, str, int]:
+        os.makedirs(root, mode=0o700, exist_ok=True)
+        short = self.host.partition(".")[0]
+        plain = "".join(c if c.isascii() and (c.isalnum() or c == "-") else "_" for c in short)
+        while True:
+            name = f"{plain}-{self.pid}-{os.urandom(4).hex()}"
+            directory = f"{root}/{name}"
+            os.mkdir(directory, 0o700)
+            lock = journal.take_lock(directory, create=True)
+            if lock is not None:
+                return name, directory, lock
+            # Another runner took it for a dead one in the instant before it was locked; try again.
+
+    def began(self) -> journal.Began:
+        return journal.Began(self.id, self.machine, self.boot_id, self.pid, self.start_time)
+
+    def remove(self) -> None:
+        """Nothing of this runner needs to be remembered. Raises `OSError`."""
+        for name in ("journal", "lock"):
+            os.unlink(f"{self.directory}/{name}")
+        os.rmdir(self.directory)

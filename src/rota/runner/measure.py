@@ -1,0 +1,77 @@
+"""What jobs use: memory and disk while they run, and what can be proven at the end.
+
+Numbers only; nobody is ended here.
+"""
+
+from __future__ import annotations
+
+import resource
+from typing import Any
+
+from rota.runner import procfs
+from rota.runner.task import Task
+
+
+class Sampler:
+    """Peaks of running tasks, and evidence of the kernel's out-of-memory killer."""
+
+    def __init__(self) -> None:
+        self._oom_kills = oom_kills()
+
+    def begin(self) -> None:
+        """A pass over all tasks begins."""
+        self._oom_kills = oom_kills()
+
+    def sample(self, task: Task, processes: list[procfs.Process], now: float) -> None:
+        """Take the present use of a task into its peaks."""
+        if not task.sampled:
+            task.sampled = True
+            task.oom_kills = self._oom_kills
+        private = shared = 0
+        for seen in processes:
+            resident, of_files = procfs.memory(seen.pid)
+            private += resident - of_files
+            # Processes of one job mostly share the same files: counting the largest share once is nearer
+            # to the truth than the sum, and much cheaper than the kernel's proportional count.
+            shared = max(shared, of_files)
+        task.peak_mem = max(task.peak_mem, private + shared)
+        if task.scratch is not None:
+            task.peak_disk = max(task.peak_disk, task.scratch.measure(now))
+
+    def out_of_memory(self, task: Task) -> bool:
+        """Is there evidence that the kernel killed something of this task for memory?
+
+        The kernel's counter is for the whole machine; it counts as evidence only together with a
+        SIGKILL that nobody here sent.
+        """
+        if task.cgroup is not None and task.cgroup.oom_kills():
+            return True
+        return oom_kills() > (task.oom_kills if task.sampled else self._oom_kills)
+
+
+def peak(sampled_peak: int, usage: Any, *, sampled: bool) -> int:
+    """Peak memory from samples and from the kernel's own record.
+
+    A child begins its life in the runner's memory, so the record is at least the runner's own peak:
+    below or at that it proves nothing, and serves only as an upper bound when there is no sample.
+    """
+    recorded: int = usage.ru_maxrss * 1024
+    if not sampled or recorded > own_peak():
+        return max(sampled_peak, recorded)
+    return sampled_peak
+
+
+def own_peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def oom_kills() -> int:
+    """How many processes the kernel has killed for memory since boot."""
+    try:
+        with open("/proc/vmstat", "rb") as file:
+            for line in file:
+                if line.startswith(b"oom_kill "):
+                    return int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    return 0

@@ -1,0 +1,165 @@
+"""Start the command of a lease, and send signals to exactly the process that is meant.
+
+It keeps no state about jobs: what runs and what must end is decided elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+from rota.core.job import Command
+from rota.runner import libc, procfs
+from rota.runner.environment import Environment
+from rota.runner.seats import Pipes
+
+SHELL = b"/bin/sh"
+BASH = b"/bin/bash"
+#: Joins the cgroup named by $0, then becomes the command. If that fails the command runs all the same;
+#: it is moved at its first sample.
+_JOIN_CGROUP = b'{ echo $$ > "$0"/cgroup.procs; } 2>/dev/null; exec "$@"'
+
+_TEMPORARY = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR}
+_MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+
+_shell_argv = libc.strings([b"sh", b"-c", b""])
+_pipefail_argv = libc.strings([b"bash", b"-o", b"pipefail", b"-c", b""])
+
+
+class Refused(Exception):
+    """The system cannot start anything at the moment; later it may."""
+
+
+class CannotRun(Exception):
+    """This command cannot be started, now or later."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+        self.message = message
+
+
+def start(
+    command: Command, environment: Environment, vector: libc.Strings, pipes: Pipes, *, cwd: bytes, cgroup: str
+) -> int:
+    """The pid of the command, started in `cwd`. Raises `Refused` or `CannotRun`.
+
+    This process's own working directory changes to `cwd`.
+    """
+    try:
+        os.chdir(cwd)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a path"
+        if isinstance(error, OSError) and error.errno in _TEMPORARY:
+            raise Refused(why) from None
+        raise CannotRun(127, f"cannot change to directory {os.fsdecode(cwd)}: {why}") from None
+    if isinstance(command, str):
+        text = command.encode("utf-8", "surrogateescape")
+        if b"\0" in text:
+            raise CannotRun(126, "the command contains a NUL character")
+        if environment.spec.pipefail:
+            path, argv = BASH, _pipefail_argv
+            argv[4] = text
+        else:
+            path, argv = SHELL, _shell_argv
+            argv[2] = text
+    else:
+        path, argv = _direct(command, environment.path)
+    if cgroup:
+        path, argv = _through_cgroup(cgroup, path, argv)
+    try:
+        return libc.spawn(path, argv, vector, pipes.actions)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC and not cgroup:
+            # A script without an interpreter line: what a shell would do.
+            words = [SHELL, path, *(word for word in argv[1:] if word is not None)]
+            return _spawn_script(words, vector, pipes)
+        raise _explained(error, path) from None
+
+
+def _spawn_script(words: list[bytes], vector: libc.Strings, pipes: Pipes) -> int:
+    try:
+        return libc.spawn(SHELL, libc.strings(words), vector, pipes.actions)
+    except OSError as error:
+        raise _explained(error, SHELL) from None
+
+
+def _explained(error: OSError, path: bytes) -> Refused | CannotRun:
+    name = os.fsdecode(path)
+    if error.errno in _TEMPORARY:
+        return Refused(f"cannot start a process: {error.strerror}")
+    if error.errno in _MISSING:
+        return CannotRun(127, f"{name}: not found")
+    return CannotRun(126, f"{name}: cannot be executed: {error.strerror}")
+
+
+def _direct(command: list[str], search: bytes) -> tuple[bytes, libc.Strings]:
+    words = [word.encode("utf-8", "surrogateescape") for word in command]
+    if not words or not words[0]:
+        raise CannotRun(127, "the command is empty")
+    if any(b"\0" in word for word in words):
+        raise CannotRun(126, "the command contains a NUL character")
+    return _found(words[0], search), libc.strings(words)
+
+
+def _found(name: bytes, search: bytes) -> bytes:
+    """What a shell would execute for this name."""
+    if b"/" in name:
+        candidates = [name]
+    else:
+        candidates = [(directory or b".") + b"/" + name for directory in search.split(b":")]
+    denied = ""
+    for path in candidates:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            if error.errno == errno.EACCES:
+                denied = denied or os.fsdecode(path)
+            continue
+        if not os.access(path, os.X_OK) or (mode & 0o170000) == 0o040000:
+            denied = denied or os.fsdecode(path)
+            continue
+        return path
+    if denied:
+        raise CannotRun(126, f"{denied}: not executable")
+    raise CannotRun(127, f"{os.fsdecode(name)}: not found")
+
+
+def _through_cgroup(cgroup: str, path: bytes, argv: libc.Strings) -> tuple[bytes, libc.Strings]:
+    rest = [word for word in argv[1:] if word is not None]
+    return SHELL, libc.strings([b"sh", b"-c", _JOIN_CGROUP, cgroup.encode(), path, *rest])
+
+
+def send(pid: int, start_time: int, number: int, *, slack: int = 0) -> bool:
+    """Signal this very process; False if it is gone.
+
+    A descriptor of the process is taken first and its start time compared after: a number that was
+    used again can not be hit.
+    """
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not procfs.lives(pid, start_time, slack=slack):
+            return False
+        signal.pidfd_send_signal(handle, number)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def ask_to_end(processes: list[procfs.Process]) -> None:
+    """TERM, and CONT so that stopped ones hear it."""
+    for seen in processes:
+        if send(seen.pid, seen.start_time, signal.SIGTERM):
+            send(seen.pid, seen.start_time, signal.SIGCONT)
+
+
+def kill(processes: list[procfs.Process]) -> None:
+    """KILL: nothing that is still there afterwards has been told."""
+    for seen in processes:
+        send(seen.pid, seen.start_time, signal.SIGKILL)

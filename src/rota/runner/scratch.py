@@ -1,0 +1,99 @@
+"""Private directories for jobs that ask for one: made, measured and removed, never followed outside."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+
+from rota.runner.log import say
+
+#: A measurement may take this share of the time.
+_SHARE = 0.05
+
+
+class Scratch:
+    """The directory of one attempt."""
+
+    __slots__ = ("_measure_at", "path", "tmp")
+
+    def __init__(self, root: str, job: int, attempt: int) -> None:
+        """Makes it, empty and for the owner only. Raises `OSError`."""
+        self.path = f"{root}/{job}.{attempt}"
+        self.tmp = f"{self.path}/tmp"
+        self._measure_at = 0.0
+        os.makedirs(root, mode=0o700, exist_ok=True)
+        try:
+            os.mkdir(self.path, 0o700)
+        except FileExistsError:
+            remove(self.path)  # left over from a runner that died
+            os.mkdir(self.path, 0o700)
+        os.mkdir(self.tmp, 0o700)
+
+    def measure(self, now: float) -> int:
+        """Bytes on disk below it, or 0 if it was measured too recently for its size."""
+        if now < self._measure_at:
+            return 0
+        before = time.monotonic()
+        size = usage(self.path)
+        self._measure_at = now + (time.monotonic() - before) / _SHARE
+        return size
+
+    def remove(self) -> None:
+        remove(self.path)
+
+
+def usage(path: str) -> int:
+    """Bytes allocated below a directory; hard links count once, symbolic links are not followed."""
+    total = 0
+    linked: set[tuple[int, int]] = set()
+    stack = [path]
+    while stack:
+        try:
+            entries = os.scandir(stack.pop())
+        except OSError:
+            continue
+        with entries:
+            for entry in entries:
+                try:
+                    seen = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                if seen.st_nlink > 1 and not stat.S_ISDIR(seen.st_mode):
+                    if (seen.st_dev, seen.st_ino) in linked:
+                        continue
+                    linked.add((seen.st_dev, seen.st_ino))
+                total += seen.st_blocks * 512
+                if stat.S_ISDIR(seen.st_mode):
+                    stack.append(entry.path)
+    return total
+
+
+def remove(path: str) -> None:
+    """Remove a tree without following links; what cannot be removed stays and is logged."""
+    import shutil
+
+    if not shutil.rmtree.avoids_symlink_attacks:
+        say(f"{path} is left: it cannot be removed safely on this system")
+        return
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        _make_writable(path)
+        shutil.rmtree(path, ignore_errors=True)
+        if os.path.lexists(path):
+            say(f"{path} is left: it could not be removed")
+
+
+def _make_writable(path: str) -> None:
+    """Jobs leave directories without write permission behind."""
+    for directory, names, _, handle in os.fwalk(path, follow_symlinks=False, onerror=None):
+        del directory
+        for name in names:
+            try:
+                if stat.S_ISDIR(os.lstat(name, dir_fd=handle).st_mode):
+                    os.chmod(name, 0o700, dir_fd=handle)
+            except OSError:
+                continue

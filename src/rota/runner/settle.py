@@ -1,0 +1,197 @@
+"""Make up for runners that died: find what is left of their jobs, end it, and tell how each ended.
+
+A runner is dead when its lock can be taken. The lock is then held until the manager has the whole
+story, so no two runners settle the same one. Blocks; it is done before the first job is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from rota.core.job import Outcome
+from rota.core.leases import Finished
+from rota.runner import cgroup, journal, process, procfs, scratch
+from rota.runner.log import say
+
+GRACE_S = 5.0
+#: After this long without success the dead runner is left to the next one that starts.
+GIVE_UP_S = 60.0
+_SLACK = 2
+
+
+class Dead:
+    """A dead runner's directory, locked by us."""
+
+    def __init__(self, directory: str, lock: int, story: journal.Story) -> None:
+        self.directory = directory
+        self.runner = os.path.basename(directory)
+        self.story = story
+        self._lock = lock
+
+    def release(self) -> None:
+        """Leave it to the next runner."""
+        os.close(self._lock)
+
+    def remove(self) -> None:
+        """The manager knows everything: the directory is no longer needed."""
+        for name in ("journal.new", "journal", "lock"):
+            try:
+                os.unlink(f"{self.directory}/{name}")
+            except OSError:
+                continue
+        try:
+            os.rmdir(self.directory)
+        except OSError as error:
+            say(f"cannot remove {self.directory}: {error}")
+        os.close(self._lock)
+
+
+def dead_runners(root: str, own: str, machine: str) -> list[Dead]:
+    """All runners of this machine below `root` that are no more."""
+    found = []
+    for name in sorted(os.listdir(root)):
+        directory = f"{root}/{name}"
+        if name == own or not os.path.isdir(directory):
+            continue
+        lock = journal.take_lock(directory)
+        if lock is None:
+            _remove_empty(directory)
+            continue
+        try:
+            story = journal.read(f"{directory}/journal")
+        except FileNotFoundError:
+            story = journal.Story([])  # it died before it could have done anything
+        except OSError as error:
+            say(f"cannot read the journal of {name}: {error}")
+            os.close(lock)
+            continue
+        if story.began is not None and story.began.machine != machine:
+            os.close(lock)  # a shared file system: somebody over there will do it
+            continue
+        found.append(Dead(directory, lock, story))
+    return found
+
+
+def _remove_empty(directory: str) -> None:
+    try:
+        os.rmdir(directory)
+    except OSError:
+        pass  # it lives
+
+
+def settle(dead: Dead, *, boot_id: str, scratch_root: str) -> tuple[list[Finished], bool]:
+    """How every lease ended that the dead runner executed, and whether that is certainly all of them.
+
+    When this returns nothing of them runs. Raises `TimeoutError` if something cannot be ended.
+    """
+    story = dead.story
+    rebooted = story.began is not None and story.began.boot_id != boot_id
+    open_leases = [lease for lease in story.leases.values() if lease.finished is None]
+    ended_count: dict[journal.Key, int] = {}
+    if open_leases and not rebooted:
+        ended_count = _end_survivors(open_leases)
+    finished = []
+    for key, lease in story.leases.items():
+        if lease.finished is not None:
+            finished.append(lease.finished)
+            continue
+        if lease.intent.scratch:
+            scratch.remove(f"{scratch_root}/{lease.intent.job}.{lease.intent.attempt}")
+        outcome = Outcome(
+            reason="lost",
+            message=_what_is_known(dead.runner, rebooted, ended_count.get(key, 0)),
+            started_at=lease.intent.started_at,
+            ended_at=time.time(),
+        )
+        finished.append(Finished(*key, lease.intent.seat, outcome))
+    # After a reboot the end of the journal may never have reached the disk.
+    return finished, story.whole and not rebooted
+
+
+def _what_is_known(runner: str, rebooted: bool, ended: int) -> str:
+    if rebooted:
+        return f"the machine was restarted while runner {runner} had this attempt; how it ended is unknown"
+    if ended:
+        left = "1 process of it was" if ended == 1 else f"{ended} processes of it were"
+        return f"runner {runner} died while this attempt ran; {left} still there and ended"
+    return f"runner {runner} died while it had this attempt; nothing of it was left; how it ended is unknown"
+
+
+def _end_survivors(leases: list[journal.Lease]) -> dict[journal.Key, int]:
+    """TERM, grace, KILL, until nothing is left; how many processes each lease still had."""
+    counts: dict[journal.Key, int] = {}
+    begun = time.monotonic()
+    asked: set[tuple[int, int]] = set()
+    known: dict[journal.Key, dict[int, int]] = {}
+    while left := _survivors(leases, known):
+        elapsed = time.monotonic() - begun
+        if elapsed > GRACE_S + GIVE_UP_S:
+            raise TimeoutError(f"{sum(map(len, left.values()))} processes of dead jobs cannot be ended")
+        for key, processes in left.items():
+            fresh = [seen for seen in processes if (seen.pid, seen.start_time) not in asked]
+            counts[key] = counts.get(key, 0) + len(fresh)
+            asked.update((seen.pid, seen.start_time) for seen in fresh)
+            if elapsed < GRACE_S:
+                process.ask_to_end(fresh)
+            else:
+                process.kill(processes)
+        time.sleep(0.02 if elapsed < 1 else 0.1)
+    for lease in leases:
+        if lease.cgroup and (group := cgroup.existing(lease.cgroup)) is not None:
+            group.remove()
+    return counts
+
+
+def _survivors(
+    leases: list[journal.Lease], known: dict[journal.Key, dict[int, int]]
+) -> dict[journal.Key, list[procfs.Process]]:
+    """Living processes of these leases: by pid, session, cgroup, environment and ancestry.
+
+    `known` remembers them from one call to the next: a parent may die before its child is looked at.
+    """
+    table = procfs.table()
+    children: dict[int, list[procfs.Process]] = {}
+    for seen in table.values():
+        children.setdefault(seen.ppid, []).append(seen)
+    by_token: dict[bytes, journal.Key] = {}
+    roots: dict[journal.Key, set[int]] = {}
+    for lease in leases:
+        key = (lease.intent.job, lease.intent.attempt, lease.intent.token)
+        roots[key] = {pid for pid, start in known.get(key, {}).items() if _same(table, pid, start)}
+        by_token[b"%x" % lease.intent.token] = key
+        if lease.spawned is not None:
+            roots[key].update(_of_session(table, lease.spawned))
+        if lease.cgroup and (group := cgroup.existing(lease.cgroup)) is not None:
+            roots[key].update(group.pids() & table.keys())
+    own = os.getpid()
+    for pid, seen in table.items():
+        if seen.alive and pid != own:
+            value = procfs.environ_value(pid, b"ROTA_LEASE")
+            if value is not None and value in by_token:
+                roots[by_token[value]].add(pid)
+    found = {}
+    for key, pids in roots.items():
+        pids.discard(own)
+        stack, tree = list(pids), set(pids)
+        while stack:
+            for child in children.get(stack.pop(), ()):
+                if child.pid not in tree and child.pid != own:
+                    tree.add(child.pid)
+                    stack.append(child.pid)
+        living = [table[pid] for pid in tree if table[pid].alive]
+        if living:
+            found[key] = living
+            known.setdefault(key, {}).update((seen.pid, seen.start_time) for seen in living)
+    return found
+
+
+def _same(table: dict[int, procfs.Process], pid: int, start_time: int) -> bool:
+    return pid in table and table[pid].start_time == start_time
+
+
+def _of_session(table: dict[int, procfs.Process], spawned: journal.Spawned) -> set[int]:
+    leader = table.get(spawned.pid)
+    if leader is not None and abs(leader.start_time - spawned.start_time) > _SLACK:
+        return set()  # the number was used again: all of the old session is gone
+    return {pid for pid, seen in table.items() if seen.session == spawned.pid}

@@ -1,0 +1,106 @@
+"""How an attempt ended, from evidence: its exit, what was done to it, what the kernel recorded.
+
+Also puts its output where it can be found. Never guesses: without evidence the reason is empty and
+the exit code or signal speaks for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from rota.core.job import Outcome
+from rota.runner.measure import Sampler, peak
+from rota.runner.process import CannotRun
+from rota.runner.scratch import usage as disk_usage
+from rota.runner.segments import Segments
+from rota.runner.task import Task
+
+_SHELLS = (b"sh: ", b"/bin/sh: ", b"bash: ", b"/bin/bash: ")
+
+
+def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
+    """The outcome of a task of which nothing is left."""
+    usage = task.usage
+    code = os.waitstatus_to_exitcode(task.status or 0)
+    cpu_s = usage.ru_utime + usage.ru_stime + task.cpu_s
+    if code == 0 and task.out is None and task.err is None and not task.sampled and not task.reason:
+        # A short job that said nothing and went well: the common case.
+        return Outcome(
+            0, None, "", "", task.started_at, time.time(), cpu_s, peak(0, usage, sampled=False), _disk(task)
+        )
+    number = -code if code < 0 else None
+    memory = peak(task.peak_mem, usage, sampled=task.sampled)
+    if task.cgroup is not None:
+        memory = max(memory, task.cgroup.memory_peak())
+    reason, message, permanent = _reason(task, code, sampler)
+    out = task.out.kept() if task.out is not None else b""
+    err = task.err.kept() if task.err is not None else b""
+    segment, offset = "", 0
+    if out or err:
+        try:
+            segment, offset = segments.append(out + err if out and err else out or err)
+        except OSError as error:
+            note = f"its output was not kept: {error.strerror}"
+            message = f"{message}; {note}" if message else note
+            out = err = b""
+    return Outcome(
+        exit_code=None if code < 0 else code,
+        signal=number,
+        reason=reason,
+        message=message,
+        started_at=task.started_at,
+        ended_at=time.time(),
+        cpu_s=cpu_s,
+        peak_mem=memory,
+        peak_disk=_disk(task),
+        segment=segment,
+        offset=offset,
+        out_len=len(out),
+        err_len=len(err),
+        out_total=task.out.total if task.out is not None else 0,
+        err_total=task.err.total if task.err is not None else 0,
+        permanent=permanent,
+    )
+
+
+def failed_to_start(why: CannotRun, started_at: float) -> Outcome:
+    """The outcome of a command that could not be executed at all."""
+    return Outcome(
+        exit_code=why.exit_code,
+        reason="not_found",
+        message=why.message,
+        started_at=started_at,
+        ended_at=time.time(),
+        permanent=True,
+    )
+
+
+def _disk(task: Task) -> int:
+    if task.scratch is None:
+        return 0
+    return max(task.peak_disk, disk_usage(task.scratch.path))
+
+
+def _reason(task: Task, code: int, sampler: Sampler) -> tuple[str, str, bool]:
+    """(reason, message, permanent)."""
+    if task.reason:
+        return task.reason, task.message, False
+    # A shell turns the death of its child by KILL into exit 137.
+    if code in (-signal.SIGKILL, 128 + signal.SIGKILL) and sampler.out_of_memory(task):
+        return "memory", "the kernel killed it for lack of memory", False
+    if task.shell and code in (126, 127):
+        return "not_found", _said_by_shell(task) or f"exit {code} from the shell", True
+    return "", "", False
+
+
+def _said_by_shell(task: Task) -> str:
+    """`nosuch: not found` out of what the shell wrote about it, if it did."""
+    if task.err is None:
+        return ""
+    _, tail = task.err.read(max(0, task.err.total - 4096), 4096)
+    for line in reversed(tail.splitlines()):
+        if line.startswith(_SHELLS):
+            return b": ".join(line.split(b": ")[-2:]).decode("utf-8", "replace")[:500]
+    return ""

@@ -1,0 +1,457 @@
+"""Drives the pure engine without an event loop: clocks, randomness, disk and runners are plain objects.
+
+Batches are decided, committed and performed as the manager does it, one being committed while the
+next gathers. A crash loses everything that was not committed, and everything that was not performed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import msgspec
+
+from rota.core import effects as e
+from rota.core import events
+from rota.core.answers import Acted, Added
+from rota.core.dependencies import satisfied
+from rota.core.engine import Engine
+from rota.core.identity import key_maker
+from rota.core.invariants import broken
+from rota.core.job import Command, Condition, Job, Outcome, Reason, Spec
+from rota.core.recovery import OpenAttempt, recover
+from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
+from rota.core.turn import Batch, Turn
+from rota.core.world import NO_JOB, World, forget
+from rota.errors import RotaError
+from rota.plan.packing import Packing
+from rota.plan.placement import Capacity
+from rota.store.base import StoredJob
+from rota.store.memory import MemoryStore
+from tests.core.runners import Grant, ModelRunner, Witness
+
+GIB = 1 << 30
+LOST_AFTER_S = 60.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of an input."""
+
+    cmd: Command
+    spec: Spec
+    after: tuple[tuple[int, Condition, bool], ...] = ()  #: (parent, condition, local)
+
+
+def spec(**fields: Any) -> Spec:
+    return Spec(**{"user": "ann", "cwd": "/home/ann", "env": 1, **fields})
+
+
+def job_of(row: StoredJob, its_spec: Spec) -> Job:
+    return Job(
+        id=row.id, key=row.key, spec=its_spec, spec_id=row.spec_id, cmd=row.cmd, state=State(row.state),
+        submission=row.submission, submitted_at=row.submitted_at, attempt=row.attempt, tries=row.tries,
+        reason=Reason(row.reason_code, row.reason_message or "") if row.reason_code else None,
+        ready_at=row.ready_at, due_at=row.due_at, ended_at=row.ended_at, after=row.after,
+    )  # fmt: skip
+
+
+@dataclass
+class Upload:
+    """What the manager remembers of a submission whose chunks are arriving."""
+
+    specs: list[Spec] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
+    count: int = 0
+
+
+class Machine:
+    """A manager without a process, its disk, and the runners that talk to it."""
+
+    def __init__(self, *, cpus: int = 400, mem: int = 8 * GIB, hosts: int = 1, seed: int = 0) -> None:
+        self.wall, self.mono = 1000.0, 10.0
+        self.random = Random(seed)
+        self.capacity = {f"h{n}": Capacity(cpus=cpus, mem=mem, disk=GIB) for n in range(1, hosts + 1)}
+        self.store = MemoryStore()
+        self.witness = Witness(capacity=self.capacity, opening=self._opening)
+        self.runners: dict[str, ModelRunner] = {}
+        self.replies: dict[int, Any] = {}  #: what was answered to each request, by its number
+        self.acknowledged: set[int] = set()
+        self.removed: set[int] = set()
+        self.refused: list[RotaError] = []
+        self.recorded: set[tuple[int, int]] = set()  #: attempts whose end, or voiding, is on disk
+        self._questions: set[int] = set()  #: requests that only ask what would happen
+        self._requests = 0
+        self._generation = 0
+        self._spec_ids: dict[Spec, int] = {}
+        self.uploads: dict[str, Upload] = {}
+        self._boot()
+
+    # ------------------------------------------------------------------ the manager
+
+    def _boot(self) -> None:
+        self._generation += 1
+        self.open, self.committing = Batch(), None
+        self.uploads.clear()
+        self.world = self.recovered()
+        self.engine = Engine(self.world, lost_after_s=LOST_AFTER_S)
+        stored = self.store.load().specs
+        self._spec_ids = {each: n for n, each in stored.items()}
+
+    def recovered(self) -> World:
+        """A new world from what is on disk."""
+        snapshot = self.store.load()
+        world = World(Packing(first_seat=self._generation * 1_000_000 + 1))
+        for host, capacity in self.capacity.items():
+            world.capacity[host] = capacity
+            world.placement.host_known(host, capacity)
+        recover(
+            world,
+            jobs=[job_of(row, snapshot.specs[row.spec_id]) for row in snapshot.jobs],
+            open_attempts=[
+                OpenAttempt(
+                    row.job, row.number, row.token, row.runner, row.host, row.leased_at, row.started_at,
+                    row.pid or 0, row.seat or 0,
+                )
+                for row in snapshot.open_attempts
+            ],
+            specs=snapshot.specs,
+            outcomes=snapshot.outcomes,
+            tally=snapshot.tally,
+            next_job=snapshot.next_job,
+            mono=self.mono,
+        )  # fmt: skip
+        return world
+
+    def crash(self) -> None:
+        """kill -9 of the manager, and its start. Everybody has to connect again."""
+        for runner in self.runners.values():
+            runner.disconnect()
+            runner.joins = 0
+        self._boot()
+        self.check()
+        for id in self.acknowledged - self.removed:
+            assert self.world.outcome(id) != NO_JOB, f"job {id} was acknowledged and is lost"
+
+    def happened(self, *what: events.Event) -> None:
+        """Let the engine decide about these, in the batch that is open."""
+        effects_before = len(self.open.effects)
+        turn = Turn(wall=self.wall, mono=self.mono, random=self.random.random, batch=self.open)
+        self.refused += self.engine.step(list(what), turn)
+        self._leases_are_due(self.open.effects[effects_before:])
+        self.check()
+        if self.committing is None and self.open:
+            self.committing, self.open = self.open, Batch()
+
+    def _leases_are_due(self, effects: list[e.Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, e.SendWork):
+                for job in effect.jobs:
+                    for after in job.after:
+                        outcome = self.world.outcome(after.parent)
+                        assert outcome == NO_JOB or satisfied(after.condition, outcome), (
+                            f"job {job.id} is leased before job {after.parent} satisfies it"
+                        )
+
+    def check(self) -> None:
+        assert broken(self.world) == []
+
+    def commit(self, *, perform: bool = True) -> bool:
+        """Bring the batch that waits for the disk there; then do what it asks for. False: there is none."""
+        batch, self.committing = self.committing, None
+        if batch is None:
+            return False
+        self._record(batch)
+        self.store.commit(batch.changes)
+        self._nothing_outlives_its_record()
+        if perform:
+            for effect in batch.effects:
+                self._perform(effect)
+            forget(self.world, batch.leaving)
+            self.check()
+        if self.open:
+            self.committing, self.open = self.open, Batch()
+        return True
+
+    def _record(self, batch: Batch) -> None:
+        voided = {(row[0], row[1]) for row in batch.changes.voids}
+        assert not voided & self.witness.executed, f"said to be never executed, but was: {voided}"
+        ended = [(row[0], row[1]) for row in batch.changes.ends]
+        both = [*ended, *voided]
+        assert len(set(both)) == len(both), "an attempt's end is recorded twice in one batch"
+        assert not self.recorded.intersection(both), "an attempt's end is recorded twice"
+        self.recorded.update(both)
+        for row in batch.changes.ends:
+            if row[2] == "complete":
+                assert (row[0], row[1]) in self.witness.succeeded, f"job {row[0]} did not succeed"
+
+    def _nothing_outlives_its_record(self) -> None:
+        for row in self.store.jobs(list(self.witness.running)):
+            assert row.state not in TERMINAL, f"job {row.id} executes after its terminal record"
+
+    def _perform(self, effect: e.Effect) -> None:
+        match effect:
+            case e.Reply(to, body):
+                self.replies[to.n] = body
+                if isinstance(body, Added) and to.n not in self._questions:
+                    self.acknowledged.update(body.added)
+            case e.Refuse(to, error):
+                self.replies[to.n] = error
+            case e.SendRules(runner, leases):
+                self.runners[runner].rule(leases, self.wall)
+            case e.SendWork(runner):
+                self._send_work(self.runners[runner], effect)
+            case e.AcknowledgeReport(runner, seq):
+                model = self.runners[runner.removeprefix("settle:")]
+                if runner.startswith("settle:"):
+                    model.settled = True
+                else:
+                    model.receive(lambda: model.acknowledge(seq))
+            case e.KillAttempts(runner, leases):
+                model = self.runners[runner]
+                model.receive(lambda: model.kill(leases, self.wall))
+            case _:
+                pass
+
+    def _send_work(self, model: ModelRunner, work: e.SendWork) -> None:
+        grants = [
+            Grant((-job.spec.priority, job.id), lease, job.spec)
+            for job, lease in zip(work.jobs, work.leases, strict=True)
+        ]
+        for grant in grants:
+            assert self.store.attempts(grant.lease[0])[-1].number >= grant.lease[1], "sent before it was on disk"
+        seats = [(seat.seat, seat.size) for seat in work.seats]
+        model.receive(lambda: model.take_work(seats, grants, self.wall))
+
+    def advance(self, seconds: float) -> None:
+        self.wall += seconds
+        self.mono += seconds
+        self.happened(events.TimerFired())
+
+    # ------------------------------------------------------------------ what people ask
+
+    def asker(self) -> events.Asker:
+        self._requests += 1
+        return events.Asker(connection=1, n=self._requests, user="ann")
+
+    def send_chunk(
+        self, entries: list[Entry], *, submission: str = "", last: bool = True, first: int | None = None,
+        lines: list[int] | None = None, **flags: Any,
+    ) -> int:  # fmt: skip
+        """One chunk of a submission; the number of the request."""
+        by = self.asker()
+        if flags.get("check"):
+            self._questions.add(by.n)
+        submission = submission or f"s{by.n}"
+        upload = self.uploads.get(submission)
+        if upload is None or first == 0:
+            upload = self.uploads[submission] = Upload()
+        first = upload.count if first is None else first
+        keys, spec_of, new = [], [], []
+        for entry in entries:
+            if entry.spec not in upload.specs:
+                upload.specs.append(entry.spec)
+            if entry.spec not in self._spec_ids:
+                self._spec_ids[entry.spec] = len(self._spec_ids) + 1
+                new.append((self._spec_ids[entry.spec], msgspec.json.encode(entry.spec).decode()))
+            spec_of.append(upload.specs.index(entry.spec))
+            maker = key_maker(user=entry.spec.user, cwd=None if entry.spec.scratch else entry.spec.cwd)
+            key = maker(entry.cmd, 0)
+            keys.append(maker(entry.cmd, upload.seen[key]))
+            upload.seen[key] += 1
+        known = self.store.known_keys("ann", keys)
+        again = [id for id, state in known.values() if state in RETRYABLE]
+        upload.count += len(entries)
+        if last:
+            self.uploads.pop(submission, None)
+        self.happened(
+            events.LibraryGrew(specs=new, envs=[]),
+            events.ChunkArrived(
+                by=by, submission=submission, first=first, cmds=[entry.cmd for entry in entries], keys=keys,
+                specs=list(upload.specs), spec_ids=[self._spec_ids[each] for each in upload.specs],
+                spec_of=spec_of, lines=lines,
+                after=[
+                    events.EntryAfter(first + n, parent, condition, local)
+                    for n, entry in enumerate(entries)
+                    for parent, condition, local in entry.after
+                ],
+                known=known, loaded=self.load(again), last=last, **flags,
+            ),
+        )  # fmt: skip
+        return by.n
+
+    def drop(self, submission: str) -> None:
+        """The rest of a submission will not come."""
+        self.uploads.pop(submission, None)
+        self.happened(events.UploadDropped(submission=submission))
+
+    def load(self, ids: list[int]) -> dict[int, Job]:
+        specs = {n: each for each, n in self._spec_ids.items()}
+        return {row.id: job_of(row, specs[row.spec_id]) for row in self.store.jobs(ids)}
+
+    def act(self, verb: str, *ids: int, **flags: Any) -> int:
+        """kill, hold, release, retry, remove, confirm-dead; the number of the request."""
+        by, jobs = self.asker(), list(ids)
+        match verb:
+            case "kill":
+                self.happened(events.JobsKilled(by=by, jobs=jobs))
+            case "hold":
+                self.happened(events.JobsHeld(by=by, jobs=jobs))
+            case "release":
+                self.happened(events.JobsReleased(by=by, jobs=jobs))
+            case "retry":
+                self.happened(events.JobsRetried(by=by, jobs=jobs, loaded=self.load(jobs)))
+            case "remove":
+                before = {id for id in range(self.world.next_job) if self.world.outcome(id) != NO_JOB}
+                self.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=self.load(jobs), **flags))
+                self.removed |= {id for id in before if self.world.outcome(id) == NO_JOB}
+            case "confirm-dead":
+                self.happened(events.DeathConfirmed(by=by, jobs=jobs))
+            case _:
+                raise ValueError(verb)
+        return by.n
+
+    # ------------------------------------------------------------------ runners
+
+    def start_runner(self, host: str = "h1") -> ModelRunner:
+        """A new runner process; it still has to join."""
+        model = ModelRunner(f"r{len(self.runners) + 1}", host, self.witness)
+        self.runners[model.id] = model
+        return model
+
+    def join(self, model: ModelRunner) -> None:
+        self.happened(model.join())
+
+    def disconnect(self, model: ModelRunner) -> None:
+        model.disconnect()
+        self.happened(events.RunnerParted(runner=model.id))
+
+    def die(self, model: ModelRunner, *, noticed: bool = True) -> None:
+        model.die()
+        if noticed:
+            self.happened(events.RunnerParted(runner=model.id))
+
+    def settle(self, model: ModelRunner) -> None:
+        self.happened(model.settle(f"settle:{model.id}", self.wall))
+
+    def hear(self, model: ModelRunner, count: int = 1 << 30) -> None:
+        """Take the oldest messages of a runner off the wire."""
+        said, model.outgoing = model.outgoing[:count], model.outgoing[count:]
+        for event in said:
+            self.happened(event)
+
+    # ------------------------------------------------------------------ shortcuts for examples
+
+    def pump(self) -> None:
+        """Commit, perform and deliver until nothing moves any more. Jobs that run go on running."""
+        for _round in range(10_000):
+            moved = self.commit()
+            for model in self.runners.values():
+                moved |= bool(model.incoming)
+                model.deliver()
+                if model.connected and model.draft:
+                    model.report()
+                moved |= bool(model.outgoing)
+                self.hear(model)
+            if not moved:
+                return
+        raise AssertionError("it never comes to rest")
+
+    def with_runner(self) -> ModelRunner:
+        model = self.start_runner()
+        self.join(model)
+        self.pump()
+        return model
+
+    def add(self, *cmds: Command, after: tuple[tuple[int, Condition, bool], ...] = (), **fields: Any) -> Added:
+        """Add commands that share one specification and pump; the answer, or the refusal raised."""
+        flags = {name: fields.pop(name) for name in ("fresh", "check", "allow_unsatisfiable") if name in fields}
+        entries = [Entry(cmd, spec(**fields), after) for cmd in cmds]
+        return self.answer(self.send_chunk(entries, **flags))
+
+    def do(self, verb: str, *ids: int, **flags: Any) -> Acted:
+        """`act` and pump; the answer, or the refusal raised."""
+        return self.answer(self.act(verb, *ids, **flags))
+
+    def answer(self, request: int) -> Any:
+        self.pump()
+        body = self.replies[request]
+        if isinstance(body, RotaError):
+            raise body
+        return body
+
+    def running(self) -> dict[int, tuple[ModelRunner, int]]:
+        """job → runner and seat, of those that execute."""
+        return {
+            busy.grant.lease[0]: (model, seat)
+            for model in self.runners.values()
+            for seat, busy in model.busy.items()
+        }
+
+    def end(self, job: int, outcome: Outcome | None = None, *, exit_code: int = 0) -> None:
+        """The command of this job ends; everything is told and committed."""
+        model, seat = self.running()[job]
+        started_at = model.busy[seat].started_at
+        model.end(
+            seat, outcome or Outcome(exit_code=exit_code, started_at=started_at, ended_at=self.wall), self.wall
+        )
+        self.pump()
+
+    def state(self, job: int) -> State:
+        """In memory, or, once it has left, as recorded."""
+        found = self.world.jobs.get(job)
+        return found.state if found else State(self.world.outcome(job))
+
+    def states(self, *jobs: int) -> list[State]:
+        return [self.state(job) for job in jobs]
+
+    def _opening(self, job: int) -> int:
+        return sum(1 for event in self.store.events(job) if event.kind == "retried")
+
+    # ------------------------------------------------------------------ healing
+
+    def heal(self) -> None:
+        """Repair every fault: the dead are settled, the living connected and heard."""
+        self.pump()
+        for model in list(self.runners.values()):
+            if model.dead:
+                if not model.settled:
+                    self.settle(model)
+            elif not model.connected:
+                self.join(model)
+            self.pump()
+        served = {model.host for model in self.runners.values() if not model.dead}
+        for host in self.capacity.keys() - served:
+            self.join(self.start_runner(host))
+        self.pump()
+
+    def run_out(self) -> None:
+        """Let time pass and everything that runs succeed, until nothing does any more."""
+        for _round in range(1000):
+            self.pump()
+            running = list(self.running())
+            if not running and not any(job.state is State.DELAYED for job in self.world.jobs.values()):
+                return
+            for job in running:
+                if job in self.running():
+                    self.end(job)
+            for model in self.runners.values():
+                if model.connected:
+                    model.report()
+            self.pump()
+            self.advance(31 * 60.0)
+            for model in self.runners.values():
+                if model.connected:
+                    model.report()
+            self.pump()
+        raise AssertionError("it never runs out")
+
+    def unfinished(self) -> list[Job]:
+        """Jobs that could go on and do not."""
+        return [
+            job
+            for job in self.world.jobs.values()
+            if job.state in LEASED or job.state in (State.READY, State.DELAYED, State.DEPENDENT)
+        ]

@@ -1,0 +1,247 @@
+"""A runner as the wire protocol describes it, and a witness of everything that executes.
+
+The witness stands for the processes themselves: it is the independent truth that the engine's own
+records are compared with, and it complains at the moment a promise is broken.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
+from rota.core.job import Outcome, Spec
+from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.plan.placement import Capacity
+from rota.plan.size import Size
+
+Lease = tuple[int, int, int]
+
+
+class Witness:
+    """What really executes, on which host, and what executed before."""
+
+    def __init__(self, *, capacity: dict[str, Capacity], opening: Callable[[int], int]) -> None:
+        self._capacity = capacity
+        self._opening = opening  #: job → which opening it is in, as committed
+        self._specs: dict[int, Spec] = {}
+        self.running: dict[int, tuple[int, str, Size]] = {}  #: job → attempt, host, size
+        self.attempts: defaultdict[int, list[int]] = defaultdict(list)
+        self.executed: set[tuple[int, int]] = set()
+        self.succeeded: set[tuple[int, int]] = set()
+        self._in_opening: defaultdict[tuple[int, int], int] = defaultdict(int)
+
+    def start(self, job: int, attempt: int, host: str, spec: Spec) -> None:
+        assert job not in self.running, f"job {job} executes twice at once"
+        assert all(attempt > earlier for earlier in self.attempts[job]), f"job {job}: attempt {attempt} again"
+        opening = (job, self._opening(job))
+        self._in_opening[opening] += 1
+        assert self._in_opening[opening] <= spec.retries + 1, f"job {job} is started too often"
+        self.attempts[job].append(attempt)
+        self.executed.add((job, attempt))
+        self.running[job] = (attempt, host, spec.size)
+        self._refuse_excess(host)
+
+    def end(self, job: int, attempt: int, *, ok: bool) -> None:
+        assert self.running.pop(job)[0] == attempt
+        if ok:
+            self.succeeded.add((job, attempt))
+
+    def _refuse_excess(self, host: str) -> None:
+        sizes = [size for _attempt, where, size in self.running.values() if where == host]
+        has = self._capacity[host]
+        assert sum(size.cpus for size in sizes) <= has.cpus, f"{host}: too many processors in use"
+        assert sum(size.mem for size in sizes) <= has.mem, f"{host}: too much memory in use"
+        assert sum(1 for size in sizes if not size.cpus) <= has.zero_cpu_jobs, f"{host}: too many 0-cpu jobs"
+
+
+@dataclass(order=True)
+class Grant:
+    """A lease as it came over the wire."""
+
+    rank: tuple[int, int]
+    lease: Lease = field(compare=False)
+    spec: Spec = field(compare=False)
+
+
+@dataclass
+class Busy:
+    """An attempt that executes in a seat."""
+
+    grant: Grant
+    seat: int
+    started_at: float
+
+
+@dataclass
+class Report:
+    """What is said to the manager, again and again until it is acknowledged."""
+
+    seq: int
+    started: list[Started] = field(default_factory=list)
+    ended: list[Finished] = field(default_factory=list)
+    returned: list[LeaseRef] = field(default_factory=list)
+    closed: list[int] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.started or self.ended or self.returned or self.closed)
+
+    def event(self, runner: str) -> RunnerReported:
+        return RunnerReported(
+            runner=runner, seq=self.seq, started=self.started, ended=self.ended, returned=self.returned,
+            closed=self.closed,
+        )  # fmt: skip
+
+
+class ModelRunner:
+    """Holds seats and leases. `incoming` and `outgoing` are what is on the wire."""
+
+    def __init__(self, id: str, host: str, witness: Witness) -> None:
+        self.id = id
+        self.host = host
+        self.witness = witness
+        self.connected = False
+        self.ruled = False  #: the manager has answered the join of this very connection
+        self.joins = 0  #: how many joins the manager has not answered yet
+        self.dead = False
+        self.settled = False
+        self.seats: dict[int, Size] = {}
+        self.waiting: list[Grant] = []
+        self.busy: dict[int, Busy] = {}  #: by seat
+        self.journal: dict[Lease, Outcome | None] = {}  #: intents, with their outcome once there is one
+        self.unacknowledged: list[Report] = []
+        self.draft = Report(1)
+        self.incoming: list[Callable[[], None]] = []
+        self.outgoing: list[Event] = []
+
+    # -- what the manager sends
+
+    def rule(self, forget: list[Lease], now: float) -> None:
+        """The manager answered a join. What it sent before that was meant for an older connection."""
+        self.joins -= 1
+        self.ruled = self.connected and self.joins == 0
+        self.receive(lambda: self.forget(forget, now))
+
+    def receive(self, message: Callable[[], None]) -> None:
+        if self.ruled:
+            self.incoming.append(message)
+
+    def deliver(self, count: int = 1 << 30) -> None:
+        """Take the oldest messages of the manager off the wire."""
+        while self.incoming and count and not self.dead:
+            self.incoming.pop(0)()
+            count -= 1
+
+    def take_work(self, seats: list[tuple[int, Size]], grants: list[Grant], now: float) -> None:
+        self.seats.update(seats)
+        self.waiting = sorted(self.waiting + grants)
+        self._use_seats(now)
+
+    def acknowledge(self, seq: int) -> None:
+        self.unacknowledged = [report for report in self.unacknowledged if report.seq > seq]
+
+    def kill(self, leases: list[Lease], now: float) -> None:
+        for lease in leases:
+            for grant in [each for each in self.waiting if each.lease == lease]:
+                self.waiting.remove(grant)
+                self.draft.returned.append(LeaseRef(*lease))
+            for seat in [seat for seat, busy in self.busy.items() if busy.grant.lease == lease]:
+                self.end(seat, Outcome(signal=15, reason="kill_requested", ended_at=now), now)
+
+    def forget(self, leases: list[Lease], now: float) -> None:
+        for lease in leases:
+            self.waiting = [grant for grant in self.waiting if grant.lease != lease]
+        self.kill(leases, now)
+
+    # -- what happens here
+
+    def _use_seats(self, now: float) -> None:
+        """Start the lowest rank whose size is that of a free seat; give back seats that stay empty."""
+        for seat in [seat for seat in self.seats if seat not in self.busy]:
+            fitting = [grant for grant in self.waiting if grant.spec.size == self.seats[seat]]
+            if fitting:
+                self._start(fitting[0], seat, now)
+            else:
+                del self.seats[seat]
+                self.draft.closed.append(seat)
+
+    def _start(self, grant: Grant, seat: int, now: float) -> None:
+        self.waiting.remove(grant)
+        self.journal[grant.lease] = None
+        self.witness.start(grant.lease[0], grant.lease[1], self.host, grant.spec)
+        self.busy[seat] = Busy(grant, seat, now)
+        self.draft.started.append(Started(*grant.lease, seat, now, pid=seat))
+
+    def end(self, seat: int, outcome: Outcome, now: float) -> None:
+        """The command in this seat ended."""
+        busy = self.busy.pop(seat)
+        lease = busy.grant.lease
+        self.witness.end(lease[0], lease[1], ok=outcome.exit_code == 0 and not outcome.reason)
+        self.journal[lease] = outcome
+        # An attempt that started and ended between two reports is only in `ended`.
+        self.draft.started = [each for each in self.draft.started if each.job != lease[0]]
+        self.draft.ended.append(Finished(*lease, seat, outcome))
+        self._use_seats(now)
+
+    def give_back(self, position: int) -> None:
+        """Hand back a lease that has not started."""
+        grant = self.waiting.pop(position)
+        self.draft.returned.append(LeaseRef(*grant.lease))
+
+    def report(self) -> None:
+        """Say what happened since the last report."""
+        if self.draft:
+            self.unacknowledged.append(self.draft)
+            if self.connected:
+                self.outgoing.append(self.draft.event(self.id))
+            self.draft = Report(self.draft.seq + 1)
+        elif self.connected:
+            self.outgoing.append(Report(0).event(self.id))
+
+    def repeat(self) -> None:
+        """Say again what has not been acknowledged."""
+        if self.connected:
+            self.outgoing += [report.event(self.id) for report in self.unacknowledged]
+
+    # -- connections and death
+
+    def disconnect(self) -> None:
+        self.connected = self.ruled = False
+        self.incoming.clear()
+        self.outgoing.clear()
+
+    def join(self) -> RunnerJoined:
+        """Connect and say what is held; then everything unacknowledged is repeated."""
+        self.connected = True
+        self.joins += 1
+        held = [Held(*grant.lease, 0) for grant in self.waiting]
+        held += [
+            Held(*busy.grant.lease, seat, busy.started_at, pid=seat) for seat, busy in self.busy.items()
+        ]
+        reports = [*self.unacknowledged, self.draft]
+        held += [
+            Held(each.job, each.attempt, each.token, each.seat, 1.0, over=True)
+            for report in reports
+            for each in report.ended
+        ]
+        self.repeat()
+        return RunnerJoined(
+            runner=self.id, host=self.host, boot_id="boot", pid=1, start_time=1, held=held, seats=list(self.seats)
+        )
+
+    def die(self) -> None:
+        """Killed. What it had started goes on without it until the successor ends it."""
+        self.disconnect()
+        self.dead = True
+
+    def settle(self, successor: str, now: float) -> RunnerSettled:
+        """The successor ends the survivors and tells what the journal says."""
+        for busy in self.busy.values():
+            self.witness.end(busy.grant.lease[0], busy.grant.lease[1], ok=False)
+        self.busy.clear()
+        ended = [
+            Finished(*lease, 0, outcome or Outcome(reason="lost", message="runner died", ended_at=now))
+            for lease, outcome in self.journal.items()
+        ]
+        return RunnerSettled(runner=self.id, by_runner=successor, ended=ended)

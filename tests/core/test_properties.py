@@ -1,0 +1,306 @@
+"""Random histories of people, runners, faults and crashes: every promise holds after every step.
+
+The dose is modest; `ROTA_TEST_DOSE=large` chooses a larger one. With `CI` set the histories are the
+same every time. A failure prints the steps that lead to it and a blob that repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from rota.core.job import Condition, Outcome, Spec
+from rota.core.states import LEASED, State
+from rota.core.world import NO_JOB, World
+from rota.errors import Bug
+from rota.plan.size import Size
+from tests.core.machine import GIB, Entry, Machine, spec
+from tests.core.runners import ModelRunner
+
+LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
+
+sizes = st.sampled_from(
+    [
+        Size(),
+        Size(cpus=0, time_s=60.0),
+        Size(cpus=50, mem=GIB),
+        Size(cpus=250),
+        Size(cpus=400, time_s=10.0),
+        Size(mem=5 * GIB),
+    ]
+)
+specs = st.builds(
+    lambda size, priority, retries, backoff, over: spec(
+        size=size, priority=priority, retries=retries, backoff_s=backoff, no_retry_over_s=over
+    ),
+    sizes,
+    st.sampled_from([0, 0, 0, 10, 255]),
+    st.sampled_from([0, 0, 1, 2]),
+    st.sampled_from([30.0, 0.0]),
+    st.sampled_from([None, None, 5.0]),
+)
+numbers = st.integers(0, 1000)
+edges = st.lists(st.tuples(numbers, st.sampled_from(list(Condition)), st.booleans()), max_size=2) | st.just([])
+entries = st.lists(st.tuples(st.sampled_from("abcdefghijklmnop"), specs, edges), min_size=1, max_size=5)
+outcomes = st.sampled_from(["ok", "ok", "ok", "exit", "signal", "permanent"])
+
+
+def view(world: World) -> dict[str, object]:
+    """What recovery must give back, in a form that can be compared. Only memory knows of silence."""
+    jobs = {}
+    for job in world.jobs.values():
+        if job.state not in LEASED:
+            state = job.state
+        elif job.kill:
+            state = State.FINISHING
+        else:
+            state = State.RUNNING if job.lease and job.lease.started_at is not None else State.SCHEDULED
+        lease = (job.lease.token, job.lease.runner) if job.lease else None
+        reason = job.reason if job.state not in LEASED else None
+        jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill)
+    return {
+        "jobs": jobs,
+        "waits": world.waits,
+        "blocked": {id: by for id, by in world.blocked_by.items() if by},
+        "children": {parent: set(entries) for parent, entries in world.children.items()},
+        "outcomes": bytes(world.outcomes).rstrip(bytes([NO_JOB])),
+        "counts": {group: counts for group, counts in world.counts.items() if any(counts)},
+        "leases": {id: sorted(runner.leases) for id, runner in world.runners.items() if runner.leases},
+    }
+
+
+class Histories(RuleBasedStateMachine):
+    """Each rule is one thing that can happen."""
+
+    @initialize(seed=numbers, hosts=st.sampled_from([1, 1, 2]))
+    def begin(self, seed: int, hosts: int) -> None:
+        self.m = Machine(seed=seed, hosts=hosts)
+        self.hosts = hosts
+
+    def _jobs(self, picks: list[int]) -> list[int]:
+        known = max(1, self.m.world.next_job - 1)
+        return list(dict.fromkeys(pick % known + 1 for pick in picks))
+
+    def _some(self, **wanted: bool) -> list[ModelRunner]:
+        """The runners of which all of this is true."""
+        return [
+            runner
+            for runner in self.m.runners.values()
+            if all(bool(getattr(runner, name)) == value for name, value in wanted.items())
+        ]
+
+    def _runner(self, pick: int, **wanted: bool) -> ModelRunner:
+        found = self._some(**wanted)
+        return found[pick % len(found)]
+
+    # -- people
+
+    @rule(
+        lines=entries,
+        cut=st.sampled_from([None, None, 1, 2]),
+        fresh=st.sampled_from([False, False, True, frozenset({0})]),
+        check=st.sampled_from([False, False, False, True]),
+    )
+    def add(
+        self,
+        lines: list[tuple[str, Spec, list[tuple[int, Condition, bool]]]],
+        cut: int | None,
+        fresh: frozenset[int] | bool,
+        check: bool,
+    ) -> None:
+        known = max(1, self.m.world.next_job - 1)
+        chunk = [
+            Entry(
+                cmd if len(cmd) < 3 else [cmd],
+                its,
+                tuple(
+                    # Mostly earlier lines, sometimes later ones, which may make a cycle.
+                    (number % (n or 1) if number < 900 else number % len(lines), condition, True)
+                    if local and (n or number >= 900)
+                    else (number % known + 1, condition, False)
+                    for number, condition, local in after
+                ),
+            )
+            for n, (cmd, its, after) in enumerate(lines)
+        ]
+        if cut is None or cut >= len(chunk):
+            self.m.send_chunk(chunk, fresh=fresh, check=check)
+        else:
+            name = f"u{self.m.asker().n}"
+            self.m.send_chunk(chunk[:cut], submission=name, last=False, fresh=fresh, check=check)
+            self.unfinished_chunks.append((name, chunk[cut:], fresh, check))
+
+    @property
+    def unfinished_chunks(self) -> list[tuple[str, list[Entry], frozenset[int] | bool, bool]]:
+        return self.__dict__.setdefault("_chunks", [])
+
+    @precondition(lambda self: self.unfinished_chunks)
+    @rule(finish=st.sampled_from([True, True, False]))
+    def end_upload(self, finish: bool) -> None:
+        name, rest, fresh, check = self.unfinished_chunks.pop(0)
+        if finish:
+            self.m.send_chunk(rest, submission=name, fresh=fresh, check=check)
+        else:
+            self.m.drop(name)
+
+    @rule(
+        verb=st.sampled_from(["kill", "kill", "hold", "release", "release", "retry", "retry", "remove"]),
+        picks=st.lists(numbers, min_size=1, max_size=3),
+        cascade=st.booleans(),
+    )
+    def act(self, verb: str, picks: list[int], cascade: bool) -> None:
+        self.m.act(verb, *self._jobs(picks), **({"cascade": cascade} if verb == "remove" else {}))
+
+    @rule(picks=st.lists(numbers, min_size=1, max_size=3))
+    def confirm_dead(self, picks: list[int]) -> None:
+        # Whoever confirms is right: nothing of these jobs executes.
+        self.m.act("confirm-dead", *[job for job in self._jobs(picks) if not self._may_execute(job)])
+
+    def _may_execute(self, job: int) -> bool:
+        """Does it, or could a lease that is at a runner, or on its way there, begin?"""
+        found = self.m.world.jobs.get(job)
+        if found is None or found.lease is None:
+            return False
+        runner = self.m.runners[found.lease.runner]
+        return job in self.m.witness.running or not runner.dead
+
+    # -- the disk, the clock and the manager's death
+
+    @rule()
+    def commit(self) -> None:
+        self.m.commit()
+
+    @rule(seconds=st.sampled_from([0.01, 1.0, 31.0, 61.0, 95.0, 2000.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.m.advance(seconds)
+
+    @rule(durable=st.booleans())
+    def crash(self, durable: bool) -> None:
+        """`durable`: the batch reached the disk, but nobody was told."""
+        if durable:
+            self.m.commit(perform=False)
+        self.unfinished_chunks.clear()
+        self.m.crash()
+        assert view(self.m.recovered()) == view(self.m.world)
+
+    # -- runners
+
+    @precondition(lambda self: self._vacant())
+    @rule(pick=numbers)
+    def runner_starts(self, pick: int) -> None:
+        vacant = self._vacant()
+        self.m.join(self.m.start_runner(vacant[pick % len(vacant)]))
+
+    def _vacant(self) -> list[str]:
+        """Hosts on which no runner lives."""
+        return sorted(self.m.capacity.keys() - {runner.host for runner in self._some(dead=False)})
+
+    @precondition(lambda self: self._some(connected=False, dead=False))
+    @rule(pick=numbers)
+    def runner_joins_again(self, pick: int) -> None:
+        self.m.join(self._runner(pick, connected=False, dead=False))
+
+    @precondition(lambda self: self._some(connected=True))
+    @rule(pick=numbers)
+    def runner_disconnects(self, pick: int) -> None:
+        self.m.disconnect(self._runner(pick, connected=True))
+
+    @precondition(lambda self: self._some(dead=False))
+    @rule(pick=numbers, noticed=st.sampled_from([True, True, False]))
+    def runner_dies(self, pick: int, noticed: bool) -> None:
+        self.m.die(self._runner(pick, dead=False), noticed=noticed)
+
+    @precondition(lambda self: self._some(dead=True))
+    @rule(pick=numbers)
+    def runner_is_settled(self, pick: int) -> None:
+        self.m.settle(self._runner(pick, dead=True))
+
+    @precondition(lambda self: self._some(incoming=True))
+    @rule(pick=numbers, count=st.sampled_from([1, 1 << 30]))
+    def runner_receives(self, pick: int, count: int) -> None:
+        self._runner(pick, incoming=True).deliver(count)
+
+    @precondition(lambda self: self._some(connected=True))
+    @rule(pick=numbers, report=st.booleans(), repeat=st.booleans())
+    def runner_speaks(self, pick: int, report: bool, repeat: bool) -> None:
+        runner = self._runner(pick, connected=True)
+        if report:
+            runner.report()
+        if repeat:
+            runner.repeat()
+
+    @precondition(lambda self: self._some(outgoing=True))
+    @rule(pick=numbers, count=st.sampled_from([1, 2, 1 << 30]))
+    def manager_hears(self, pick: int, count: int) -> None:
+        self.m.hear(self._runner(pick, outgoing=True), count)
+
+    @precondition(lambda self: self._some(busy=True, dead=False))
+    @rule(pick=numbers, which=numbers, outcome=outcomes)
+    def command_ends(self, pick: int, which: int, outcome: str) -> None:
+        runner = self._runner(pick, busy=True, dead=False)
+        seat = list(runner.busy)[which % len(runner.busy)]
+        times = {"started_at": runner.busy[seat].started_at, "ended_at": self.m.wall}
+        how = {
+            "ok": Outcome(exit_code=0, **times),
+            "exit": Outcome(exit_code=3, **times),
+            "signal": Outcome(signal=9, **times),
+            "permanent": Outcome(exit_code=127, reason="not_found", permanent=True, **times),
+        }
+        runner.end(seat, how[outcome], self.m.wall)
+
+    @precondition(lambda self: self._some(waiting=True, dead=False))
+    @rule(pick=numbers, which=numbers)
+    def lease_is_handed_back(self, pick: int, which: int) -> None:
+        runner = self._runner(pick, waiting=True, dead=False)
+        runner.give_back(which % len(runner.waiting))
+
+    @rule()
+    def everything_flows(self) -> None:
+        self.m.pump()
+
+    # -- what holds
+
+    @invariant()
+    def nothing_is_our_bug(self) -> None:
+        if hasattr(self, "m"):
+            assert not [error for error in self.m.refused if isinstance(error, Bug)]
+
+    @precondition(lambda self: not self.m.world.uploads)
+    @rule()
+    def recovery_gives_back_what_memory_has(self) -> None:
+        while self.m.commit():
+            pass
+        recovered = view(self.m.recovered())
+        memory = view(self.m.world)
+        memory["jobs"] = {id: row for id, row in memory["jobs"].items() if self.m.world.outcome(id) == 0}
+        for part in memory:
+            assert recovered[part] == memory[part], part
+
+    def teardown(self) -> None:
+        """After every fault is healed, everything runnable ends."""
+        if not hasattr(self, "m"):
+            return
+        for name, *_rest in self.unfinished_chunks:
+            self.m.drop(name)
+        self.m.heal()
+        held = [job.id for job in self.m.world.jobs.values() if job.state is State.HELD]
+        self.m.do("release", *held)
+        self.m.run_out()
+        assert self.m.unfinished() == []
+        for id in self.m.acknowledged - self.m.removed:
+            assert self.m.world.outcome(id) != NO_JOB
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=2000 if LARGE else 60,
+    stateful_step_count=100 if LARGE else 50,
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    print_blob=True,
+    report_multiple_bugs=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)

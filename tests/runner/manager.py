@@ -1,0 +1,259 @@
+"""A small manager for tests of the runner: the real protocol on a real Unix socket, no scheduling.
+
+It runs no thread: a test asks for what it waits for, and only then is the socket read.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rota.core.job import Command
+from rota.core.leases import Finished, LeaseRef, Started
+from rota.plan.size import Size
+from rota.wire import codec
+from rota.wire import messages as m
+
+DEADLINE_S = 60.0
+SIZE = Size()
+
+T = TypeVar("T")
+
+
+class Gone(Exception):
+    """The runner closed the connection."""
+
+
+class FakeManager:
+    """Accepts one runner at a time and remembers everything it said."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.runners = home / "runners"
+        self.runners.mkdir(exist_ok=True)
+        self.path = home / "socket"
+        self.rules: dict[str, Any] = {
+            "touch_s": 5.0,
+            "orphan_after_s": 3600.0,
+            "grace_s": 1.0,
+            "keep_output": 16 * 1024 * 1024,
+            "containment": "auto",
+        }
+        self.auto_ack = True
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.joins: list[m.Join] = []
+        self.started: list[Started] = []
+        self.ended: list[Finished] = []
+        self.returned: list[LeaseRef] = []
+        self.closed: list[int] = []
+        self.settles: list[m.Settle] = []
+        self.live: list[m.Chunk] = []
+        self.live_ends: list[m.LiveEnd] = []
+        self.reports: list[m.Report] = []
+        self._listener: socket.socket | None = None
+        self._stream: socket.socket | None = None
+        self._reader: codec.Reader[m.FromRunner] = codec.Reader(m.FromRunner)
+        self._seats = 0
+        self._tokens = 1000
+        self._specs = 0
+        self.listen()
+
+    # ---------------------------------------------------------- the runner process
+
+    def spawn(self, **environ: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [
+                sys.executable, "-m", "rota.runner", "--socket", str(self.path),
+                "--dir", str(self.runners), "--log", str(self.home / "runner.log"),
+            ],
+            env={**os.environ, **environ},
+            start_new_session=True,
+        )  # fmt: skip
+        self.processes.append(process)
+        return process
+
+    def begin(self) -> subprocess.Popen[bytes]:
+        """A runner that has joined."""
+        process = self.spawn()
+        self.accept()
+        return process
+
+    def finish(self) -> None:
+        """End everything, as a test ends."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+        self.hang_up()
+        if self._listener is not None:
+            self._listener.close()
+
+    # ---------------------------------------------------------- the connection
+
+    def listen(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.path))
+        self._listener.listen(8)
+        self._listener.settimeout(DEADLINE_S)
+
+    def go_away(self) -> None:
+        """The manager is down: nobody listens."""
+        self.hang_up()
+        assert self._listener is not None
+        self._listener.close()
+        self._listener = None
+        self.path.unlink()
+
+    def hang_up(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def accept(self, *, forget: list[LeaseRef] | None = None) -> m.Join:
+        """Welcome the next connection and let it join."""
+        joins = len(self.joins)
+        self.greet()
+        self.until(lambda: len(self.joins) > joins)
+        self.send(m.Rules(**self.rules, forget=forget or []))
+        return self.joins[-1]
+
+    def greet(self) -> None:
+        """Welcome the next connection."""
+        assert self._listener is not None
+        self._stream, _ = self._listener.accept()
+        self._reader = codec.Reader(m.FromRunner)
+        self.send(m.Welcome(m.PROTOCOL, "runner", "tester", 1, "test"))
+
+    def send(self, message: m.Message) -> None:
+        self.send_bytes(codec.frame(message))
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self._stream is not None
+        self._stream.settimeout(DEADLINE_S)
+        self._stream.sendall(data)
+
+    def read(self, timeout: float) -> bool:
+        """Take in what comes within this time; False if nothing came."""
+        assert self._stream is not None
+        if not select.select([self._stream], [], [], timeout)[0]:
+            return False
+        try:
+            data = self._stream.recv(1 << 20)
+        except ConnectionError:
+            data = b""
+        if not data:
+            raise Gone
+        for message in self._reader.feed(data):
+            self._take(message)
+        return True
+
+    def _take(self, message: m.FromRunner) -> None:
+        match message:
+            case m.Hello():
+                assert message.role == "runner"
+            case m.Join():
+                self.joins.append(message)
+            case m.Report():
+                self.reports.append(message)
+                self.started += message.started
+                self.ended += message.ended
+                self.returned += message.returned
+                self.closed += message.closed
+                if message.seq and self.auto_ack:
+                    self.send(m.Ack(message.seq))
+            case m.Settle():
+                self.settles.append(message)
+                self.send(m.Ack(-1))
+            case m.Live(chunks):
+                self.live += chunks
+            case m.LiveEnd():
+                self.live_ends.append(message)
+
+    def until(self, condition: Callable[[], T]) -> T:
+        """Read until this is true; its value."""
+        end = time.monotonic() + DEADLINE_S
+        while not (value := condition()):
+            if time.monotonic() > end:
+                raise AssertionError(f"waited in vain; log: {self.log()}")
+            self.read(0.1) if self._stream is not None else time.sleep(0.02)
+        return value
+
+    def log(self) -> str:
+        path = self.home / "runner.log"
+        return path.read_text() if path.exists() else ""
+
+    # ---------------------------------------------------------- work
+
+    def spec(self, **fields: Any) -> m.RunSpec:
+        self._specs += 1
+        values: dict[str, Any] = {
+            "id": self._specs,
+            "env": 1,
+            "cwd": str(self.home),
+            "user": "tester",
+            "name": "",
+            "group": "default",
+            "size": SIZE,
+            "walltime_s": None,
+            "scratch": False,
+            "pipefail": False,
+        }
+        return m.RunSpec(**{**values, **fields})
+
+    def grant(self, job: int, cmd: Command, spec: m.RunSpec, *, rank: int | None = None, attempt: int = 1) -> m.Grant:
+        self._tokens += 1
+        return m.Grant(job, attempt, self._tokens, spec.id, cmd, job if rank is None else rank)
+
+    def seats(self, count: int = 1, size: Size = SIZE) -> list[m.Seat]:
+        self._seats += count
+        return [m.Seat(self._seats - n, size) for n in range(count)]
+
+    def work(
+        self,
+        grants: list[m.Grant],
+        *specs: m.RunSpec,
+        seats: int | list[m.Seat] = 1,
+        env: bytes = b"PATH=/usr/local/bin:/usr/bin:/bin",
+    ) -> None:
+        self.send(
+            m.Work(
+                grants=grants,
+                seats=self.seats(seats) if isinstance(seats, int) else seats,
+                specs=list(specs),
+                envs=[(1, env)],
+            )
+        )
+
+    def run(self, *cmds: Command, seats: int = 1, env: bytes = b"PATH=/usr/local/bin:/usr/bin:/bin", **fields: Any) -> list[Finished]:
+        """Run commands as jobs 1, 2, … and wait for all; outcomes in order of the commands."""
+        spec = self.spec(**fields)
+        first = 1 + max((done.job for done in self.ended), default=0)
+        grants = [self.grant(first + n, cmd, spec) for n, cmd in enumerate(cmds)]
+        self.work(grants, spec, seats=seats, env=env)
+        return self.wait_for([grant.job for grant in grants])
+
+    def wait_for(self, jobs: list[int]) -> list[Finished]:
+        self.until(lambda: set(jobs) <= {done.job for done in self.ended})
+        by_job = {done.job: done for done in self.ended}
+        return [by_job[job] for job in jobs]
+
+    def output(self, done: Finished) -> tuple[bytes, bytes]:
+        """What the job printed, as the manager would find it."""
+        outcome = done.outcome
+        if not outcome.segment:
+            return b"", b""
+        data = (self.home / "output" / outcome.segment).read_bytes()[outcome.offset :]
+        return data[: outcome.out_len], data[outcome.out_len : outcome.out_len + outcome.err_len]
+
+
+def ref(grant: m.Grant) -> LeaseRef:
+    return LeaseRef(grant.job, grant.attempt, grant.token)

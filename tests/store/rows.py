@@ -1,0 +1,82 @@
+"""Short ways to write the rows of `Changes` in the tests of stores."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+import msgspec
+
+from rota.core.changes import Changes
+from rota.core.job import Spec
+from rota.core.states import State
+
+SPEC = msgspec.json.encode(Spec(user="ann", cwd="/home/ann", env=1)).decode()
+
+
+def key_of(text: object) -> str:
+    return hashlib.sha1(str(text).encode()).hexdigest()
+
+
+def job_row(n: int, **other: Any) -> tuple[Any, ...]:
+    row = {
+        "id": n, "key": key_of(n), "submission": "s1", "spec": 1, "group": "default", "user": "ann",
+        "cmd": f"echo {n}", "state": State.READY, "submitted_at": 1000.25, "ready_at": 1000.25,
+        "reason_code": None, "reason_message": None, "after": None,
+    }  # fmt: skip
+    return tuple((row | other).values())
+
+
+def end_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
+    row = {
+        "job": job, "number": number, "outcome": "complete", "exit_code": 0, "signal": None,
+        "reason_code": None, "reason_message": None, "started_at": 1001.5, "ended_at": 1002.125,
+        "cpu_s": 0.1, "peak_mem": 1 << 40, "peak_disk": 0, "segment": "seg-1", "offset": 7,
+        "out_len": 3, "err_len": 0, "out_total": 3, "err_total": 0,
+    }  # fmt: skip
+    return tuple((row | other).values())
+
+
+def state_row(n: int, state: int, **other: Any) -> tuple[Any, ...]:
+    row = {
+        "id": n, "state": state, "attempt": 0, "tries": 0, "due_at": None, "ready_at": None, "ended_at": None,
+        "reason_code": None, "reason_message": None,
+    }  # fmt: skip
+    return tuple((row | other).values())
+
+
+def changes(**lists: Any) -> Changes:
+    made = Changes()
+    for name, value in lists.items():
+        setattr(made, name, value)
+    return made
+
+
+def an_add(
+    *ids: int, submission: str = "s1", answer: str | None = "{}", at: float = 1000.0, **other: Any
+) -> Changes:
+    """An `add` of these jobs, sealed unless `answer` is None."""
+    return changes(
+        submissions=[(submission, other.get("user", "ann"), at, len(ids), answer)],
+        jobs=[job_row(n, submission=submission, **other) for n in ids],
+    )
+
+
+def a_world() -> Changes:
+    """A little of everything, in one batch."""
+    made = an_add(1, 2, 3)
+    made.envs = [(1, "digest-1", base64.b64encode(b"A=1\0B=\xff").decode())]
+    made.specs = [(1, SPEC)]
+    made.runners = [("r1", "host1", "boot-1", 41, 12345, 999.5)]
+    made.attempts = [(1, 1, (1 << 63) - 1, "r1", "host1", 1001.0), (2, 1, 5, "r1", "host1", 1001.0)]
+    made.starts = [(1, 1, 1001.5, 77, 2)]
+    made.ends = [end_row(1)]
+    made.job_states = {
+        1: state_row(1, State.COMPLETE, attempt=1, tries=1, ended_at=1002.125),
+        2: state_row(2, State.SCHEDULED, attempt=1, ready_at=1000.25),
+    }
+    made.events = [(1001.0, 2, 1, "leased", "to r1")]
+    made.tally = {("default", int(State.COMPLETE)): 1}
+    made.meta = {"name": "here"}
+    return made

@@ -1,0 +1,122 @@
+"""Random histories: SQLite, closed and opened again at any point, equals the plain dictionaries."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rows import SPEC, changes, end_row, key_of
+
+from rota.core.changes import Changes
+from rota.core.states import State
+from rota.store.base import Clause
+from rota.store.memory import MemoryStore
+from rota.store.sqlite import SqliteStore
+
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+times = st.floats(min_value=0, allow_nan=False, allow_infinity=False)
+maybe_time = st.none() | times
+reasons = st.none() | text
+names = st.sampled_from(["a", "b", "c"])
+ids = st.integers(1, 30)
+states = st.sampled_from(list(State)).map(int)
+parents = st.sampled_from([None, "[[1,1],[2,2]]"])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Changes | None]:
+    """Batches that an engine could write; None closes the store and opens it again."""
+    history: list[Changes | None] = [changes(specs=[(1, SPEC)])]
+    next_job = 1
+    attempts: dict[int, int] = {}
+    for _ in range(draw(st.integers(1, 8))):
+        if draw(st.booleans()) and draw(st.booleans()):
+            history.append(None)
+            continue
+        batch = Changes()
+        submission = f"{draw(names)}{len(history)}"
+        answer = draw(st.none() | text)
+        batch.submissions.append((submission, draw(names), draw(times), 1, answer))
+        for _ in range(draw(st.integers(0, 5))):
+            command = draw(text.map(lambda some: some.lstrip("\x01")) | st.just('\x01["x","y"]'))
+            key = key_of(draw(st.integers(1, 6)))
+            batch.jobs.append(
+                (next_job, key, submission, 1, draw(names), draw(names), command, draw(states), draw(times),
+                 draw(maybe_time), draw(reasons), draw(reasons), draw(parents))
+            )  # fmt: skip
+            next_job += 1
+        for job in draw(st.lists(ids, max_size=4)):
+            number = attempts[job] = attempts.get(job, 0) + 1
+            token = draw(st.integers(0, (1 << 63) - 1))
+            batch.attempts.append((job, number, token, draw(names), draw(names), draw(times)))
+        known = sorted(attempts.items())
+        if known:
+            some = st.lists(st.sampled_from(known), max_size=3)
+            batch.starts += [(*attempt, draw(times), draw(ids), draw(ids)) for attempt in draw(some)]
+            for attempt in draw(some):
+                batch.ends.append(end_row(*attempt, started_at=draw(maybe_time), segment=draw(text)))
+            batch.voids += draw(some)
+        for job in draw(st.lists(ids, max_size=4)):
+            batch.job_states[job] = (
+                job, draw(states), attempts.get(job, 0), draw(ids), draw(maybe_time), draw(maybe_time),
+                draw(maybe_time), draw(reasons), draw(reasons),
+            )  # fmt: skip
+        for job in draw(st.lists(ids, max_size=2)):
+            batch.events.append((draw(times), job, 1, draw(text), draw(text)))
+        ended = st.tuples(names, st.integers(12, 14))
+        batch.tally = draw(st.dictionaries(ended, st.integers(-2, 5), max_size=2))
+        batch.meta = draw(st.dictionaries(names, text, max_size=2))
+        batch.runners += [(draw(names), draw(text), draw(text), 1, draw(text | ids), draw(times))]
+        batch.removed += [(job,) for job in draw(st.lists(ids, max_size=1))]
+        history.append(batch)
+    return history
+
+
+QUERIES = [
+    [Clause()],
+    [Clause(group="a"), Clause(user="b", low=3)],
+    [Clause(state=13)],
+    [Clause(state=12, group="b")],
+    [Clause(host="a")],
+    [Clause(submission="a1"), Clause(submission="b2", high=9)],
+    [Clause(low=2, high=4), Clause(low=7)],
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(histories())
+def test_any_history_reads_the_same_from_both_stores(history):
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory) / "home"
+        model, store = MemoryStore(), SqliteStore(home, reserve=0)
+        try:
+            for batch in history:
+                if batch is None:
+                    store.close()
+                    store = SqliteStore(home, reserve=0)
+                    assert store.load() == model.load()
+                else:
+                    model.commit(batch)
+                    store.commit(batch)
+            for clauses in QUERIES:
+                found = model.find(clauses, above=1, limit=5)
+                assert store.find(clauses, above=1, limit=5) == found
+                assert store.count(clauses) == model.count(clauses)
+                assert store.tally(clauses) == model.tally(clauses)
+            everything = list(range(40))
+            assert store.jobs(everything) == model.jobs(everything)
+            keys = [key_of(n) for n in range(8)]
+            assert store.known_keys("a", keys) == model.known_keys("a", keys)
+            for user in "abc":
+                assert store.last_submission(user) == model.last_submission(user)
+            for job in everything:
+                assert store.attempts(job) == model.attempts(job)
+                assert store.events(job) == model.events(job)
+            assert store.segments_in_use() == model.segments_in_use()
+            store.close()
+            store = SqliteStore(home, reserve=0)
+            assert store.load() == model.load()
+        finally:
+            store.close()
