@@ -112,7 +112,7 @@ class Bench:
 
 def main() -> None:
     given = [int(word) for word in sys.argv[1:]]
-    jobs, seats, rounds = (given + [3000, 2, 3][len(given) :])[:3]
+    jobs, seats, rounds = (given + [3000, 2, 5][len(given) :])[:3]
     env = dict(os.environ)
     with tempfile.TemporaryDirectory() as directory:
         bench = Bench(Path(directory), env)
@@ -121,10 +121,10 @@ def main() -> None:
             rows.append((*bare(jobs, seats, env), *bench.run(jobs, seats)))
         bench.end()
     names = ("bare cpu", "bare wall", "runner cpu", "runner wall", "reports")
-    print(f"{jobs} x true, {seats} seats, {len(env)} variables, median of {rounds} rounds, µs per job")
+    print(f"{jobs} x true, {seats} seats, {len(env)} variables, {rounds} rounds, µs per job")
     for index, name in enumerate(names):
         column = [row[index] for row in rows]
-        print(f"  {name:12s} {statistics.median(column):8.1f}   {' '.join(f'{v:.0f}' for v in column)}")
+        print(f"  {name:12s} median {statistics.median(column):8.1f}   least {min(column):8.1f}")
 
 
 if __name__ == "__main__":

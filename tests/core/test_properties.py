@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.core.job import Condition, Outcome, Spec
-from rota.core.states import LEASED, State
+from rota.core.states import HOLDABLE, LEASED, LIVE, RETRYABLE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import Bug
 from rota.plan.size import Size
@@ -67,7 +67,7 @@ def view(world: World) -> dict[str, object]:
         "blocked": {id: by for id, by in world.blocked_by.items() if by},
         "children": {parent: set(entries) for parent, entries in world.children.items()},
         "outcomes": bytes(world.outcomes).rstrip(bytes([NO_JOB])),
-        "counts": {group: counts for group, counts in world.counts.items() if any(counts)},
+        "finished": {group: counts[min(TERMINAL) :] for group, counts in world.counts.items() if any(counts)},
         "leases": {id: sorted(runner.leases) for id, runner in world.runners.items() if runner.leases},
     }
 
@@ -75,14 +75,24 @@ def view(world: World) -> dict[str, object]:
 class Histories(RuleBasedStateMachine):
     """Each rule is one thing that can happen."""
 
-    @initialize(seed=numbers, hosts=st.sampled_from([1, 1, 2]))
-    def begin(self, seed: int, hosts: int) -> None:
+    @initialize(seed=numbers, hosts=st.sampled_from([1, 1, 2]), lines=entries)
+    def begin(
+        self, seed: int, hosts: int, lines: list[tuple[str, Spec, list[tuple[int, Condition, bool]]]]
+    ) -> None:
         self.m = Machine(seed=seed, hosts=hosts)
-        self.hosts = hosts
+        for host in self.m.capacity:
+            self.m.join(self.m.start_runner(host))
+        self.add(lines, None, False, False)
+        self.m.pump()
 
-    def _jobs(self, picks: list[int]) -> list[int]:
-        known = max(1, self.m.world.next_job - 1)
-        return list(dict.fromkeys(pick % known + 1 for pick in picks))
+    def _jobs(self, picks: list[int], *states: State) -> list[int]:
+        """Jobs, mostly such that are in one of these states."""
+        known = range(1, max(2, self.m.world.next_job))
+        fitting = [id for id in known if self._state(id) in states] or known
+        return list(dict.fromkeys((fitting if pick < 800 else known)[pick % len(fitting)] for pick in picks))
+
+    def _state(self, id: int) -> State | None:
+        return None if self.m.world.outcome(id) == NO_JOB else self.m.state(id)
 
     def _some(self, **wanted: bool) -> list[ModelRunner]:
         """The runners of which all of this is true."""
@@ -152,12 +162,15 @@ class Histories(RuleBasedStateMachine):
         cascade=st.booleans(),
     )
     def act(self, verb: str, picks: list[int], cascade: bool) -> None:
-        self.m.act(verb, *self._jobs(picks), **({"cascade": cascade} if verb == "remove" else {}))
+        states = {"release": {State.HELD}, "retry": RETRYABLE, "hold": HOLDABLE, "kill": LIVE, "remove": WAITING}
+        jobs = self._jobs(picks, *states[verb])
+        self.m.act(verb, *jobs, **({"cascade": cascade} if verb == "remove" else {}))
 
+    @precondition(lambda self: any(job.state is State.LOST for job in self.m.world.jobs.values()))
     @rule(picks=st.lists(numbers, min_size=1, max_size=3))
     def confirm_dead(self, picks: list[int]) -> None:
         # Whoever confirms is right: nothing of these jobs executes.
-        self.m.act("confirm-dead", *[job for job in self._jobs(picks) if not self._may_execute(job)])
+        self.m.act("confirm-dead", *[job for job in self._jobs(picks, State.LOST) if not self._may_execute(job)])
 
     def _may_execute(self, job: int) -> bool:
         """Does it, or could a lease that is at a runner, or on its way there, begin?"""
@@ -169,6 +182,7 @@ class Histories(RuleBasedStateMachine):
 
     # -- the disk, the clock and the manager's death
 
+    @precondition(lambda self: self.m.committing)
     @rule()
     def commit(self) -> None:
         self.m.commit()
@@ -257,8 +271,18 @@ class Histories(RuleBasedStateMachine):
         runner = self._runner(pick, waiting=True, dead=False)
         runner.give_back(which % len(runner.waiting))
 
-    @rule()
-    def everything_flows(self) -> None:
+    @rule(which=numbers, outcome=outcomes)
+    def everything_flows_and_a_command_ends(self, which: int, outcome: str) -> None:
+        self.m.pump()
+        if self._some(busy=True, dead=False):
+            self.command_ends(which, which, outcome)
+
+    @rule(seconds=st.sampled_from([1.0, 95.0]))
+    def everything_flows_for_a_while(self, seconds: float) -> None:
+        self.m.pump()
+        self.m.advance(seconds)
+        for runner in self._some(connected=True):
+            runner.report()
         self.m.pump()
 
     # -- what holds

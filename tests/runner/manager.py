@@ -209,7 +209,9 @@ class FakeManager:
         }
         return m.RunSpec(**{**values, **fields})
 
-    def grant(self, job: int, cmd: Command, spec: m.RunSpec, *, rank: int | None = None, attempt: int = 1) -> m.Grant:
+    def grant(
+        self, job: int, cmd: Command, spec: m.RunSpec, *, rank: int | None = None, attempt: int = 1
+    ) -> m.Grant:
         self._tokens += 1
         return m.Grant(job, attempt, self._tokens, spec.id, cmd, job if rank is None else rank)
 
@@ -233,7 +235,9 @@ class FakeManager:
             )
         )
 
-    def run(self, *cmds: Command, seats: int = 1, env: bytes = b"PATH=/usr/local/bin:/usr/bin:/bin", **fields: Any) -> list[Finished]:
+    def run(
+        self, *cmds: Command, seats: int = 1, env: bytes = b"PATH=/usr/local/bin:/usr/bin:/bin", **fields: Any
+    ) -> list[Finished]:
         """Run commands as jobs 1, 2, … and wait for all; outcomes in order of the commands."""
         spec = self.spec(**fields)
         first = 1 + max((done.job for done in self.ended), default=0)

@@ -24,6 +24,8 @@ from rota.core.retry import delay_s, may_retry
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
+from rota.plan.placement import Opened
+from rota.plan.size import Size
 
 #: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
 SETTLED_ACK = -1
@@ -33,27 +35,59 @@ def grant_leases(world: World, turn: Turn) -> None:
     """Ask the placement what should begin now, and lease it."""
     if world.paused:
         return
+    again = _seats_for_unseated(world, turn)
     opened, chosen = world.placement.place(turn.mono)
-    if not opened and not chosen:
+    if not again and not opened and not chosen:
         return
     work: dict[str, SendWork] = {}
-    for seat in opened:
-        runner = world.runner_at[seat.host]
-        work.setdefault(runner, SendWork(runner, [], [], [])).seats.append(seat)
-        world.runners[runner].seats.add(seat.seat)
+    for seat in again + opened:
+        runner = world.runners[world.runner_at[seat.host]]
+        work.setdefault(runner.id, SendWork(runner.id, [], [], [])).seats.append(seat)
+        _take_seat(runner, seat.seat, seat.size)
     for id, host in chosen:
         job = world.jobs[id]
-        runner = world.runner_at[host]
+        runner = world.runners[world.runner_at[host]]
         move(world, job, State.SCHEDULED)
         job.attempt += 1
         token = int(turn.random() * (1 << 53)) + 1
-        job.lease = Lease(token=token, runner=runner, leased_at=turn.wall)
-        world.runners[runner].leases.add(id)
-        turn.changes.attempts.append((id, job.attempt, token, runner, host, turn.wall))
-        send = work.setdefault(runner, SendWork(runner, [], [], []))
+        job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall)
+        take_lease(runner, job)
+        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall))
+        send = work.setdefault(runner.id, SendWork(runner.id, [], [], []))
         send.jobs.append(job)
         send.leases.append((id, job.attempt, token))
     turn.effects.extend(work.values())
+
+
+def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:
+    """Seats for leases that were sent ahead and whose seat was given back before they arrived.
+
+    Leases that merely wait for a seat of theirs to become free get one as well, once there is room.
+    """
+    opened = []
+    for host, id in world.runner_at.items():
+        for size, number in world.runners[id].unseated.items():
+            while number > 0 and (seat := world.placement.seat(host, size, turn.mono)):
+                opened.append(seat)
+                number -= 1
+    return opened
+
+
+def take_lease(runner: Runner, job: Job) -> None:
+    """The runner holds this lease from now on."""
+    runner.leases.add(job.id)
+    _count_unseated(runner, job.spec.size, 1)
+
+
+def _take_seat(runner: Runner, seat: int, size: Size) -> None:
+    runner.seats[seat] = size
+    _count_unseated(runner, size, -1)
+
+
+def _count_unseated(runner: Runner, size: Size, more: int) -> None:
+    number = runner.unseated[size] = runner.unseated[size] + more
+    if not number:
+        del runner.unseated[size]
 
 
 def current(world: World, runner: Runner, said: LeaseRef | Held | Started | Finished) -> Job | None:
@@ -126,7 +160,7 @@ def _start(world: World, turn: Turn, job: Job, started: Started) -> None:
     if job.state in (State.SCHEDULED, State.STARTING):
         move(world, job, State.RUNNING)
     turn.changes.starts.append((job.id, job.attempt, started.started_at, started.pid, started.seat))
-    _adopt_seat(world, world.runners[lease.runner], started.seat, job)
+    adopt_seat(world, world.runners[lease.runner], started.seat, job)
     world.placement.started(started.seat, turn.mono)
     turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
 
@@ -136,6 +170,7 @@ def _drop_lease(world: World, turn: Turn, job: Job, *, ended: bool) -> None:
     assert lease is not None
     runner = world.runners[lease.runner]
     runner.leases.discard(job.id)
+    _count_unseated(runner, job.spec.size, -1)
     world.placement.released(runner.host, job.spec.size, ended_at=turn.mono if ended else None)
     job.lease = None
     job.kill = False
@@ -224,7 +259,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
         )
     runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
     runner.connected = True
-    for seat in runner.seats.difference(event.seats):
+    for seat in runner.seats.keys() - set(event.seats):
         close_seat(world, runner, seat)
     hear(world, turn, runner)
 
@@ -262,7 +297,7 @@ def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
         _start(world, turn, job, Started(job.id, held.attempt, held.token, held.seat, held.started_at, held.pid))
     elif held.seat:
         lease.seat = held.seat
-        _adopt_seat(world, world.runners[lease.runner], held.seat, job)
+        adopt_seat(world, world.runners[lease.runner], held.seat, job)
 
 
 def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
@@ -300,16 +335,18 @@ def retire(world: World, runner: Runner) -> None:
     del world.runners[runner.id]
 
 
-def _adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:
+def adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:
+    """The runner has this seat, of the size of this job, whether we knew it or not."""
     if seat not in runner.seats:
-        runner.seats.add(seat)
+        _take_seat(runner, seat, job.spec.size)
         world.placement.adopt(seat, runner.host, job.spec.size, leases=0)
 
 
 def close_seat(world: World, runner: Runner, seat: int) -> None:
     """The runner has this seat no more. Seats that are not its own are left alone."""
-    if seat in runner.seats:
-        runner.seats.discard(seat)
+    size = runner.seats.pop(seat, None)
+    if size is not None:
+        _count_unseated(runner, size, 1)
         world.placement.close(seat)
 
 

@@ -68,6 +68,11 @@ def _one_valid_lease(world: World) -> list[str]:
             wrong.append(f"I3: job {job.id} is {job.state.label} and {held[job.id]} runners hold it")
         if job.lease is not None and job.attempt < 1:
             wrong.append(f"I3: job {job.id} is leased without an attempt number")
+    for runner in world.runners.values():
+        unseated = Counter(world.jobs[id].spec.size for id in runner.leases if id in world.jobs)
+        unseated.subtract(runner.seats.values())
+        if {size: n for size, n in unseated.items() if n} != runner.unseated:
+            wrong.append(f"I3: {runner.id} has {runner.unseated} more leases than seats, not {unseated}")
     wrong += [f"I3: a runner holds job {id}, which is gone" for id in held if id not in world.jobs]
     return wrong
 

@@ -6,6 +6,7 @@ from heapq import heapify
 
 from msgspec import Struct
 
+from rota.core.attempts import adopt_seat, take_lease
 from rota.core.dependencies import register
 from rota.core.job import Job, Lease, Spec
 from rota.core.states import LEASED, State
@@ -89,17 +90,18 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     if runner is None:
         runner = world.runners[found.runner] = Runner(found.runner, found.host)
         runner.heard = mono
-    runner.leases.add(job.id)
+    take_lease(runner, job)
     # A kill that was asked for before the crash is still wanted.
     job.kill = job.state is State.FINISHING or (job.reason is not None and job.reason.code == "kill_requested")
     if job.kill:
         job.state = State.FINISHING
     elif job.state not in LEASED or job.state is State.LOST:
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
-    if found.seat:
-        runner.seats.add(found.seat)
-    world.placement.adopt(found.seat, found.host, job.spec.size, leases=1)
-    world.placement.started(found.seat, mono)
+    world.placement.adopt(0, found.host, job.spec.size, leases=1)
+    # It may have started without our knowing where: room is kept until its runner says what is true.
+    seat = found.seat or -job.id
+    adopt_seat(world, runner, seat, job)
+    world.placement.started(seat, mono)
 
 
 def _block_transitively(world: World, jobs: list[Job]) -> None:

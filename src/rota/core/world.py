@@ -13,6 +13,7 @@ from rota.core.job import Job, Outcome, Reason, Spec
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.placement import Capacity, Placement
+from rota.plan.size import Size
 
 #: In `World.outcomes`: a job that is live, and an id that names no job.
 OPEN = 0
@@ -25,7 +26,7 @@ class Runner:
     """A runner that holds leases or is connected."""
 
     __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "pid", "seats", "silent",
-                 "start_time")  # fmt: skip
+                 "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
         self.id = id
@@ -37,7 +38,9 @@ class Runner:
         self.heard = 0.0  #: monotonic
         self.silent = False  #: its jobs have been declared lost
         self.leases: set[int] = set()  #: jobs
-        self.seats: set[int] = set()
+        self.seats: dict[int, Size] = {}
+        #: size → leases beyond the seats of that size: sent ahead, to take over a seat
+        self.unseated: defaultdict[Size, int] = defaultdict(int)
 
 
 class Upload:

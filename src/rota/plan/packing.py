@@ -19,8 +19,6 @@ from rota.plan.size import CORE, Size
 AHEAD_S = 0.08
 AHEAD_MAX = 256
 _RATE_WINDOW_S = 0.1
-#: After this long without an end nothing of a rate is left.
-_RATE_FORGOTTEN_S = 10 * _RATE_WINDOW_S
 
 
 class _Lane:
@@ -89,10 +87,6 @@ class _Flow:
         self.level = 0.0
         self.level_at = 0.0
 
-    def idle(self, now: float) -> bool:
-        """Is there nothing left to know about it?"""
-        return not self.seats and not self.leases and now - self.level_at > _RATE_FORGOTTEN_S
-
     def ended(self, now: float) -> None:
         self.level = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) + 1 if self.level else 1.0
         self.level_at = now
@@ -124,6 +118,7 @@ class _Host:
     def flow(self, size: Size) -> _Flow:
         found = self.flows.get(size)
         if found is None:
+            self.flows = {each: flow for each, flow in self.flows.items() if flow.seats or flow.leases}
             found = self.flows[size] = _Flow()
         return found
 
@@ -196,7 +191,6 @@ class Packing:
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
-        self._seat_leases(now, opened)
         lanes = self._ranked()
         while lanes:
             first = lanes[0]
@@ -213,17 +207,6 @@ class Packing:
             if first.head() is not None:
                 insort(lanes, first, key=_Lane.rank)
         return opened, chosen
-
-    def _seat_leases(self, now: float, opened: list[Opened]) -> None:
-        """Open seats for leases that were sent ahead and whose seat was given back before they came."""
-        for host in self._hosts.values():
-            if not host.usable:
-                continue
-            for size, flow in list(host.flows.items()):
-                while flow.leases > flow.seats and _fits(size, host.free):
-                    self._open(host, size, now, opened)
-                if flow.idle(now):
-                    del host.flows[size]
 
     def _runnable(self, size: Size) -> bool:
         """Could a host that is there now run this, were it empty?"""
@@ -338,6 +321,14 @@ class Packing:
         host.free = [f - n for f, n in zip(host.free, _needs(size), strict=True)]
         host.seats[seat] = self._seats[seat] = _Seat(host, size, now)
         host.flow(size).seats += 1
+
+    def seat(self, host: str, size: Size, now: float) -> Opened | None:
+        where = self._hosts[host]
+        if not where.usable or not _fits(size, where.free):
+            return None
+        opened: list[Opened] = []
+        self._open(where, size, now, opened)
+        return opened[0]
 
     def started(self, seat: int, now: float) -> None:
         found = self._seats.get(seat)

@@ -64,6 +64,9 @@ class Placement(Protocol):
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         """What should begin now: seats to open, and jobs to lease, in order of rank."""
 
+    def seat(self, host: str, size: Size, now: float) -> Opened | None:
+        """A seat for a lease that is out already and has none, if there is room now."""
+
     def started(self, seat: int, now: float) -> None:
         """A job began to run in this seat."""
 

@@ -34,6 +34,7 @@ def main() -> int:
         log.say_exception("cannot begin")
         return 1
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # what jobs leave behind has no cycles
     agent.run()
     return 0
 

@@ -12,13 +12,13 @@ import select
 import signal
 import time
 
-from rota.core.leases import Finished, Started
+from rota.core.leases import Finished
 from rota.runner import environment, journal, libc, procfs
 from rota.runner.cgroup import Cgroups
 from rota.runner.contact import Contact
 from rota.runner.endings import Endings
 from rota.runner.identity import Identity
-from rota.runner.journal import Contained, Intent, Journal, Key, Spawned, Void
+from rota.runner.journal import Contained, Intent, Journal, Key, Over, Spawned, Void
 from rota.runner.link import Dial
 from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
@@ -219,19 +219,20 @@ class Agent:
             self._drain(pipes)
         outcome = judge(task, self.endings.sampler, self.segments)
         finished = Finished(key[0], key[1], key[2], seat.id, outcome)
-        self.journal.over(finished)
+        self.journal.add(Over(finished))
         self.outbox.end(key, finished)
+        task.over = True
         del self.tasks[key]
         if self.followers:
             self.followers.ended(task)
         pipes.task = None
         seat.task = None
-        if task.doubtful:
-            self._discard(pipes)
-            seat.pipes = None
-        self._vacate(seat)
-        if task.scratch is not None or task.cgroup is not None:
+        if not task.plain:
+            if task.doubtful:
+                self._discard(pipes)
+                seat.pipes = None
             self.endings.clean_up(task)
+        self._vacate(seat)
 
     # -------------------------------------------------------------- output
 
@@ -246,6 +247,7 @@ class Agent:
             except BlockingIOError:
                 return
             if task is not None:
+                task.plain = False
                 if fd == pipes.out:
                     if task.out is None:
                         task.out = Capture(self.rules.keep_output)
@@ -364,16 +366,16 @@ class Agent:
                 self._refuse(seat, key, str(why))
                 return False
             finished = Finished(job, attempt, token, seat.id, failed_to_start(why, started_at))
-            self.journal.over(finished)
+            self.journal.add(Over(finished))
             self.outbox.end(key, finished)
             self._vacate(seat)
             return True
-        task = Task(key, seat, pipes, spec, pid=pid, shell=isinstance(grant.cmd, str))
-        task.start_time = start_time = procfs.start_time_now()
-        task.started_at = started_at
-        task.began = now = time.monotonic()
+        start_time = procfs.start_time_now()
+        now = time.monotonic()
+        task = Task(key, seat, pipes, spec, pid, isinstance(grant.cmd, str), start_time, started_at, now)
         self.journal.add(Spawned(job, attempt, token, pid, start_time))
         if scratch is not None:
+            task.plain = False
             task.scratch = scratch
         if group is not None:
             self.endings.contained(task, group)
@@ -382,7 +384,7 @@ class Agent:
             self.due(task.deadline)
         pipes.task = seat.task = task
         self.tasks[key] = self.by_pid[pid] = task
-        self.outbox.started[key] = Started(job, attempt, token, seat.id, started_at, pid)
+        self.outbox.started.append(task)
         self.endings.began(now)
         return True
 
@@ -512,7 +514,8 @@ class Agent:
         if not self._leaving:
             say(f"no contact for {self.rules.orphan_after_s:g} s: ending {len(self.tasks)} jobs")
         self._leaving = True
-        self.seating.drop_all()
+        for key in list(self.seating.waiting):
+            self.seating.drop(key)
         for task in list(self.tasks.values()):
             message = f"the manager was away for {self.rules.orphan_after_s:g} s"
             self.endings.end(task, self.now, reason="orphaned", message=message)
@@ -540,7 +543,7 @@ class Agent:
     def _compact(self) -> None:
         live: list[journal.Record] = []
         for key, done in self.outbox.unacked.items():
-            live += [Intent(*key, done.seat, done.outcome.started_at or 0.0), journal.Over(done)]
+            live += [Intent(*key, done.seat, done.outcome.started_at or 0.0), Over(done)]
         for key, task in self.tasks.items():
             live.append(Intent(*key, task.seat.id, task.started_at, task.scratch is not None))
             live.append(Spawned(*key, task.pid, task.start_time))

@@ -193,22 +193,19 @@ class Contact:
 
     def consider(self, now: float) -> None:
         """Report now, or remember when."""
-        box = self.outbox
         if not self.joined:
             return
-        if now >= self.report_at:
+        box = self.outbox
+        if box.closed or now >= self.report_at:
             self.report()
-        elif box.ended or box.closed or box.returned:
+        elif box.ended or box.returned:
             agent = self._agent
-            if (
-                now - self._last_report >= FLUSH_EVERY_S
-                or box.closed
-                or len(agent.seating.waiting) <= len(agent.by_pid)  # seats might soon have nothing to do
-                or box.count >= FLUSH_COUNT
-            ):
+            soon = self._last_report + FLUSH_EVERY_S
+            # With few leases left, seats might soon have nothing to do.
+            if now >= soon or len(box.ended) >= FLUSH_COUNT or len(agent.seating.waiting) <= len(agent.by_pid):
                 self.report()
-            else:
-                self.report_at = self._last_report + FLUSH_EVERY_S
+            elif soon < self.report_at:
+                self.report_at = soon
         elif self.report_at == _NEVER:
             self.report_at = now + STARTED_AFTER_S
 

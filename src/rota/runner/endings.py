@@ -62,9 +62,11 @@ class Endings:
         if owner is None and len(self._agent.tasks) == 1:
             (owner,) = self._agent.tasks.values()
         if owner is not None:
+            owner.plain = False
             owner.cpu_s += usage.ru_utime + usage.ru_stime
 
     def contained(self, task: Task, group: Group) -> None:
+        task.plain = False
         task.cgroup = group
         self._agent.journal.add(journal.Contained(*task.key, group.path))
 
@@ -80,6 +82,7 @@ class Endings:
         """End a running task: TERM now, KILL when its grace is over. The first reason counts."""
         if task.kill_at is not None:
             return
+        task.plain = False
         task.reason, task.message = reason, message
         task.kill_at = now + self._agent.rules.grace_s
         self._agent.due(task.kill_at)
@@ -127,6 +130,7 @@ class Endings:
         process.kill(self.family.unowned(table))
         for task in list(self.lingering):
             left = [seen for seen in members[task] if seen.alive]
+            task.plain = False
             task.doubtful = True
             if not left:
                 del self.lingering[task]
@@ -162,7 +166,6 @@ class Endings:
 
     def _kill(self, task: Task) -> None:
         """KILL everything of a task, again and again while it forks."""
-        task.we_killed = True
         if task.cgroup is not None:
             task.cgroup.kill(_kill_all)
         if task.status is None:

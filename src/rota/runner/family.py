@@ -74,6 +74,7 @@ class Family:
         else:
             orphan.candidates = {task for task in tasks if task.start_time <= root.start_time + SLACK}
         for task in orphan.candidates:
+            task.plain = False
             task.doubtful = True
         if len(orphan.candidates) == 1:
             (orphan.owner,) = orphan.candidates

@@ -3,6 +3,8 @@
 Append-only, one write before each spawn, no fsync: only a reboot loses what was written, and a reboot
 ends the processes too. It knows nothing of sockets or processes. Reading never fails: what is cut off
 or garbled at the end is left out.
+
+Each write is one block: its length, a checksum, and an array of records.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from rota.core.leases import Finished
 COMPACT_OVER = 4 * 1024 * 1024
 COMPACT_IDLE_OVER = 64 * 1024
 
-_HEADER = Layout("<II")  # length and checksum of the record that follows
-_MAX_RECORD = 1024 * 1024
+_HEADER = Layout(">IIBI")  # length and checksum of what follows: an array of so many records
+_ARRAY = 0xDD  # how msgpack marks an array whose length takes four bytes
+_PREFIX = 8  # bytes of the header that are not part of the array
+_MAX_BLOCK = 1 << 30
 
 Key = tuple[int, int, int]  # job, attempt, token
 
@@ -94,34 +98,49 @@ class Acked(Entry, frozen=True, tag="a"):
 
 Record = Began | Intent | Spawned | Contained | Void | Over | Acked
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Record).decode
+_encode_into = msgspec.msgpack.Encoder().encode_into
+_decode = msgspec.msgpack.Decoder(list[Record]).decode
 
 
-def pack(record: Record) -> bytes:
-    payload = _encode(record)
-    return _HEADER.pack(len(payload), crc32(payload)) + payload
+def pack(records: Iterable[Record]) -> bytes:
+    """One block."""
+    block = bytearray(_HEADER.size)
+    count = 0
+    for record in records:
+        _encode_into(record, block, -1)
+        count += 1
+    return bytes(_sealed(block, count))
+
+
+def _sealed(block: bytearray, count: int) -> bytearray:
+    """Fill in the header of a block that begins with room for it."""
+    _HEADER.pack_into(block, 0, len(block) - _PREFIX, 0, _ARRAY, count)
+    with memoryview(block) as view:
+        checksum = crc32(view[_PREFIX:])
+    _HEADER.pack_into(block, 0, len(block) - _PREFIX, checksum, _ARRAY, count)
+    return block
 
 
 def unpack(data: bytes) -> tuple[list[Record], bool]:
-    """All whole records up to the first damage, and whether that is all that was ever written.
+    """All records of whole blocks up to the first damage, and whether that is all that was written.
 
-    A record cut short at the end is no loss: whoever writes an intent acts only when it is whole.
+    A block cut short at the end is no loss: whoever writes an intent acts only when it is whole.
     """
     found: list[Record] = []
     at, end = 0, len(data)
     while at + _HEADER.size <= end:
-        length, checksum = _HEADER.unpack_from(data, at)
-        payload = data[at + _HEADER.size : at + _HEADER.size + length]
+        length, checksum, _, _ = _HEADER.unpack_from(data, at)
+        at += _PREFIX
+        payload = data[at : at + length]
         if len(payload) < length:
-            return found, length <= _MAX_RECORD
-        if length > _MAX_RECORD or crc32(payload) != checksum:
+            return found, length <= _MAX_BLOCK
+        if length > _MAX_BLOCK or crc32(payload) != checksum:
             return found, False
         try:
-            found.append(_decode(payload))
+            found += _decode(payload)
         except msgspec.DecodeError:
             return found, False
-        at += _HEADER.size + length
+        at += length
     return found, True
 
 
@@ -186,58 +205,55 @@ class Journal:
     """
 
     def __init__(self, directory: str, began: Began) -> None:
-        self._directory = directory
         self._path = f"{directory}/journal"
         self._began = began
-        self._buffer = bytearray(pack(began))
+        self._block = bytearray(_HEADER.size)
+        self._count = 0
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._size = 0
+        self.size = 0  #: bytes on file
+        self.add(began)
         self.flush()
-
-    @property
-    def size(self) -> int:
-        return self._size
 
     def add(self, record: Record) -> None:
         """Buffer a record."""
-        self._buffer += pack(record)
-
-    def over(self, finished: Finished) -> None:
-        """Buffer an outcome."""
-        self._buffer += pack(Over(finished))
+        _encode_into(record, self._block, -1)
+        self._count += 1
 
     def intend(self, intent: Intent) -> None:
         """On file when this returns. Raises `OSError`, and then nothing of the intent is there."""
-        before = len(self._buffer)
-        self._buffer += pack(intent)
+        block = self._block
+        before = len(block)
+        _encode_into(intent, block, before)
+        self._count += 1
         try:
             self.flush()
         except OSError:
-            del self._buffer[before:]
+            del block[before:]
+            self._count -= 1
             raise
 
     def flush(self) -> None:
         """Write what is buffered. Raises `OSError`; the buffer then stays for the next time."""
-        buffer = self._buffer
-        if not buffer:
+        count = self._count
+        if not count:
             return
+        block = _sealed(self._block, count)
+        written = 0
         try:
-            written = os.write(self._fd, buffer)
-        except OSError:
-            os.ftruncate(self._fd, self._size)
-            raise
-        if written != len(buffer):
-            # The disk filled up in the middle of a record: what follows must not come after garbage.
-            os.ftruncate(self._fd, self._size)
+            written = os.write(self._fd, block)
+        finally:
+            if written != len(block):
+                # The disk filled up in the middle of a block: the next must not come after garbage.
+                os.ftruncate(self._fd, self.size)
+        if written != len(block):
             raise OSError(ENOSPC, os.strerror(ENOSPC))
-        self._size += written
-        buffer.clear()
+        self.size += written
+        self._count = 0
+        del block[_HEADER.size :]
 
     def compact(self, live: Iterable[Record]) -> None:
         """Begin anew with only these records. Raises `OSError`; then the old journal goes on."""
-        fresh = bytearray(pack(self._began))
-        for record in live:
-            fresh += pack(record)
+        fresh = pack([self._began, *live])
         path = f"{self._path}.new"
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -247,14 +263,15 @@ class Journal:
             os.close(fd)
             raise
         os.close(self._fd)
-        self._fd, self._size = fd, len(fresh)
-        self._buffer.clear()
+        self._fd, self.size = fd, len(fresh)
+        self._count = 0
+        del self._block[_HEADER.size :]
 
     def close(self) -> None:
         os.close(self._fd)
 
 
-def _write_all(fd: int, data: bytearray) -> None:
+def _write_all(fd: int, data: bytes) -> None:
     if os.write(fd, data) != len(data):
         raise OSError(ENOSPC, os.strerror(ENOSPC))
 

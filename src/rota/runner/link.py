@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from rota.core.leases import Finished, LeaseRef, Started
+from rota.core.leases import Finished, LeaseRef
 from rota.errors import WireError
 from rota.runner.journal import Key
+from rota.runner.task import Task
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -158,7 +159,7 @@ class Outbox:
     def __init__(self) -> None:
         self._seq = 0
         self._sent: deque[tuple[int, bytes, list[Finished]]] = deque()
-        self.started: dict[Key, Started] = {}
+        self.started: list[Task] = []
         self.ended: list[Finished] = []
         self.returned: list[LeaseRef] = []
         self.closed: list[int] = []
@@ -173,12 +174,7 @@ class Outbox:
         """Everything was reported and acknowledged."""
         return not (self._sent or self)
 
-    @property
-    def count(self) -> int:
-        return len(self.ended) + len(self.started) + len(self.returned)
-
     def end(self, key: Key, finished: Finished) -> None:
-        self.started.pop(key, None)  # both in one report: only the end is told
         self.ended.append(finished)
         self.unacked[key] = finished
 
@@ -188,14 +184,17 @@ class Outbox:
     def cut(self) -> bytes:
         """Make a numbered report of what is new; it is kept until acknowledged. There may be more."""
         self._seq += 1
-        ended, more = self.ended[:_MAX_ENDED], self.ended[_MAX_ENDED:]
-        report = m.Report(self._seq, list(self.started.values()), ended, self.returned)
+        ended, more = self.ended, []
+        if len(ended) > _MAX_ENDED:
+            ended, more = ended[:_MAX_ENDED], ended[_MAX_ENDED:]
+        # What began and ended meanwhile is told only once, as ended.
+        started = [task.started() for task in self.started if not task.over]
+        closed: list[int] = []
         if not more:  # a seat is given back after the end of its last job, never before
-            report = m.Report(self._seq, report.started, ended, self.returned, self.closed)
-            self.closed = []
-        frame = codec.frame(report)
+            closed, self.closed = self.closed, []
+        frame = codec.frame(m.Report(self._seq, started, ended, self.returned, closed))
         self._sent.append((self._seq, frame, ended))
-        self.started, self.returned, self.ended = {}, [], more
+        self.started, self.returned, self.ended = [], [], more
         return frame
 
     def unacknowledged(self) -> list[bytes]:

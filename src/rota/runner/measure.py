@@ -26,6 +26,7 @@ class Sampler:
         """Take the present use of a task into its peaks."""
         if not task.sampled:
             task.sampled = True
+            task.plain = False
             task.oom_kills = self._oom_kills
         private = shared = 0
         for seen in processes:

@@ -61,39 +61,13 @@ class Seat:
 class Line:
     """The leases of one size that wait, lowest rank first, and the free seats of that size."""
 
-    __slots__ = ("_heap", "_waiting", "free", "size")
+    __slots__ = ("free", "heap", "size", "waiting")
 
     def __init__(self, size: Size) -> None:
         self.size = size
         self.free: list[Seat] = []
-        self._heap: list[tuple[int, Key]] = []
-        self._waiting: dict[Key, Grant] = {}
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def push(self, key: Key, grant: Grant) -> None:
-        self._waiting[key] = grant
-        heappush(self._heap, (grant.rank, key))
-
-    def pop(self) -> tuple[Key, Grant] | None:
-        """Take the lease of the lowest rank."""
-        heap, waiting = self._heap, self._waiting
-        while heap:
-            key = heappop(heap)[1]
-            grant = waiting.pop(key, None)
-            if grant is not None:  # else it was recalled
-                return key, grant
-        return None
-
-    def remove(self, key: Key) -> bool:
-        return self._waiting.pop(key, None) is not None
-
-    def keys(self) -> list[Key]:
-        return list(self._waiting)
-
-    def specs(self) -> set[int]:
-        return {grant.spec for grant in self._waiting.values()}
+        self.heap: list[tuple[int, Key]] = []
+        self.waiting = 0  #: fewer than in the heap if some were recalled
 
 
 class Seating:
@@ -102,7 +76,7 @@ class Seating:
     def __init__(self) -> None:
         self.seats: dict[int, Seat] = {}
         self.lines: dict[Size, Line] = {}
-        self.waiting: dict[Key, Line] = {}
+        self.waiting: dict[Key, tuple[Grant, Line]] = {}
 
     def line(self, size: Size) -> Line:
         line = self.lines.get(size)
@@ -120,36 +94,39 @@ class Seating:
 
     def wait(self, key: Key, grant: Grant, size: Size) -> Line:
         line = self.line(size)
-        line.push(key, grant)
-        self.waiting[key] = line
+        heappush(line.heap, (grant.rank, key))
+        line.waiting += 1
+        self.waiting[key] = grant, line
         return line
 
     def take(self, line: Line) -> tuple[Key, Grant] | None:
-        found = line.pop()
-        if found is not None:
-            del self.waiting[found[0]]
-        return found
+        """The lease of the lowest rank, which then waits no more."""
+        heap, waiting = line.heap, self.waiting
+        while heap:
+            key = heappop(heap)[1]
+            found = waiting.pop(key, None)
+            if found is not None:  # else it was recalled
+                line.waiting -= 1
+                return key, found[0]
+        return None
 
     def drop(self, key: Key) -> bool:
         """Remove a waiting lease; False if it does not wait."""
-        line = self.waiting.pop(key, None)
-        return line is not None and line.remove(key)
-
-    def drop_all(self) -> list[Key]:
-        keys = list(self.waiting)
-        for key in keys:
-            self.drop(key)
-        return keys
+        found = self.waiting.pop(key, None)
+        if found is None:
+            return False
+        found[1].waiting -= 1
+        return True
 
     def close(self, line: Line) -> list[Seat]:
         """Forget the free seats of a line."""
         closed, line.free = line.free, []
         for seat in closed:
             del self.seats[seat.id]
-        if not line and all(seat.line is not line for seat in self.seats.values()):
+        if not line.waiting and all(seat.line is not line for seat in self.seats.values()):
             self.lines.pop(line.size, None)
         return closed
 
     def specs(self) -> set[int]:
         """Those that waiting leases refer to."""
-        return {number for line in self.lines.values() for number in line.specs()}
+        return {grant.spec for grant, _ in self.waiting.values()}

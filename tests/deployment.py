@@ -1,0 +1,129 @@
+"""A real deployment for tests: real processes in a private home, ended by their ids."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROTA = str(Path(sys.executable).with_name("rota"))
+
+
+class Deployment:
+    """One `ROTA_HOME`, the commands that a user would type, and the processes behind it."""
+
+    def __init__(self, top: Path, **settings: str) -> None:
+        self.home = top / "home"
+        self.work = top / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.env = {key: value for key, value in os.environ.items() if not key.startswith("ROTA_")}
+        self.env |= {"ROTA_HOME": str(self.home), "NO_COLOR": "1", "PYTHONFAULTHANDLER": "1"}
+        self.env |= {f"ROTA_{name.upper()}": value for name, value in settings.items()}
+
+    def rota(
+        self, *args: str, input: str | bytes | None = None, timeout: float = 120, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
+        """`rota ARGS` as a user types it; its status is not judged."""
+        data = input.encode() if isinstance(input, str) else input
+        given: dict[str, Any] = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
+        options = {"cwd": self.work, "env": self.env, "capture_output": True, **given, **options}
+        done = subprocess.run([ROTA, *args], timeout=timeout, check=False, **options)
+        out, err = (stream.decode(errors="replace") for stream in (done.stdout or b"", done.stderr or b""))
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
+
+    def ok(self, *args: str, **options: Any) -> str:
+        """`rota ARGS`, which must succeed; what it printed."""
+        done = self.rota(*args, **options)
+        assert done.returncode == 0, f"rota {args} ended with {done.returncode}: {done.stderr}{self.logs()}"
+        return done.stdout
+
+    def json(self, *args: str, **options: Any) -> Any:
+        return json.loads(self.ok(args[0], "--json", *args[1:], **options))
+
+    def popen(self, *args: str, **options: Any) -> subprocess.Popen[bytes]:
+        options = {"cwd": self.work, "env": self.env, **options}
+        return subprocess.Popen([ROTA, *args], **options)
+
+    def start(self) -> None:
+        self.ok("manager", "start")
+
+    def manager_pid(self) -> int:
+        return int(json.loads((self.home / "manager.json").read_bytes())["pid"])
+
+    def runner_pids(self) -> list[int]:
+        """Runners of this deployment that are alive, whoever started them."""
+        return [pid for pid in _our_processes(self.home) if b"rota.runner" in _read(f"/proc/{pid}/cmdline")]
+
+    def states(self, *selectors: str) -> dict[int, str]:
+        page = self.json("jobs", *selectors, "--limit", "100000")
+        return {job["id"]: job["state"] for job in page["jobs"]}
+
+    def logs(self) -> str:
+        text = ""
+        for name in ("manager.log", "manager.out", "runner.log", "runner.out"):
+            with contextlib.suppress(OSError):
+                text += f"\n--- {name}\n{(self.home / 'logs' / name).read_text()[-3000:]}"
+        return text
+
+    def close(self) -> None:
+        """End everything that carries this deployment's home in its environment."""
+        for _ in range(50):
+            pids = _our_processes(self.home)
+            if not pids:
+                return
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def deployment(top: Path, **settings: str) -> Iterator[Deployment]:
+    """A deployment that is gone at the end, whatever happened."""
+    made = Deployment(top, **settings)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def wait_until(condition: Callable[[], Any], what: str, *, seconds: float = 60) -> Any:
+    """Wait for something that must happen; the bound only ends a hanging test."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.02)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie is dead."""
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])
+
+
+def _our_processes(home: Path) -> list[int]:
+    mark = f"ROTA_HOME={home}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if (
+            name.isdigit()
+            and int(name) != os.getpid()
+            and mark in _read(f"/proc/{name}/environ").split(b"\0")
+            and is_alive(int(name))
+        ):
+            found.append(int(name))
+    return found
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
