@@ -144,6 +144,11 @@ _BY_CODE: dict[str, type[RotaError]] = {
 }
 
 
+#: Codes that say more than their class does.
+_BY_CODE |= dict.fromkeys(("locked", "damaged", "missing", "foreign", "newer"), StoreRefused)
+_BY_CODE |= {"port": EnvironmentFault}
+
+
 def from_code(code: str, message: str, *, hint: str = "") -> RotaError:
     """The error that travelled over the wire as (code, message, hint)."""
     return _BY_CODE.get(code, RotaError)(message, hint=hint, code=code)

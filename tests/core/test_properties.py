@@ -121,17 +121,18 @@ class Histories(RuleBasedStateMachine):
         fresh: frozenset[int] | bool,
         check: bool,
     ) -> None:
-        known = max(1, self.m.world.next_job - 1)
+        known = [id for id in range(1, self.m.world.next_job) if self._state(id) is not None]
         chunk = [
             Entry(
-                cmd if len(cmd) < 3 else [cmd],
+                cmd if cmd < "k" else [cmd, "--flag"],
                 its,
                 tuple(
                     # Mostly earlier lines, sometimes later ones, which may make a cycle.
-                    (number % (n or 1) if number < 900 else number % len(lines), condition, True)
-                    if local and (n or number >= 900)
-                    else (number % known + 1, condition, False)
+                    (number % n if number < 900 else number % len(lines), condition, True)
+                    if n and (local or not known)
+                    else (known[number % len(known)] if number < 950 else number, condition, False)
                     for number, condition, local in after
+                    if known or n
                 ),
             )
             for n, (cmd, its, after) in enumerate(lines)
@@ -142,6 +143,13 @@ class Histories(RuleBasedStateMachine):
             name = f"u{self.m.asker().n}"
             self.m.send_chunk(chunk[:cut], submission=name, last=False, fresh=fresh, check=check)
             self.unfinished_chunks.append((name, chunk[cut:], fresh, check))
+
+    @rule(count=st.integers(5, 12), its=specs, which=numbers)
+    def add_many_short_ones(self, count: int, its: Spec, which: int) -> None:
+        """Equal jobs that end in quick succession: leases are sent ahead of their seats."""
+        self.m.send_chunk([Entry("short", its)] * count, fresh=True)
+        for _each in range(6):
+            self.everything_flows_and_a_command_ends(which, "ok")
 
     @property
     def unfinished_chunks(self) -> list[tuple[str, list[Entry], frozenset[int] | bool, bool]]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from types import FrameType
 from typing import Final
 
 from rota.cli.terminal import is_terminal
 
+#: A signal is acted on much sooner, unless we cannot go on, as when nobody reads our output.
+_STUCK_S: Final = 1.0
 _WATCHED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -19,6 +22,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.pending: int | None = None
         self.cancelling = False
+        self._came_at = 0.0
         self._old: dict[int, object] = {}
 
     def __enter__(self) -> Interrupts:
@@ -34,10 +38,13 @@ class Interrupts:
             signal.signal(number, old)  # type: ignore[arg-type]
 
     def _came(self, number: int, _frame: FrameType | None) -> None:
-        if self.pending is not None or (self.cancelling and number != signal.SIGHUP):
+        stuck = self.pending is not None and time.monotonic() - self._came_at > _STUCK_S
+        if stuck or (self.cancelling and number != signal.SIGHUP):
             # Asked twice: leave at once, whatever we are in the middle of.
             os._exit(128 + number)
-        self.pending = number
+        if self.pending is None:
+            self.pending = number
+            self._came_at = time.monotonic()
 
     def take(self) -> int | None:
         """The signal that came since the last call, if one did."""

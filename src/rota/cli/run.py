@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 _TICK_S: Final = 0.2
 #: How long a manager that somebody else started may be away.
 _AWAY_S: Final = 300.0
+#: Likewise one that was told to stop: somebody may be restarting it.
+_STOPPED_S: Final = 30.0
 _REVIVALS: Final = 5
+_RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
 
 
 @command("run", takes_command=True)
@@ -215,23 +218,23 @@ class Run:
         """Until there is a manager again: ours is started anew, another's is waited for."""
         from rota.errors import NoManager
 
-        limit = time.monotonic() + _AWAY_S
+        begun = time.monotonic()
         wait = 0.05
         while True:
             if self._interrupts.take() is not None:
-                raise NoManager(
-                    "interrupted while no manager was running; the jobs are kept",
-                    hint="start one with 'rota manager start'",
-                )
+                raise NoManager("interrupted while no manager was running; the jobs are kept", hint=_RESUME)
             try:
-                self._jobs.client = None
-                self._jobs.connect_again(start=self._jobs.started and self._revivals < _REVIVALS)
+                # One that was told to stop is not started against the will of whoever did that.
+                stopped = not self._jobs.call.home.manager_file.exists()
+                self._jobs.connect_again(
+                    start=self._jobs.started and not stopped and self._revivals < _REVIVALS
+                )
             except NoManager:
-                if time.monotonic() > limit:
-                    raise
+                if time.monotonic() - begun > (_STOPPED_S if stopped else _AWAY_S):
+                    what = "was stopped" if stopped else "has not come back"
+                    raise NoManager(f"the manager {what}; the jobs are kept", hint=_RESUME) from None
             else:
-                return
-            if self._jobs.started:
                 self._revivals += 1
+                return
             time.sleep(wait)
             wait = min(wait * 2, 2.0)

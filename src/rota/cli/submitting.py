@@ -87,8 +87,8 @@ class Submission:
         return self.client
 
     def connect_again(self, *, start: bool) -> Client:
-        """After the connection was lost. A manager that ended by itself, not on request, may be started."""
-        if start and self.call.home.manager_file.exists():
+        """After the connection was lost: the manager that is there, or, with `start`, a new one."""
+        if start:
             self.revive()
         self.client = self.call.connect()
         return self.client

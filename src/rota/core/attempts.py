@@ -144,7 +144,8 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
 def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     began = State.SCHEDULED if lease.started_at is None else State.RUNNING
     move(world, job, State.FINISHING if job.kill else began)
-    job.reason = None
+    if not job.kill:
+        job.reason = None
     lease.lost_since = None
     write(turn, job)
     turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
@@ -363,8 +364,8 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float) -> None:
             if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
                 move(world, job, State.LOST)
                 job.lease.lost_since = turn.wall
-                job.reason = Reason(
-                    "lost", f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
-                )
+                why = f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
+                # That it is to be killed must survive a restart.
+                job.reason = Reason("kill_requested" if job.kill else "lost", why)
                 write(turn, job)
-                turn.note(id, job.attempt, "lost", job.reason.message)
+                turn.note(id, job.attempt, "lost", why)

@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import sys
 import time
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ from rota.wire import tls, tokens
 log = logging.getLogger("rota.manager")
 
 _RENEW_CHECK_S = 6 * 3600.0
+_HANDSHAKE_S = 10.0
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -210,25 +212,26 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
     """Serve TLS once there are certificates, and renew them in time."""
     loop = manager.loop
     hosts = [manager.settings.host]
-    server: asyncio.AbstractServer | None = None
+    context: ssl.SSLContext | None = None
     while True:
         try:
             renewed = await loop.run_in_executor(
                 None, lambda: tls.ensure_certificates(home.tls, hosts=hosts, now=datetime.now(UTC))
             )
-            if server is None:
-                server = await loop.create_server(
+            if context is None:
+                context = tls.server_context(home.tls)
+                await loop.create_server(
                     lambda: manager.new_peer(local=False),
                     sock=listener,
-                    ssl=tls.server_context(home.tls),
-                    ssl_handshake_timeout=10.0,
+                    ssl=context,
+                    ssl_handshake_timeout=_HANDSHAKE_S,
                     backlog=1024,
                 )
                 host, port = listener.getsockname()[:2]
                 manager.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
                 _write_manager_file(home, manager)
             elif renewed:
-                log.warning("certificates were renewed; they are used from the next start on")
+                tls.use_certificate(context, home.tls)
         except (RotaError, OSError):
             log.exception("no TLS listener")
         await asyncio.sleep(_RENEW_CHECK_S)

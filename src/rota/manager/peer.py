@@ -39,6 +39,7 @@ class Peer(asyncio.Protocol):
         self.role = ""
         self.user = ""
         self.uid = -1
+        self.token = ""  #: name of the token it showed, if it showed one
         self.runner = ""  #: set once it has joined as a runner
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()

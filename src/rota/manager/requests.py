@@ -294,19 +294,29 @@ class Requests:
                 manager.answer(by, None)
                 manager.stop(kill=ask.args.get("kill") == "true")
             case "token-add":
-                now = time.time()
-                expires = ask.args.get("expires_s")
-                expires_at = now + float(expires) if expires else None
-                name, role = ask.args.get("name", ""), ask.args.get("role", "user")
-                token = manager.tokens.create(name, role, expires_at, now=now)
-                manager.answer(by, NewTokenView(name=name, role=role, token=token))
+                manager.answer(by, self._new_token(ask.args))
             case "token-list":
                 manager.answer(by, [_token_view(record) for record in manager.tokens.list()])
             case "token-remove":
-                manager.tokens.remove(ask.args.get("name", ""))
+                name = ask.args.get("name", "")
+                manager.tokens.remove(name)
+                manager.hang_up(name)
                 manager.answer(by, None)
             case _:
                 raise BadInput(f"the manager does not know '{ask.verb}'")
+
+    def _new_token(self, args: dict[str, str]) -> NewTokenView:
+        now = time.time()
+        expires_at = None
+        if text := args.get("expires_s"):
+            try:
+                expires_at = now + float(text)
+                expires_on = datetime.fromtimestamp(expires_at, UTC)
+            except (ValueError, OverflowError, OSError):
+                raise BadInput(f"a token cannot expire in '{text}' seconds") from None
+        name, role = args.get("name", ""), args.get("role", "user")
+        token = self._manager.tokens.create(name, role, expires_at, now=now)
+        return NewTokenView(name, role, token, expires_on if expires_at is not None else None)
 
 
 def _by(peer: Peer, n: int) -> Asker:

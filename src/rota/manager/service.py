@@ -275,12 +275,19 @@ class Manager:
         else:
             record = self.tokens.verify(hello.token, time.time()) if hello.token else None
             held = record.role if record else ""
+            peer.token = record.name if record else ""
         if not held or not (held == hello.role or may_be(held, hello.role)):
             raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
         if peer.local and peer.uid != os.getuid():
             user = user_name(peer.uid)
         peer.accept(hello.role, user)
         peer.send(m.Welcome(m.PROTOCOL, hello.role, user, self.generation, self.deployment))
+
+    def hang_up(self, token: str) -> None:
+        """A token was taken away: so are the connections that were opened with it."""
+        for peer in list(self.peers.values()):
+            if token and peer.token == token:
+                peer.refuse(Denied("this token was removed"))
 
     def received(self, peer: Peer, message: Any) -> None:
         """A message of somebody who has been welcomed."""
