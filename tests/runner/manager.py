@@ -64,6 +64,7 @@ class FakeManager:
         self._seats = 0
         self._tokens = 1000
         self._specs = 0
+        self._last_job = 0
         self.listen()
 
     # ---------------------------------------------------------- the runner process
@@ -213,6 +214,7 @@ class FakeManager:
         self, job: int, cmd: Command, spec: m.RunSpec, *, rank: int | None = None, attempt: int = 1
     ) -> m.Grant:
         self._tokens += 1
+        self._last_job = max(self._last_job, job)
         return m.Grant(job, attempt, self._tokens, spec.id, cmd, job if rank is None else rank)
 
     def seats(self, count: int = 1, size: Size = SIZE) -> list[m.Seat]:
@@ -240,7 +242,7 @@ class FakeManager:
     ) -> list[Finished]:
         """Run commands as jobs 1, 2, … and wait for all; outcomes in order of the commands."""
         spec = self.spec(**fields)
-        first = 1 + max((done.job for done in self.ended), default=0)
+        first = self._last_job + 1
         grants = [self.grant(first + n, cmd, spec) for n, cmd in enumerate(cmds)]
         self.work(grants, spec, seats=seats, env=env)
         return self.wait_for([grant.job for grant in grants])

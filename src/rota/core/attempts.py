@@ -323,7 +323,10 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
             if job is not None:
                 end_attempt(world, turn, job, finished.outcome)
         for id in list(runner.leases):
-            void_attempt(world, turn, world.jobs[id])
+            if event.whole:
+                void_attempt(world, turn, world.jobs[id])
+            else:
+                _end_as_lost(world, turn, world.jobs[id], "its runner is dead and left no word about it")
         # Its connection may not have been missed yet.
         on_runner_parted(world, turn, RunnerParted(runner=runner.id))
     turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
@@ -351,9 +354,21 @@ def close_seat(world: World, runner: Runner, seat: int) -> None:
         world.placement.close(seat)
 
 
-def check_silence(world: World, turn: Turn, *, lost_after_s: float) -> None:
-    """Jobs of runners that have been silent for too long are lost: unknown, not dead."""
-    for runner in world.runners.values():
+def _end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:
+    """Nothing of the attempt is left, and nobody knows how far it came."""
+    end_attempt(world, turn, job, Outcome(reason="lost", message=why, ended_at=turn.wall))
+
+
+def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float) -> None:
+    """Jobs of runners that have been silent for too long are lost: unknown, not dead. Only after a time
+    in which their runner must have ended them itself are they given up."""
+    for runner in list(world.runners.values()):
+        if runner.silent and turn.mono - runner.heard > given_up_after_s:
+            for id in list(runner.leases):
+                _end_as_lost(world, turn, world.jobs[id], f"no word for {given_up_after_s:g} s")
+            if not runner.connected:
+                retire(world, runner)
+            continue
         if runner.silent or not runner.leases or turn.mono - runner.heard <= lost_after_s:
             continue
         runner.silent = True

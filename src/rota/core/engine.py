@@ -18,6 +18,9 @@ from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import RotaError
 
+#: A runner ends its own jobs after `orphan_after`; this much later they are gone for certain.
+ORPHAN_MARGIN_S = 600.0
+
 _Handler = Callable[[World, Turn, Any], None]
 
 
@@ -47,9 +50,10 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
 class Engine:
     """Turns events into decisions."""
 
-    def __init__(self, world: World, *, lost_after_s: float = 60.0) -> None:
+    def __init__(self, world: World, *, lost_after_s: float = 60.0, orphan_after_s: float = 7 * 86400.0) -> None:
         self.world = world
-        self.lost_after_s = lost_after_s
+        self._lost_after_s = lost_after_s
+        self._given_up_after_s = orphan_after_s + ORPHAN_MARGIN_S
 
     def step(self, happened: list[events.Event], turn: Turn) -> list[RotaError]:
         """Decide about these events at this time; what could not be decided is returned, for the log."""
@@ -77,7 +81,9 @@ class Engine:
             if job is not None and job.state is State.DELAYED and (job.due_at or 0) <= turn.wall:
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
-        attempts.check_silence(self.world, turn, lost_after_s=self.lost_after_s)
+        attempts.check_silence(
+            self.world, turn, lost_after_s=self._lost_after_s, given_up_after_s=self._given_up_after_s
+        )
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over."""

@@ -137,11 +137,13 @@ class RunnerReported(Event, frozen=True):
 
 
 class RunnerSettled(Event, frozen=True):
-    """Proof about a runner that is gone: these attempts ended like this, all others never began."""
+    """Proof about a runner that is gone: these attempts ended like this, all others never began, or, if
+    its journal is not `whole`, nobody knows."""
 
     runner: str
     by_runner: str
     ended: list[Finished]
+    whole: bool = True
 
 
 class TimerFired(Event, frozen=True):

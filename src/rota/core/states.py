@@ -29,10 +29,10 @@ class State(IntEnum):
     FAILED = 13
     CANCELLED = 14
 
-    @property
-    def label(self) -> str:
-        """The name shown to people and in JSON."""
-        return self.name.lower()
+    label: str  #: the name shown to people and in JSON
+
+    def __init__(self, _number: int) -> None:
+        self.label = self.name.lower()
 
 
 _S = State

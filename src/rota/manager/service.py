@@ -87,7 +87,7 @@ class Manager:
         self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
-        self._engine = Engine(world, lost_after_s=settings.lost_after)
+        self._engine = Engine(world, lost_after_s=settings.lost_after, orphan_after_s=settings.orphan_after)
         self._requests = Requests(self)
         self._pool = pool
         self._idle_stop_s = idle_stop_s
@@ -344,10 +344,12 @@ class Manager:
                 pass
             case m.Join():
                 self._join(peer, message)
-            case m.Settle(runner, ended):
+            case m.Settle(runner, ended, whole):
                 # Said before the runner joins, when it has no name here yet.
                 self._runners[_settling(peer)] = peer
-                self.happened(events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended))
+                self.happened(
+                    events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended, whole=whole)
+                )
             case _:
                 raise Denied("a runner must join before it reports")
 

@@ -98,13 +98,13 @@ class Watches:
 
     def _tell(self) -> None:
         self._due = False
-        world = self._manager.world
+        world, now = self._manager.world, self._manager.loop.time()
         for (connection, n), watcher in list(self._open.items()):
             peer = self._manager.peers.get(connection)
             if peer is None:
                 del self._open[connection, n]
                 continue
-            progress = watcher.take_progress(world)
+            progress = watcher.take_progress(world, now)
             if progress is not None:
                 _send_progress(peer, n, progress)
             if not watcher.pending:

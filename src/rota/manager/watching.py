@@ -19,6 +19,7 @@ _UNWATCHED, _PENDING = 0, 255  # other values of a flag: the state the job has s
 #: Output up to this size comes with the news that a job has ended.
 INLINE_OUTPUT = 64 * 1024
 _FAILED_LISTED = 100_000
+_COUNT_EVERY_S = 0.1
 
 ReadOutput = Callable[[str, int, int], bytes]
 
@@ -42,6 +43,8 @@ class Watcher:
         self._outputs = outputs
         self.follow = follow
         self._read = read
+        self._counted_at = 0.0
+        self._last_counts: dict[str, int] = {}
         self._ended: list[m.Ended] = []
         self._chunks: list[m.Chunk] = []
         self._sent: dict[tuple[int, int], int] = {}  #: (job, stream) → bytes passed on live
@@ -95,11 +98,14 @@ class Watcher:
         self._sent[key] = end
         self._chunks.append(m.Chunk(chunk.job, chunk.attempt, chunk.stream, end - len(data), data))
 
-    def take_progress(self, world: World) -> m.Progress | None:
-        """What is new since the last call."""
+    def take_progress(self, world: World, now: float) -> m.Progress | None:
+        """What is new since the last call; the counts may be a little older."""
         if not self._ended and not self._chunks:
             return None
-        progress = m.Progress(self._ended, self.counts(world), self._chunks)
+        if now - self._counted_at > _COUNT_EVERY_S:
+            self._counted_at = now
+            self._last_counts = self.counts(world)
+        progress = m.Progress(self._ended, self._last_counts, self._chunks)
         self._ended, self._chunks = [], []
         return progress
 
