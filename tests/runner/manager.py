@@ -5,7 +5,6 @@ It runs no thread: a test asks for what it waits for, and only then is the socke
 
 from __future__ import annotations
 
-import os
 import select
 import signal
 import socket
@@ -69,13 +68,14 @@ class FakeManager:
 
     # ---------------------------------------------------------- the runner process
 
-    def spawn(self, **environ: str) -> subprocess.Popen[bytes]:
+    def spawn(self, *prefix: str) -> subprocess.Popen[bytes]:
+        """Start a runner, below the command `prefix` if there is one."""
         process = subprocess.Popen(
             [
+                *prefix,
                 sys.executable, "-m", "rota.runner", "--socket", str(self.path),
                 "--dir", str(self.runners), "--log", str(self.home / "runner.log"),
             ],
-            env={**os.environ, **environ},
             start_new_session=True,
         )  # fmt: skip
         self.processes.append(process)

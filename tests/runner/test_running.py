@@ -114,7 +114,8 @@ def test_signals_and_descriptors_of_the_runner_do_not_leak(joined: FakeManager) 
     (done,) = joined.run(["sh", "-c", "grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd"])
     lines = joined.output(done)[0].decode().split()
     assert lines[1] == "0" * 16, "no signal is blocked"
-    assert lines[3] == "0" * 16, "no signal is ignored"
+    # glibc leaves its two internal signals ignored in whatever it spawns.
+    assert int(lines[3], 16) & ~0x180000000 == 0, "no signal is ignored"
     assert lines[4:] == ["0", "1", "2", "3"], "only the standard streams (3 is ls itself)"
 
 

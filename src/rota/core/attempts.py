@@ -294,11 +294,12 @@ def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
     assert lease is not None
     if held.over:
         lease.seat = 0  # its end will be reported; another job may be in that seat by now
-    elif held.started_at is not None:
-        _start(world, turn, job, Started(job.id, held.attempt, held.token, held.seat, held.started_at, held.pid))
     elif held.seat:
         lease.seat = held.seat
         adopt_seat(world, world.runners[lease.runner], held.seat, job)
+        if held.started_at is not None:
+            started = Started(job.id, held.attempt, held.token, held.seat, held.started_at, held.pid)
+            _start(world, turn, job, started)
 
 
 def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:

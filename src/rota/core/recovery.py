@@ -98,6 +98,10 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     elif job.state not in LEASED or job.state is State.LOST:
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
     world.placement.adopt(0, found.host, job.spec.size, leases=1)
+    if found.seat in runner.seats:
+        # Two in one seat: one of them is over, which its runner will say.
+        job.lease.seat = 0
+        return
     # It may have started without our knowing where: room is kept until its runner says what is true.
     seat = found.seat or -job.id
     adopt_seat(world, runner, seat, job)

@@ -5,11 +5,13 @@ Whoever is not there any more is passed over: what could not be said is said whe
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from rota.core import effects as e
 from rota.core.job import Job
 from rota.core.leases import LeaseRef
+from rota.errors import RotaError
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -17,38 +19,49 @@ if TYPE_CHECKING:
     from rota.manager.peer import Peer
     from rota.manager.service import Manager
 
+log = logging.getLogger("rota.manager")
+
 
 def perform(manager: Manager, effects: list[e.Effect]) -> None:
-    """Do what was decided, in order."""
+    """Do what was decided, in order. What cannot be said to one peer keeps nobody else waiting."""
     for effect in effects:
-        match effect:
-            case e.NotifySettled(job, state, outcome):
-                manager.watches.settled(job, state, outcome)
-            case e.SendWork(runner):
-                if peer := manager.runner_peer(runner):
-                    peer.send(_work(manager, peer, effect))
-            case e.AcknowledgeReport(runner, seq):
-                if peer := manager.runner_peer(runner):
-                    peer.send(m.Ack(seq))
-            case e.NotifyStarted(job_id, attempt, runner):
-                manager.watches.started(job_id, attempt, runner)
-            case e.Reply(to, body):
-                if asker := manager.peers.get(to.connection):
-                    asker.send(m.Reply(to.n, codec.body(body)))
-            case e.Refuse(to, error):
-                if asker := manager.peers.get(to.connection):
-                    asker.fail(to.n, error)
-            case e.NotifyReopened(job_id):
-                manager.watches.reopened(job_id)
-            case e.SendRules(runner, forget):
-                if peer := manager.runner_peer(runner):
-                    peer.send(_rules(manager, forget))
-            case e.KillAttempts(runner, leases):
-                if peer := manager.runner_peer(runner):
-                    peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
-            case e.RecallLeases(runner, leases):
-                if peer := manager.runner_peer(runner):
-                    peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
+        try:
+            _perform(manager, effect)
+        except RotaError as error:
+            log.warning("%s could not be done: %s", type(effect).__name__, error)
+            if isinstance(effect, e.Reply) and (asker := manager.peers.get(effect.to.connection)):
+                asker.fail(effect.to.n, error)
+
+
+def _perform(manager: Manager, effect: e.Effect) -> None:
+    match effect:
+        case e.NotifySettled(job, state, outcome):
+            manager.watches.settled(job, state, outcome)
+        case e.SendWork(runner):
+            if peer := manager.runner_peer(runner):
+                peer.send(_work(manager, peer, effect))
+        case e.AcknowledgeReport(runner, seq):
+            if peer := manager.runner_peer(runner):
+                peer.send(m.Ack(seq))
+        case e.NotifyStarted(job_id, attempt, runner):
+            manager.watches.started(job_id, attempt, runner)
+        case e.Reply(to, body):
+            if asker := manager.peers.get(to.connection):
+                asker.send(m.Reply(to.n, codec.body(body)))
+        case e.Refuse(to, error):
+            if asker := manager.peers.get(to.connection):
+                asker.fail(to.n, error)
+        case e.NotifyReopened(job_id):
+            manager.watches.reopened(job_id)
+        case e.SendRules(runner, forget):
+            if peer := manager.runner_peer(runner):
+                peer.send(_rules(manager, forget))
+        case e.KillAttempts(runner, leases):
+            if peer := manager.runner_peer(runner):
+                peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
+        case e.RecallLeases(runner, leases):
+            if peer := manager.runner_peer(runner):
+                peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
 
 
 def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:

@@ -124,13 +124,17 @@ class Queries:
         if not views:
             raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
         view, job = views[0]
-        if job is not None and job.state is State.READY and job.reason is None:
-            code, message = self._world.placement.why(job.spec.size, priority=job.spec.priority, job=id)
-            view.reason = ReasonView(code, message)
         attempts = [rows.attempt_view(row, job) for row in self._store.attempts(id)]
         view.attempts = attempts
         view.story = rows.story(view, attempts, self._store.events(id))
         return view
+
+    def explain(self, view: JobView) -> None:
+        """Say why a job waits. Asks the placement, so this belongs to the loop's own thread."""
+        job = self._world.jobs.get(view.id)
+        if job is not None and job.state is State.READY:
+            code, message = self._world.placement.why(job.spec.size, priority=job.spec.priority, job=job.id)
+            view.reason = ReasonView(code, message)
 
     def status(self, clauses: list[Clause]) -> StatusView:
         """Counts by state, over all and by group."""

@@ -66,6 +66,7 @@ class Requests:
                 await self._status(peer, n, selectors)
             case m.Show(n, job):
                 view = await self._read(lambda: self._manager.queries.show(job))
+                self._manager.queries.explain(view)
                 self._manager.answer(_by(peer, n), view)
             case m.Act():
                 await self._act(peer, message)
@@ -194,7 +195,7 @@ class Requests:
         clauses = await self._read(lambda: queries.clauses(act.selectors, peer.user))
         self._refuse_missing(clauses)
         # Jobs named one by one are always meant; of groups only those that the action can concern.
-        named = {clause.low for clause in clauses if clause.low and clause.low == clause.high and not clause.state}
+        named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
         ended: list[int] = []
         if act.verb in ("retry", "remove"):
             states = RETRYABLE if act.verb == "retry" else TERMINAL

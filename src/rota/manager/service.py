@@ -33,6 +33,7 @@ from rota.manager.intake import Library
 from rota.manager.outputs import Outputs
 from rota.manager.peer import Peer, expect_hello, owner, user_name
 from rota.manager.perform import perform
+from rota.manager.pruning import prune
 from rota.manager.queries import Queries
 from rota.manager.requests import Requests
 from rota.manager.watches import Watches
@@ -49,6 +50,7 @@ _TICK_S = 1.0
 #: A turn of the clock longer than this means that the manager itself stood still, not its runners.
 _STALL_S = 5.0
 _CHECK_EVERY_S = 60.0
+_PRUNE_EVERY_S = 3600.0
 _CHECK_UP_TO_JOBS = 50_000
 _MAX_PEERS = 4096
 
@@ -108,6 +110,7 @@ class Manager:
         self._stood_still_s = 0.0
         self._ticked_at = time.monotonic()
         self._checked_at = time.monotonic()
+        self._pruned_at = time.monotonic()
         self._ends: deque[tuple[float, int]] = deque(maxlen=60)
         self._ended_total = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -156,8 +159,8 @@ class Manager:
             self._on_committed(batch)
 
     def _on_committed(self, batch: Batch) -> None:
-        perform(self, batch.effects)
         self._committing = None
+        perform(self, batch.effects)
         if batch.leaving:
             self._ended_total += len(batch.leaving)
             self._leaving += batch.leaving
@@ -223,7 +226,22 @@ class Manager:
             if self.world.live <= _CHECK_UP_TO_JOBS:
                 for sentence in broken(self.world):
                     log.error("invariant broken: %s", sentence)
+        if at - self._pruned_at > _PRUNE_EVERY_S:
+            self._pruned_at = at
+            self.readers.submit(self._prune)
         self._consider_leaving(at)
+
+    def _prune(self) -> None:
+        settings = self.settings
+        try:
+            removed = prune(
+                self.home.output, now=time.time(), keep_s=settings.output_days, keep_bytes=settings.output_space
+            )
+        except OSError as error:
+            log.warning("output cannot be pruned: %s", error)
+        else:
+            if removed:
+                log.info("removed %d segments of old output", len(removed))
 
     def _consider_leaving(self, at: float) -> None:
         clients = any(peer.role and not peer.runner for peer in self.peers.values())
