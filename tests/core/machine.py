@@ -216,6 +216,8 @@ class Machine:
                 pass
 
     def _send_work(self, model: ModelRunner, work: e.SendWork) -> None:
+        if not model.ruled:
+            return
         grants = [
             Grant((-job.spec.priority, job.id), lease, job.spec)
             for job, lease in zip(work.jobs, work.leases, strict=True)

@@ -99,7 +99,18 @@ def test_a_cycle_is_refused_and_named(rota: Deployment) -> None:
 
 
 def test_retries_are_used_and_the_attempts_kept(rota: Deployment) -> None:
-    rota.json("add", "--retries", "2", "--backoff", "0s", "--sync", "--", "sh", "-c", "echo $ROTA_ATTEMPT; test $ROTA_ATTEMPT = 3")
+    rota.json(
+        "add",
+        "--retries",
+        "2",
+        "--backoff",
+        "0s",
+        "--sync",
+        "--",
+        "sh",
+        "-c",
+        "echo $ROTA_ATTEMPT; test $ROTA_ATTEMPT = 3",
+    )
     shown = rota.json("show", "1")
     assert shown["state"] == "complete"
     assert [attempt["state"] for attempt in shown["attempts"]] == ["failed", "failed", "complete"]
@@ -169,7 +180,9 @@ def test_the_environment_tells_a_job_who_it_is(rota: Deployment) -> None:
 def test_never_more_at_once_than_the_machine_has(rota: Deployment) -> None:
     rota.env["ROTA_CORES"] = "2"
     line = "echo + >> log; sleep 0.05; echo - >> log"
-    lines = [json.dumps({"cmd": f"{line}; : {n}", "cpus": cpus}) for n, cpus in enumerate([0.5, 1, 2, 1.5, 0.25] * 8)]
+    lines = [
+        json.dumps({"cmd": f"{line}; : {n}", "cpus": cpus}) for n, cpus in enumerate([0.5, 1, 2, 1.5, 0.25] * 8)
+    ]
     assert rota.rota("run", "-", input="\n".join(lines)).returncode == 0
     level = highest = 0
     for mark in (rota.work / "log").read_text().split():

@@ -73,7 +73,7 @@ class _Seat:
 
     def expected_end(self, now: float) -> float:
         end = self.since + self.size.time_s
-        return end if end > now else now + max(60.0, (now - self.since) / 4)
+        return end if end >= now else now + max(60.0, (now - self.since) / 4)
 
 
 class _Flow:

@@ -1,0 +1,56 @@
+"""What the documentation tells people to paste works when it is pasted."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rota.core.states import as_mermaid
+
+_TOP = Path(__file__).parents[2]
+_BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_WRONG = ("Traceback", "Usage:", "not understood", "no such option", "command not found", "no manager is running")
+
+
+def _blocks(page: str, *, begin: str) -> str:
+    """The commands in one section of a page."""
+    text = (_TOP / page).read_text()
+    section = text[text.index(begin) :].partition("\n## How it compares")[0]
+    return "".join(_BLOCK.findall(section))
+
+
+@pytest.mark.parametrize(
+    ("page", "begin", "expected"),
+    [
+        (
+            "README.md", "## Five minutes",
+            ["exit status 1", "there is no tea", "exit status 0", "poured", "hello from a single job", "one"],
+        ),
+        (
+            "docs/tutorial.md", "# Tutorial",
+            ["exit status 5", "55\t10", "I was not disturbed", "never fits"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:
+    script = _blocks(page, begin=begin)
+    env = {key: value for key, value in os.environ.items() if not key.startswith("ROTA_")}
+    env |= {"PATH": f"{Path(sys.executable).parent}:{env['PATH']}", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        ["bash", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=170, check=False
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    for words in expected:
+        assert words in said, said
+    for words in _WRONG:
+        assert words not in said, said
+
+
+def test_the_diagram_of_states_is_that_of_the_table() -> None:
+    assert as_mermaid() in (_TOP / "docs" / "states.md").read_text()
