@@ -335,8 +335,8 @@ class Machine:
         if noticed:
             self.happened(events.RunnerParted(runner=model.id))
 
-    def settle(self, model: ModelRunner) -> None:
-        self.happened(model.settle(f"settle:{model.id}", self.wall))
+    def settle(self, model: ModelRunner, *, whole: bool = True) -> None:
+        self.happened(model.settle(f"settle:{model.id}", self.wall, whole=whole))
 
     def hear(self, model: ModelRunner, count: int = 1 << 30) -> None:
         """Take the oldest messages of a runner off the wire."""

@@ -216,9 +216,7 @@ class ModelRunner:
         self.connected = True
         self.joins += 1
         held = [Held(*grant.lease, 0) for grant in self.waiting]
-        held += [
-            Held(*busy.grant.lease, seat, busy.started_at, pid=seat) for seat, busy in self.busy.items()
-        ]
+        held += [Held(*busy.grant.lease, seat, busy.started_at, pid=seat) for seat, busy in self.busy.items()]
         reports = [*self.unacknowledged, self.draft]
         held += [
             Held(each.job, each.attempt, each.token, each.seat, 1.0, over=True)
@@ -235,8 +233,8 @@ class ModelRunner:
         self.disconnect()
         self.dead = True
 
-    def settle(self, successor: str, now: float) -> RunnerSettled:
-        """The successor ends the survivors and tells what the journal says."""
+    def settle(self, successor: str, now: float, *, whole: bool = True) -> RunnerSettled:
+        """The successor ends the survivors and tells what the journal, or what is left of it, says."""
         for busy in self.busy.values():
             self.witness.end(busy.grant.lease[0], busy.grant.lease[1], ok=False)
         self.busy.clear()
@@ -244,4 +242,6 @@ class ModelRunner:
             Finished(*lease, 0, outcome or Outcome(reason="lost", message="runner died", ended_at=now))
             for lease, outcome in self.journal.items()
         ]
-        return RunnerSettled(runner=self.id, by_runner=successor, ended=ended)
+        if not whole:
+            ended = ended[1::2]
+        return RunnerSettled(runner=self.id, by_runner=successor, ended=ended, whole=whole)

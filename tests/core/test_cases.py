@@ -212,9 +212,7 @@ def test_a_lease_handed_back_costs_nothing(m: Machine) -> None:
     model = runner(m)
     work = m.world.jobs[id]
     ref = events.LeaseRef(id, work.attempt, work.lease.token)
-    m.happened(
-        events.RunnerReported(runner=model.id, seq=1, started=[], ended=[], returned=[ref], closed=[])
-    )
+    m.happened(events.RunnerReported(runner=model.id, seq=1, started=[], ended=[], returned=[ref], closed=[]))
     assert (work.tries, work.attempt) == (0, 2)
     assert [row.outcome for row in m.store.attempts(id)] == [None]
     m.commit()
@@ -301,6 +299,28 @@ def test_a_lost_job_confirmed_dead_fails_and_frees_its_room(m: Machine) -> None:
     assert m.do("confirm-dead", id).unchanged == [id]
 
 
+def test_leases_of_a_dead_runner_whose_journal_is_damaged_end_as_lost(m: Machine) -> None:
+    (id,) = m.add("a", retries=0).added
+    model = runner(m)
+    m.die(model)
+    m.settle(model, whole=False)
+    m.heal()
+    assert m.state(id) is S.FAILED
+    assert m.store.jobs([id])[0].reason_code == "lost"
+
+
+def test_a_lost_job_is_given_up_only_after_its_runner_must_have_ended_it(m: Machine) -> None:
+    id = in_state(m, S.LOST)
+    m.advance(7 * 86400.0)
+    assert m.state(id) is S.LOST
+    runner(m).busy.clear()
+    m.witness.running.clear()
+    m.advance(601.0)
+    m.pump()
+    assert m.state(id) is S.FAILED
+    assert not m.world.runners
+
+
 def test_only_lost_jobs_can_be_confirmed_dead(m: Machine) -> None:
     (id,) = m.add("a").added
     assert m.do("confirm-dead", id).unchanged == [id]
@@ -310,9 +330,7 @@ def test_only_lost_jobs_can_be_confirmed_dead(m: Machine) -> None:
 def test_what_another_runner_says_about_a_lease_changes_nothing(m: Machine) -> None:
     (id,) = m.add("a").added
     job = m.world.jobs[id]
-    m.happened(
-        events.RunnerJoined(runner="other", host="h1", boot_id="", pid=2, start_time=2, held=[], seats=[])
-    )
+    m.happened(events.RunnerJoined(runner="other", host="h1", boot_id="", pid=2, start_time=2, held=[], seats=[]))
     finished = events.Finished(id, job.attempt, job.lease.token, 1, Outcome(exit_code=0))
     seat = next(iter(runner(m).busy))
     m.happened(
@@ -515,7 +533,10 @@ def test_a_job_cannot_wait_for_itself(m: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("after", "said"),
-    [((7, OK, True), "line 1: field 'after': the input has no such line"), ((99, OK, False), "there is no job 99")],
+    [
+        ((7, OK, True), "line 1: field 'after': the input has no such line"),
+        ((99, OK, False), "there is no job 99"),
+    ],
 )
 def test_a_parent_that_does_not_exist_is_refused_with_the_line(m: Machine, after: tuple, said: str) -> None:
     with pytest.raises(NotFound, match=said):
@@ -814,9 +835,20 @@ def test_a_chunk_cannot_speak_of_entries_of_another(m: Machine) -> None:
     by = m.asker()
     m.happened(
         events.ChunkArrived(
-            by=by, submission="u", first=0, cmds=["a"], keys=["k"], specs=[spec()], spec_ids=[1], spec_of=None,
-            lines=None, after=[events.EntryAfter(3, 0, OK, True)], known={}, loaded={}, last=True,
-        )  # fmt: skip
+            by=by,
+            submission="u",
+            first=0,
+            cmds=["a"],
+            keys=["k"],
+            specs=[spec()],
+            spec_ids=[1],
+            spec_of=None,
+            lines=None,
+            after=[events.EntryAfter(3, 0, OK, True)],
+            known={},
+            loaded={},
+            last=True,
+        )
     )
     with pytest.raises(BadInput, match="does not fit"):
         m.answer(by.n)

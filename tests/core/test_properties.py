@@ -199,6 +199,18 @@ class Histories(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.m.advance(seconds)
 
+    @rule()
+    def a_week_passes(self) -> None:
+        """Runners without contact for so long have ended their jobs, and keep the records."""
+        for runner in self.m.runners.values():
+            if runner.connected:
+                self.m.disconnect(runner)
+            runner.waiting.clear()
+            for seat in list(runner.busy):
+                runner.end(seat, Outcome(reason="lost", message="orphaned", ended_at=self.m.wall), self.m.wall)
+        for _tick in range(2):
+            self.m.advance(7 * 86400.0 + 601.0)
+
     @rule(durable=st.booleans())
     def crash(self, durable: bool) -> None:
         """`durable`: the batch reached the disk, but nobody was told."""
@@ -236,9 +248,9 @@ class Histories(RuleBasedStateMachine):
         self.m.die(self._runner(pick, dead=False), noticed=noticed)
 
     @precondition(lambda self: self._some(dead=True))
-    @rule(pick=numbers)
-    def runner_is_settled(self, pick: int) -> None:
-        self.m.settle(self._runner(pick, dead=True))
+    @rule(pick=numbers, whole=st.sampled_from([True, True, False]))
+    def runner_is_settled(self, pick: int, whole: bool) -> None:
+        self.m.settle(self._runner(pick, dead=True), whole=whole)
 
     @precondition(lambda self: self._some(incoming=True))
     @rule(pick=numbers, count=st.sampled_from([1, 1 << 30]))
@@ -328,8 +340,8 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(
-    max_examples=2000 if LARGE else 60,
-    stateful_step_count=100 if LARGE else 50,
+    max_examples=2000 if LARGE else 120,
+    stateful_step_count=100 if LARGE else 60,
     deadline=None,
     derandomize=bool(os.environ.get("CI")),
     print_blob=True,

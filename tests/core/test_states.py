@@ -51,7 +51,7 @@ def test_the_stored_numbers_never_change() -> None:
 
 
 def test_the_named_subsets_divide_the_states() -> None:
-    assert TERMINAL | LIVE == set(State)
+    assert set(State) == TERMINAL | LIVE
     assert not TERMINAL & LIVE
     assert LEASED | WAITING == LIVE
     assert not LEASED & WAITING
@@ -70,7 +70,7 @@ def test_silence_can_come_in_every_leased_state_and_end_in_every_way() -> None:
     silent = LEASED - {S.LOST}
     assert all(S.LOST in TRANSITIONS[state] for state in silent)
     assert silent <= TRANSITIONS[S.LOST]
-    assert TERMINAL <= TRANSITIONS[S.LOST]
+    assert TRANSITIONS[S.LOST] >= TERMINAL
 
 
 def test_a_job_runs_only_by_way_of_a_lease() -> None:
@@ -87,7 +87,7 @@ def test_nothing_stays_where_it_is_and_everything_can_be_reached() -> None:
     assert reached == set(State)
 
 
-@pytest.mark.parametrize(("old", "new"), [pair for pair in product(State, State)])
+@pytest.mark.parametrize(("old", "new"), list(product(State, State)))
 def test_the_table_is_what_check_transition_enforces(old: State, new: State) -> None:
     if new in TRANSITIONS[old]:
         check_transition(old, new)

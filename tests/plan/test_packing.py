@@ -300,9 +300,7 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
         able = {
             job: priority
             for job, (size, priority) in waiting.items()
-            if any(
-                usable[host] and size.cpus <= has.cpus and size.mem <= has.mem for host, has in total.items()
-            )
+            if any(usable[host] and size.cpus <= has.cpus and size.mem <= has.mem for host, has in total.items())
         }
         if able:
             first = min(able, key=lambda job: (-able[job], job))

@@ -104,7 +104,6 @@ class FakeManager:
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(self.path))
         self._listener.listen(8)
-        self._listener.settimeout(DEADLINE_S)
 
     def go_away(self) -> None:
         """The manager is down: nobody listens."""
@@ -128,8 +127,13 @@ class FakeManager:
         return self.joins[-1]
 
     def greet(self) -> None:
-        """Welcome the next connection."""
+        """Welcome the next connection. Raises `Gone` if no runner is left that could make one."""
         assert self._listener is not None
+        end = time.monotonic() + DEADLINE_S
+        while not select.select([self._listener], [], [], 0.1)[0]:
+            if all(process.poll() is not None for process in self.processes):
+                raise Gone
+            assert time.monotonic() < end, self.log()
         self._stream, _ = self._listener.accept()
         self._reader = codec.Reader(m.FromRunner)
         self.send(m.Welcome(m.PROTOCOL, "runner", "tester", 1, "test"))

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rota.runner.segments import Segments
-from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref
 
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -41,7 +40,7 @@ def test_output_that_cannot_be_written_does_not_lose_the_end(manager: FakeManage
     assert manager.output(after)[0] == b"fits\n"
 
 
-def test_without_descriptors_leases_are_handed_back_and_later_run(manager: FakeManager) -> None:
+def test_without_descriptors_leases_are_handed_back(manager: FakeManager) -> None:
     process = manager.begin()
     in_use = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use, in_use))
@@ -49,9 +48,15 @@ def test_without_descriptors_leases_are_handed_back_and_later_run(manager: FakeM
     grant = manager.grant(1, "true", spec)
     manager.work([grant], spec)
     manager.until(lambda: manager.returned == [ref(grant)])
-    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (1024, 4096))
-    manager.work([manager.grant(1, "true", spec)], spec)
-    manager.wait_for([1])
+    assert manager.ended == []
+
+
+def test_a_low_limit_of_descriptors_is_raised_when_seats_need_it(manager: FakeManager) -> None:
+    process = manager.begin()
+    in_use = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+    hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (in_use + 6, hard))
+    manager.run(*["sleep 0.1"] * 6, seats=6)
 
 
 def test_segments_rotate_and_never_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, home: Path) -> Iterator[MemoryStore | SqliteStore]:
-    made = MemoryStore() if request.param == "memory" else SqliteStore(home, reserve=0)
+    made = MemoryStore() if request.param == "memory" else SqliteStore(home, reserve=0, run=8)
     yield made
     made.close()
 
@@ -29,7 +29,7 @@ def reopen(home: Path) -> Iterator[Reopen]:
 
     def again(store: MemoryStore | SqliteStore) -> MemoryStore | SqliteStore:
         store.close()
-        opened.append(store.reopened() if isinstance(store, MemoryStore) else SqliteStore(home, reserve=0))
+        opened.append(store.reopened() if isinstance(store, MemoryStore) else SqliteStore(home, reserve=0, run=8))
         return opened[-1]
 
     yield again

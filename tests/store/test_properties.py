@@ -90,12 +90,12 @@ QUERIES = [
 def test_any_history_reads_the_same_from_both_stores(history):
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory) / "home"
-        model, store = MemoryStore(), SqliteStore(home, reserve=0)
+        model, store = MemoryStore(), SqliteStore(home, reserve=0, run=8)
         try:
             for batch in history:
                 if batch is None:
                     store.close()
-                    store = SqliteStore(home, reserve=0)
+                    store = SqliteStore(home, reserve=0, run=8)
                     assert store.load() == model.load()
                 else:
                     model.commit(batch)
@@ -116,7 +116,7 @@ def test_any_history_reads_the_same_from_both_stores(history):
                 assert store.events(job) == model.events(job)
             assert store.segments_in_use() == model.segments_in_use()
             store.close()
-            store = SqliteStore(home, reserve=0)
+            store = SqliteStore(home, reserve=0, run=8)
             assert store.load() == model.load()
         finally:
             store.close()

@@ -11,6 +11,8 @@ from typing import Final
 
 from rota.cli.terminal import is_terminal
 
+#: A closed terminal reads as nothing: then nobody is there to be asked.
+_CHOICES: Final = {"d": "detach", "c": "cancel", "k": "keep", "": "detach"}
 #: A signal is acted on much sooner, unless we cannot go on, as when nobody reads our output.
 _STUCK_S: Final = 1.0
 _WATCHED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -56,22 +58,29 @@ def ask() -> str:
     """Ask on the terminal what to do: `detach`, `cancel` or `keep`. Another Ctrl-C means cancel."""
     if not is_terminal(sys.stderr):
         return "cancel"
+    import termios
+    import tty
+
     old = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        with open("/dev/tty", encoding="utf-8", errors="replace") as terminal:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
+        before = termios.tcgetattr(terminal)
+        try:
+            tty.setcbreak(terminal)  # one key, without Enter
+            sys.stderr.write("\nrota: [d]etach, [c]ancel, [k]eep waiting? ")
+            sys.stderr.flush()
             while True:
-                sys.stderr.write("\nrota: [d]etach, [c]ancel, [k]eep waiting? ")
-                sys.stderr.flush()
-                line = terminal.readline()
-                for word in ("detach", "cancel", "keep"):
-                    if line[:1].lower() == word[0]:
-                        return word
-                if not line:
-                    return "detach"
+                key = os.read(terminal, 1).decode("ascii", "replace").lower()
+                if word := _CHOICES.get(key):
+                    sys.stderr.write(f"{word}\n")
+                    return word
+        finally:
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+            os.close(terminal)
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
+        sys.stderr.write("cancel\n")
         return "cancel"
-    except OSError:
+    except (OSError, termios.error):
         return "cancel"
     finally:
         signal.signal(signal.SIGINT, old)

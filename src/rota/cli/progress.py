@@ -72,7 +72,7 @@ class ProgressLine:
         filled = _BAR * done // total if total > 0 else 0
         parts = [f"[{'#' * filled}{'.' * (_BAR - filled)}] {done:,}/{total:,}", f"{busy:,} running"]
         if failed:
-            parts.append(paint(f"{failed:,} failed", "failed", on=coloured(sys.stderr)))
+            parts.append(f"{failed:,} failed")
         for state in ("lost", "delayed", "held"):
             if counts.get(state):
                 parts.append(f"{counts[state]:,} {state}")
@@ -83,6 +83,6 @@ class ProgressLine:
             if total > done:
                 parts.append(f"{about_duration((total - done) / rate)} left")
         parts.append(about_duration(now - self.begun))
-        line = "  ".join(parts)
-        room = width(sys.stderr)
-        return line if "\x1b" in line or room is None else cut(line, room - 1)
+        line = cut("  ".join(parts), (width(sys.stderr) or 80) - 1)
+        red = paint(f"{failed:,} failed", "failed", on=coloured(sys.stderr))
+        return line.replace(f"{failed:,} failed", red, 1) if failed else line

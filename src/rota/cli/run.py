@@ -226,9 +226,7 @@ class Run:
             try:
                 # One that was told to stop is not started against the will of whoever did that.
                 stopped = not self._jobs.call.home.manager_file.exists()
-                self._jobs.connect_again(
-                    start=self._jobs.started and not stopped and self._revivals < _REVIVALS
-                )
+                self._jobs.connect_again(start=self._jobs.started and not stopped and self._revivals < _REVIVALS)
             except NoManager:
                 if time.monotonic() - begun > (_STOPPED_S if stopped else _AWAY_S):
                     what = "was stopped" if stopped else "has not come back"

@@ -65,7 +65,7 @@ def width(stream: TextIO) -> int | None:
     if os.environ.get("COLUMNS", "").isdigit():
         return max(20, int(os.environ["COLUMNS"]))
     try:
-        return max(20, os.get_terminal_size(stream.fileno()).columns)
+        return max(20, os.get_terminal_size(stream.fileno()).columns or 80)
     except OSError:
         return 80
 

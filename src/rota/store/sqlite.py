@@ -13,11 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
 from rota.store.base import Snapshot
 from rota.store.batch import Batch, encode
 from rota.store.files import Ballast, ManagerLock, prepare_home
+from rota.store.keys import RUN, Keys
 from rota.store.opening import DATABASE, open_database, settle
 from rota.store.snapshot import load
 from rota.store.sqlite_reads import SqliteReads
@@ -35,7 +38,14 @@ _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 class SqliteStore(SqliteReads):
     """A `Store` in `home/rota.db`. Opening takes the manager's lock and may raise `StoreRefused`."""
 
-    def __init__(self, home: Path, *, clock: Callable[[], float] = time.monotonic, reserve: int = RESERVE) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        reserve: int = RESERVE,
+        run: int = RUN,
+    ) -> None:
         self._home = home
         self._clock = clock
         self._reserve = reserve
@@ -47,23 +57,31 @@ class SqliteStore(SqliteReads):
         except BaseException:
             self._lock.release()
             raise
-        super().__init__(home / DATABASE)
+        super().__init__(home / DATABASE, Keys(run=run))
         self._ballast = Ballast(home, size=reserve)
         self._refill_at = float("-inf")
         self._sql = statements()
 
     def load(self) -> Snapshot:
-        return load(self._writer, path=self._home / DATABASE)
+        snapshot = load(self._writer, path=self._home / DATABASE)
+        self.keys.load(self._writer)
+        return snapshot
 
     def commit(self, changes: Changes) -> None:
         batch = encode(changes)
         if not batch:
             return
+        late = self.keys.late(changes.jobs)
+        if late:
+            batch.append(("insert_keys", (msgspec.json.encode(late).decode(),)))
         try:
             self._write(batch)
         except StoreFull:
             self._ballast.release()
             self._write(batch)
+        if changes.jobs:
+            self.keys.written(changes.jobs)
+            self._write_runs()
         if self._refill_at == float("-inf"):
             self._refill()
 
@@ -112,6 +130,15 @@ class SqliteStore(SqliteReads):
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise _full() from error
             raise _failed(error) from error
+
+    def _write_runs(self) -> None:
+        """What was committed is safe whatever happens here; a full disk only puts it off."""
+        try:
+            self.keys.write_runs(self._writer)
+        except sqlite3.Error as error:
+            self._roll_back()
+            if getattr(error, "sqlite_errorcode", 0) not in _FULL:
+                raise _failed(error) from error
 
     def _roll_back(self) -> None:
         # After some errors SQLite has done it already.

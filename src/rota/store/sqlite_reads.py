@@ -20,6 +20,7 @@ import msgspec
 from rota.errors import NotFound, StoreFailed
 from rota.store.base import Clause, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
 from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
+from rota.store.keys import Keys
 from rota.store.snapshot import after, command
 from rota.store.statements import statements
 
@@ -30,13 +31,13 @@ _ids = msgspec.json.Decoder(list[int])
 _rows = msgspec.json.Decoder(list[list[Any]])
 #: leased_at, started_at, ended_at, cpu_s
 _ATTEMPT_TIMES: Final = (5, 6, 14, 15)
-_known = msgspec.json.Decoder(list[tuple[str, int, int]])
 
 
 class SqliteReads:
     """Reads of a database at `path`, which a writer has opened already."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, keys: Keys) -> None:
+        self.keys = keys
         self._uri = f"file:{quote(str(path.absolute()))}?mode=ro"
         self._idle: deque[sqlite3.Connection] = deque()
         self._shut = False
@@ -77,11 +78,7 @@ class SqliteReads:
 
     def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
         with self._reader() as connection:
-            (text,) = connection.execute(
-                statements()["known_keys"].replace("/* also */", hide_uploads(connection)),
-                (msgspec.json.encode(keys).decode(),),
-            ).fetchone()
-        return {key: (n, state) for key, n, state in _known.decode(text)}
+            return self.keys.find(connection, keys, also=hide_uploads(connection))
 
     def submission(self, submission: str) -> StoredSubmission | None:
         with self._reader() as connection:

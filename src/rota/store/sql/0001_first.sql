@@ -53,10 +53,17 @@ CREATE TABLE jobs (
     after          TEXT,
     cmd            TEXT NOT NULL
 );
--- Keys are hashes: eight characters find the row, and the index is a quarter of the size.
-CREATE INDEX jobs_by_key ON jobs (substr(key, -8));
 CREATE INDEX jobs_by_group ON jobs (in_group);
 CREATE INDEX jobs_gone_wrong ON jobs (state, in_group) WHERE state > 12;
+
+-- Keys of jobs in runs of ids, each written once and in order (see keys.py). The last characters of a
+-- hash find the row.
+CREATE TABLE keys (
+    run  INTEGER NOT NULL,
+    tail TEXT NOT NULL,
+    job  INTEGER NOT NULL,
+    PRIMARY KEY (run, tail, job)
+) WITHOUT ROWID;
 
 CREATE TABLE attempts (
     job            INTEGER NOT NULL,

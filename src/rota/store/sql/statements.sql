@@ -272,11 +272,45 @@ SELECT n, low, high FROM submissions WHERE id = ? AND answer IS NOT NULL AND low
 SELECT n FROM groups WHERE (:grp = '' OR grp = :grp) AND (:user = '' OR user = :user);
 
 -- name: known_keys
--- The newest job with each of these keys, all in one JSON value.
+-- The newest job with each of these keys in these runs, all in one JSON value.
 SELECT json_group_array(json_array(key, id, state)) FROM (
-    SELECT j.key, max(j.id) AS id, j.state FROM json_each(?) AS k CROSS JOIN jobs AS j
-    WHERE substr(j.key, -8) = substr(k.value, -8) AND j.key = k.value/* also */
+    SELECT j.key, max(j.id) AS id, j.state
+    FROM json_each(?) AS k CROSS JOIN json_each(?) AS r CROSS JOIN keys AS i CROSS JOIN jobs AS j
+    WHERE i.run = r.value AND i.tail = substr(k.value, -8) AND j.id = i.job AND j.key = k.value/* also */
     GROUP BY j.key);
+
+-- name: known_jobs
+-- Keys and states of these jobs, all in one JSON value.
+SELECT json_group_array(json_array(key, id, state)) FROM (
+    SELECT j.key, j.id, j.state FROM json_each(?) AS n CROSS JOIN jobs AS j WHERE j.id = n.value/* also */);
+
+-- name: known_newest_keys
+-- The newest job with each of these keys among those in no run: a scan, for the rare case.
+SELECT json_group_array(json_array(key, id, state)) FROM (
+    SELECT j.key, max(j.id) AS id, j.state FROM jobs AS j
+    WHERE j.key IN (SELECT value FROM json_each(?1)) AND j.id >= ?2/* also */
+    GROUP BY j.key);
+
+-- name: keys_below
+-- Jobs with a lower id have their keys in runs.
+SELECT coalesce(max(id), 0) FROM used WHERE kind = 'keys';
+
+-- name: newest_keys
+-- Keys of the jobs that are in no run, oldest first.
+SELECT key, id FROM jobs WHERE id >= ? ORDER BY id;
+
+-- name: insert_keys
+-- Keys of jobs whose run was written before them.
+INSERT OR IGNORE INTO keys (run, tail, job) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?);
+
+-- name: write_run
+-- The keys of a span of ids, in order.
+INSERT OR IGNORE INTO keys (run, tail, job)
+SELECT ?1, substr(key, -8), id FROM jobs WHERE id BETWEEN ?2 AND ?3 ORDER BY 2, 3;
+
+-- name: move_keys_below
+-- Another run is written.
+INSERT INTO used (kind, id) VALUES ('keys', ?) ON CONFLICT (kind) DO UPDATE SET id = excluded.id;
 
 -- name: jobs_with_newest
 -- Jobs by id, each with its newest attempt, all in one JSON value. Times as text: a number in

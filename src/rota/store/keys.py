@@ -1,0 +1,98 @@
+"""Which jobs have a key: the newest ones in memory, the others in sorted runs on disk.
+
+Keys are hashes. One index over all of them would touch a page of its own for every job that is
+added, and the more jobs had ended the dearer the next would be. So the keys of the newest jobs are
+in a dictionary, and each time a span of ids is full its keys are written in order, once.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from rota.core.changes import Row
+from rota.store.statements import statements
+
+#: Ids in a run: what a start must read again at most.
+RUN: Final = 1 << 17
+#: Characters of a key that are kept in a run; the job's row has it whole.
+TAIL: Final = 8
+
+_known = msgspec.json.Decoder(list[tuple[str, int, int]])
+
+
+class Keys:
+    """The keys of one database. Written by the writer's thread, read by any."""
+
+    def __init__(self, *, run: int = RUN) -> None:
+        self._run = run
+        self._below = 0  #: jobs with a lower id are in runs
+        self._newest: dict[str, int] = {}
+        self._highest = 0
+        self._loaded = False
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        """Read the keys that are in no run."""
+        sql = statements()
+        self._below = int(connection.execute(sql["keys_below"]).fetchone()[0])
+        self._newest = dict(connection.execute(sql["newest_keys"], (self._below,)).fetchall())
+        self._highest = max(self._newest.values(), default=0)
+        self._loaded = True
+
+    def late(self, jobs: Sequence[Row]) -> list[Row]:
+        """Of these new jobs, rows for those whose run has been written already."""
+        if not self._below:
+            return []
+        return [(row[0] // self._run, row[1][-TAIL:], row[0]) for row in jobs if row[0] < self._below]
+
+    def written(self, jobs: Sequence[Row]) -> None:
+        """These jobs are on disk."""
+        if not self._loaded:
+            return
+        newest, below = self._newest, self._below
+        for row in jobs:
+            if row[0] >= below:
+                newest[row[1]] = row[0]
+        self._highest = max(self._highest, jobs[-1][0])
+
+    def write_runs(self, connection: sqlite3.Connection) -> None:
+        """Write the runs that are full. A kill in between changes nothing."""
+        sql = statements()
+        while self._highest >= self._below + self._run:
+            low, high = self._below, self._below + self._run
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(sql["write_run"], (low // self._run, low, high - 1))
+            connection.execute(sql["move_keys_below"], (high,))
+            connection.execute("COMMIT")
+            # Both are there for a moment: a reader must find a key in one of them.
+            self._below = high
+            self._newest = {key: job for key, job in self._newest.items() if job >= high}
+
+    def find(self, connection: sqlite3.Connection, keys: list[str], *, also: str) -> dict[str, tuple[int, int]]:
+        """key → (newest job with that key, its state); `also` is a condition on the jobs that count."""
+        if not self._loaded:
+            self.load(connection)
+        sql = statements()
+        newest, below = self._newest, self._below
+        here = {key: newest[key] for key in keys if key in newest}
+        found = _ask(connection, sql["known_jobs"], also, list(here.values()))
+        if len(found) < len(here):
+            # The newest with that key was removed or does not count yet: an older one may.
+            doubtful = [key for key in here if key not in found]
+            found |= _ask(connection, sql["known_newest_keys"], also, doubtful, below)
+        others = [key for key in keys if key not in found]
+        if others and below:
+            runs = list(range(below // self._run))
+            found |= _ask(connection, sql["known_keys"], also, others, runs)
+        return found
+
+
+def _ask(
+    connection: sqlite3.Connection, sql: str, also: str, *params: list[str] | list[int] | int
+) -> dict[str, tuple[int, int]]:
+    given = [msgspec.json.encode(each).decode() if isinstance(each, list) else each for each in params]
+    (text,) = connection.execute(sql.replace("/* also */", also), given).fetchone()
+    return {key: (job, state) for key, job, state in _known.decode(text)}

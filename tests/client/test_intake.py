@@ -1,0 +1,228 @@
+"""Input for `add` and `run`: every form is understood, every mistake named with its line and field."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.client import intake
+from rota.client.fields import FIELDS, LATER, Wanted
+from rota.client.intake import Batch, from_bytes, from_objects
+from rota.errors import BadInput
+from rota.wire.messages import NewAfter
+
+BASE = Wanted(cwd="/work", mem=1 << 30)
+
+
+def read(data: bytes, *, block: int = 7, base: Wanted = BASE) -> list[Batch]:
+    blocks = (data[at : at + block] for at in range(0, len(data), block))
+    return list(from_bytes(blocks, base, source="in.txt"))
+
+
+def commands(data: bytes, **options: Any) -> list[str | list[str]]:
+    return [cmd for batch in read(data, **options) for cmd in batch.cmds]
+
+
+def refusal(data: bytes) -> str:
+    with pytest.raises(BadInput) as refused:
+        read(data)
+    return str(refused.value)
+
+
+def test_one_command_a_line() -> None:
+    assert commands(b"echo a\necho b") == ["echo a", "echo b"]
+    assert commands(b"echo a\r\necho b\r\n") == ["echo a", "echo b"]
+    assert commands(b"\xef\xbb\xbfecho a\n") == ["echo a"]
+
+
+def test_blank_lines_and_comments_are_skipped_but_counted() -> None:
+    (batch,) = read(b"# first\n\n  \t\necho a\n   # more\necho b # kept\n")
+    assert batch.cmds == ["echo a", "echo b # kept"]
+    assert batch.lines == [4, 6]
+
+
+def test_json_lines_and_a_command_with_json_behind_a_tab() -> None:
+    (batch,) = read(b'{"cmd": ["a", "b c"], "cpus": 2}\nplain\ntext here\t{"cpus": 2}\n')
+    assert batch.cmds == [["a", "b c"], "plain", "text here"]
+    assert batch.spec_of == [0, 1, 0]
+    assert [spec.size.cpus for spec in batch.specs] == [200, 100]
+
+
+def test_one_json_array() -> None:
+    assert commands(b'[{"cmd": "a"},\n {"cmd": "b"}]') == ["a", "b"]
+    assert commands(b"  [\n]") == []
+
+
+def test_what_looks_like_json_to_nobody_but_a_parser_is_a_command() -> None:
+    lines = ["{ echo a; echo b; }", "[ -f x ] && echo y", "[[ -f x ]]", "awk '{print}' f", "printf 'a\tb'"]
+    for line in lines:
+        assert commands(line.encode()) == [line]
+
+
+def test_plain_lines_share_one_specification_and_carry_no_numbers() -> None:
+    batches = read(b"true\n" * 25_000, block=1 << 16)
+    assert [len(batch.specs) for batch in batches] == [1] + [0] * (len(batches) - 1)
+    assert all(batch.spec_of is None and batch.lines is None for batch in batches)
+    assert [batch.last for batch in batches] == [False] * (len(batches) - 1) + [True]
+    assert sum(len(batch.cmds) for batch in batches) == 25_000
+    firsts = [batch.first for batch in batches]
+    assert firsts == [sum(len(b.cmds) for b in batches[:n]) for n in range(len(batches))]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'a\nb\n{"cmd": "c", "cpus": -1}', "in.txt line 3: field 'cpus': must be from 0"),
+        (b'a\t{"cpu": 1}', "in.txt line 1: field 'cpu': there is no such field; did you mean 'cpus'?"),
+        (b'{"cmd": "a", "mem": 500}', "line 1: field 'mem': '500' has no unit; write 500M"),
+        (b'{"cmd": "a", "time": "90"}', "field 'time': '90' has no unit"),
+        (b'{"cmd": "a", "cpus": true}', "field 'cpus': must be a number"),
+        (b'{"cmd": "a", "cpus": 0.001}', "field 'cpus': is finer"),
+        (b'{"cmd": "a", "cpus": 1e300}', "field 'cpus'"),
+        (b'{"cmd": "a", "cpus": NaN}', "not valid JSON"),
+        (b'{"cmd": "a", "priority": 256}', "field 'priority': must be from 0 to 255"),
+        (b'{"cmd": "a", "priority": 1.5}', "field 'priority': must be a whole number"),
+        (b'{"cmd": "a", "retries": 99999999999999999999999999}', "field 'retries'"),
+        (b'{"cmd": "a", "env": {"A": 1}}', "field 'env': 'A' must be a text"),
+        (b'{"cmd": "a", "env": {"A=B": "1"}}', "field 'env'"),
+        (b'{"cmd": "a", "scratch": 1}', "field 'scratch': must be true or false"),
+        (b'{"cmd": "a", "queue": "fast"}', "field 'queue': there is no such queue"),
+        (b'{"cmd": "a", "after": "@g"}', "field 'after': '@g': groups are not supported"),
+        (b'{"cmd": "a", "after": "x"}', "field 'after': 'x' is not a dependency"),
+        (b'{"cmd": "a", "after": "0"}', "field 'after'"),
+        (b'{"cmd": "a", "after": "1-99999999"}', "field 'after'"),
+        (b'{"cmd": "a", "after": "line:"}', "field 'after'"),
+        (b'{"cmd": "a", "after": "line:2"}\n#', "line 1: field 'after': line 2 of this input is not a job"),
+        (b'{"cmd": "a", "after": "line:1"}', "it would wait for itself"),
+        (b'{"cmd": "a", "rerun": true, "once": true}', "contradict"),
+        (b'{"cmd": "a", "group": "a,b"}', "field 'group'"),
+        (b'{"cmd": ""}', "field 'cmd': the command is empty"),
+        (b'{"cmd": []}', "field 'cmd': the command is empty"),
+        (b'{"cmd": ["a", 1]}', "field 'cmd'"),
+        (b'{"cmd": "a\\u0000"}', "field 'cmd': contains a NUL"),
+        (b'{"cpus": 1}', "field 'cmd': missing"),
+        (b'a\t{"cmd": "b"}', "field 'cmd': given twice"),
+        (b"{cmd: 1}", "line 1: is not valid JSON"),
+        (b'a\t{"cpus": 1', "line 1: is not valid JSON"),
+        (b'ok\n\n{"cmd": "x"', "line 3: is not valid JSON"),
+        (b"ok\nb\0d", "in.txt line 2: contains a NUL byte"),
+        (b"ok\n\xff\xfe", "in.txt line 2: is not valid UTF-8"),
+        (b"ok\n" + b"x" * 131_072, "in.txt line 2: has 131072 bytes, at most 131071 are allowed"),
+        (b"ok\n" + b"x" * (2 << 20), "in.txt line 2: has more than 1048576 bytes"),
+        (b'[{"cmd": "a"},\n\n{"cmd": "b", "mem": 1}]', "in.txt line 3 (entry 2): field 'mem'"),
+        (b'[{"cmd": "a"}, 5]', "(entry 2): is not a JSON object"),
+        (b'[{"cmd": "a"},\n', "is not valid JSON"),
+        (b'["a"]', "(entry 1): is not a JSON object"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_field(data: bytes, expected: str) -> None:
+    assert expected in refusal(data)
+
+
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_what_is_promised_for_later_is_said_to_come_later(name: str) -> None:
+    assert f"field '{name}': not supported by this version yet" in refusal(
+        json.dumps({"cmd": "a", name: 1}).encode()
+    )
+
+
+def test_dependencies_on_lines_of_the_same_input_forward_and_backward() -> None:
+    (batch,) = read(
+        b'{"cmd": "a", "after": "line:3"}\n# no job\n{"cmd": "c", "after": [7, "afterany:line:4"]}\n'
+        b'{"cmd": "d", "after": "afternotok:9-10"}'
+    )
+    assert set(batch.after) == {
+        NewAfter(0, 1, 1, True),
+        NewAfter(1, 7, 1, False),
+        NewAfter(1, 2, 2, True),
+        NewAfter(2, 9, 3, False),
+        NewAfter(2, 10, 3, False),
+    }
+
+
+def test_a_dependency_travels_with_its_job_even_when_its_parent_comes_chunks_later() -> None:
+    lines = [b'{"cmd": "a", "after": "line:30001"}'] + [b"true"] * 30_000
+    batches = read(b"\n".join(lines), block=1 << 16)
+    assert batches[0].after == [NewAfter(0, 30_000, 1, True)]
+    for batch in batches:
+        assert all(batch.first <= each.entry < batch.first + len(batch.cmds) for each in batch.after)
+
+
+def test_lines_override_flags_and_flags_override_defaults() -> None:
+    base = BASE.changed({"cpus": "2", "env": ("A=1", "B=2")}, text=True)
+    (batch,) = read(b'a\n{"cmd": "b", "cpus": 4, "env": {"B": "3"}}', base=base)
+    assert [spec.size.cpus for spec in batch.specs] == [200, 400]
+    assert b"A=1" in batch.envs[0].split(b"\0")
+    assert {b"A=1", b"B=3"} <= set(batch.envs[1].split(b"\0"))
+
+
+def test_only_lines_that_say_so_are_run_again() -> None:
+    (batch,) = read(b'a\n{"cmd": "b", "rerun": true}\n{"cmd": "c", "allow_unsatisfiable": true}')
+    assert (batch.fresh, batch.allowed) == ([1], [2])
+
+
+def test_python_callers_give_texts_lists_and_mappings() -> None:
+    (batch,) = list(from_objects(["a", ["b", "c"], {"cmd": "d", "mem": "2G"}], BASE))
+    assert batch.cmds == ["a", ["b", "c"], "d"]
+    with pytest.raises(BadInput, match="entry 2: field 'cpus'"):
+        list(from_objects(["a", {"cmd": "b", "cpus": "x"}], BASE))
+
+
+def test_large_environments_do_not_make_large_messages() -> None:
+    lines = [json.dumps({"cmd": "a", "env": {"A": f"{n}" + "x" * 100_000}}) for n in range(200)]
+    batches = read("\n".join(lines).encode(), block=1 << 20)
+    assert len(batches) > 3
+    assert all(sum(map(len, batch.envs)) < intake.BATCH_BYTES * 2 for batch in batches)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["cmd", *FIELDS]) | st.text(max_size=6), JSON, max_size=4), st.integers(0, 3))
+def test_any_object_is_a_job_or_a_refusal_that_names_the_line(fields: dict[str, object], before: int) -> None:
+    data = b"true\n" * before + json.dumps(fields).encode() + b"\n"
+    try:
+        batches = read(data)
+    except BadInput as error:
+        assert error.message.startswith(f"in.txt line {before + 1}: ")
+        assert "\n" not in str(error)
+    else:
+        assert sum(len(batch.cmds) for batch in batches) == before + 1
+
+
+@given(st.binary(max_size=200) | st.text(alphabet="{}[]\"#\t\n\r a:,\\1\0\ufeff", max_size=60).map(str.encode))
+def test_any_bytes_are_jobs_or_a_refusal_whatever_the_blocks(data: bytes) -> None:
+    results = []
+    for block in (1, 5, 1 << 20):
+        try:
+            results.append([(b.cmds, b.lines, b.spec_of) for b in read(data, block=block)])
+        except BadInput as error:
+            results.append(error.message)  # type: ignore[arg-type]
+    assert results[0] == results[1] == results[2]
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0\t"), max_size=20), max_size=20))
+def test_commands_come_through_unchanged(lines: list[str]) -> None:
+    plain = [line for line in lines if line.strip() and line.lstrip()[0] not in "#{[\ufeff"]
+    assert commands("\n".join(plain).encode()) == plain
+
+
+def test_a_million_lines_take_a_few_microseconds_each() -> None:
+    data = b"".join(b"work --on file%d.dat --and more\n" % n for n in range(200_000))
+    best = min(_timed(data) for _ in range(3))
+    assert best / 200_000 < 3e-6 * 3, "thrice the budget, for a busy machine"
+
+
+def _timed(data: bytes) -> float:
+    begun = time.process_time()
+    read(data, block=1 << 20)
+    return time.process_time() - begun
