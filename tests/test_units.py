@@ -75,7 +75,9 @@ def test_what_is_not_a_time_is_refused(text: str) -> None:
         parse_duration(text)
 
 
-@pytest.mark.parametrize("text", ["", "G", "-1G", "1GG", "1.G", "nanG", "1e3G", "٣G", "1025P", "1X", "1 G", "0x1G"])
+@pytest.mark.parametrize(
+    "text", ["", "G", "-1G", "1GG", "1.G", "nanG", "1e3G", "٣G", "1025P", "1X", "1 G", "0x1G"]
+)
 def test_what_is_not_a_size_is_refused(text: str) -> None:
     with pytest.raises(BadInput):
         parse_size(text)

@@ -7,8 +7,6 @@ declared once, in `Settings`, with its kind and its documentation.
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import os
 import stat
 import typing
@@ -251,6 +249,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
 def _value(name: str, value: object, *, source: str, text: bool = False) -> Any:
     known = all_settings()
     if name not in known:
+        import difflib
+
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else "list the settings with 'rota config show'"
         raise BadInput(f"{source}: unknown setting '{name}'", hint=hint)
@@ -355,6 +355,8 @@ class Home:
         near = self.path / "manager.sock"
         if len(os.fsencode(near)) <= MAX_SOCKET_PATH:
             return near
+        import hashlib
+
         name = f"rota-{os.getuid()}-{hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]}"
         runtime = os.environ.get("XDG_RUNTIME_DIR", "")
         for base in (runtime, "/tmp"):

@@ -173,4 +173,4 @@ def about_size(size: float) -> str:
         if size < 1000 or (size < 1024 and unit == "B"):
             return f"{size:.0f}{unit}" if size >= 100 or unit == "B" else f"{size:.3g}{unit}"
         size /= 1024
-    return f"{size:.3g}P"
+    return f"{size:.0f}P" if size >= 100 else f"{size:.3g}P"

@@ -187,7 +187,9 @@ JSON = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["cmd", *FIELDS]) | st.text(max_size=6), JSON, max_size=4), st.integers(0, 3))
+@given(
+    st.dictionaries(st.sampled_from(["cmd", *FIELDS]) | st.text(max_size=6), JSON, max_size=4), st.integers(0, 3)
+)
 def test_any_object_is_a_job_or_a_refusal_that_names_the_line(fields: dict[str, object], before: int) -> None:
     data = b"true\n" * before + json.dumps(fields).encode() + b"\n"
     try:
@@ -199,7 +201,7 @@ def test_any_object_is_a_job_or_a_refusal_that_names_the_line(fields: dict[str, 
         assert sum(len(batch.cmds) for batch in batches) == before + 1
 
 
-@given(st.binary(max_size=200) | st.text(alphabet="{}[]\"#\t\n\r a:,\\1\0\ufeff", max_size=60).map(str.encode))
+@given(st.binary(max_size=200) | st.text(alphabet='{}[]"#\t\n\r a:,\\1\0\ufeff', max_size=60).map(str.encode))
 def test_any_bytes_are_jobs_or_a_refusal_whatever_the_blocks(data: bytes) -> None:
     results = []
     for block in (1, 5, 1 << 20):

@@ -211,6 +211,20 @@ class Histories(RuleBasedStateMachine):
         for _tick in range(2):
             self.m.advance(7 * 86400.0 + 601.0)
 
+    @precondition(lambda self: self._some(connected=True))
+    @rule(pick=numbers, its=specs, which=numbers)
+    def crash_before_a_start_is_heard_of(self, pick: int, its: Spec, which: int) -> None:
+        """The runner dies as well; its successor comes before it is settled."""
+        self.m.pump()
+        self.m.send_chunk([Entry("unheard", its)] * 3, fresh=True)
+        self.m.commit()
+        runner = self._runner(pick, connected=True)
+        runner.deliver()
+        self.crash(False)
+        self.m.die(runner, noticed=False)
+        if runner.host in self._vacant():
+            self.m.join(self.m.start_runner(runner.host))
+
     @rule(durable=st.booleans())
     def crash(self, durable: bool) -> None:
         """`durable`: the batch reached the disk, but nobody was told."""
@@ -236,6 +250,16 @@ class Histories(RuleBasedStateMachine):
     @rule(pick=numbers)
     def runner_joins_again(self, pick: int) -> None:
         self.m.join(self._runner(pick, connected=False, dead=False))
+
+    @precondition(lambda self: self._some(connected=True))
+    @rule(pick=numbers, lines=entries)
+    def runner_reconnects_while_work_is_on_its_way(
+        self, pick: int, lines: list[tuple[str, Spec, list[tuple[int, Condition, bool]]]]
+    ) -> None:
+        self.add(lines, None, True, False)
+        runner = self._runner(pick, connected=True)
+        self.m.disconnect(runner)
+        self.m.join(runner)
 
     @precondition(lambda self: self._some(connected=True))
     @rule(pick=numbers)

@@ -88,12 +88,18 @@ class FakeManager:
         return process
 
     def finish(self) -> None:
-        """End everything, as a test ends."""
-        for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            process.wait()
+        """End everything, as a test ends: the runners end their jobs, if they still can."""
         self.hang_up()
+        for process in self.processes:
+            for _ in range(2):
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+                    time.sleep(0.02)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
         if self._listener is not None:
             self._listener.close()
 

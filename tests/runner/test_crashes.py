@@ -58,11 +58,9 @@ def check(manager: FakeManager, grants: list[m.Grant], settled: list[m.Settle]) 
     return told
 
 
-def jobs(manager: FakeManager, rng: random.Random, count: int) -> list[m.Grant]:
+def jobs(manager: FakeManager, rng: random.Random, pauses: list[float]) -> list[m.Grant]:
     spec = manager.spec()
-    grants = [
-        manager.grant(n, JOB.format(pause=rng.choice([0, 0, 0.01, 0.1, 30])), spec) for n in range(1, count + 1)
-    ]
+    grants = [manager.grant(n, JOB.format(pause=rng.choice(pauses)), spec) for n in range(1, 13)]
     manager.work(grants, spec, seats=3)
     return grants
 
@@ -72,7 +70,7 @@ def test_a_runner_killed_at_a_random_moment_is_settled(manager: FakeManager, see
     rng = random.Random(seed)
     process = manager.begin()
     manager.auto_ack = rng.random() < 0.5
-    grants = jobs(manager, rng, 12)
+    grants = jobs(manager, rng, [0, 0, 0.01, 0.1, 30])
     end = time.monotonic() + rng.uniform(0, 0.4)
     while time.monotonic() < end:
         manager.read(0.01)
@@ -105,8 +103,8 @@ def test_a_runner_killed_at_its_nth_system_call_is_settled(manager: FakeManager,
     grants: list[m.Grant] = []
     try:
         manager.accept()
-        grants = jobs(manager, random.Random(nth), 6)
-        manager.until(lambda: len(manager.ended) == 6)
+        grants = jobs(manager, random.Random(nth), [0, 0.01, 0.1])
+        manager.until(lambda: len(manager.ended) == 12)
     except (Gone, ConnectionError):
         pass
     process.wait(60)

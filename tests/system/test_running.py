@@ -144,7 +144,8 @@ def test_hold_release_kill_and_retry(rota: Deployment) -> None:
 
 
 def test_a_killed_job_leaves_no_process_behind(rota: Deployment) -> None:
-    script = "trap '' TERM; (setsid sh -c 'echo $$ > daemon; exec sleep 300') & echo $$ > main; while :; do sleep 1; done"
+    daemon = "(setsid sh -c 'echo $$ > daemon; exec sleep 300') &"
+    script = f"trap '' TERM; {daemon} echo $$ > main; while :; do sleep 1; done"
     rota.json("add", "--", "sh", "-c", script)
     wait_until(lambda: (rota.work / "daemon").exists() and (rota.work / "daemon").read_text(), "it runs")
     pids = [int((rota.work / name).read_text()) for name in ("main", "daemon")]
@@ -160,7 +161,13 @@ def test_walltime_ends_a_job_with_that_reason(rota: Deployment) -> None:
 
 
 def test_measurements_are_kept(rota: Deployment) -> None:
-    code = "x = bytearray(150 << 20); x[::4096] = b'x' * len(x[::4096]); import time; t = time.process_time()\nwhile time.process_time() - t < 0.3: pass"
+    code = """
+import time
+touched = bytearray(150 << 20)
+touched[::4096] = b"x" * len(touched[::4096])
+while time.process_time() < 0.4:
+    pass
+"""
     rota.ok("run", "--", "python3", "-c", code)
     shown = rota.json("show", "1")
     assert shown["peak_mem_bytes"] > 150 << 20

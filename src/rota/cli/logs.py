@@ -31,8 +31,8 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
 
     if err and out:
         raise BadInput("--err and --out exclude each other", hint="without them both are printed")
-    if call.json:
-        raise BadInput("the output of a job is not JSON", hint="leave --json out")
+    if follow and call.json:
+        raise BadInput("--follow prints as it comes, which is not one JSON value", hint="leave --json out")
     if follow and attempt:
         raise BadInput("--follow shows the newest attempt", hint="leave --attempt out")
     number = job_id(id)
@@ -47,6 +47,16 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
                 for progress in watching:
                     printer.take(progress)
             printer.finish()
+            return 0
+        if call.json:
+            import json
+
+            streams = {"stdout": False, "stderr": True}
+            texts = {
+                name: client.output(number, attempt=attempt or 0, err=of_err).decode("utf-8", "replace")
+                for name, of_err in streams.items()
+            }
+            print(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts}))
             return 0
         if not err:
             for part in client.output_parts(number, attempt=attempt or 0):

@@ -6,7 +6,6 @@ checked here, strictly, and errors name the field; nothing is read from the mach
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -145,6 +144,8 @@ def _refuse_name(name: str) -> NoReturn:
         raise BadInput(f"field '{shown}': not supported by this version yet", hint="leave it out")
     if name == "cmd":
         raise BadInput("field 'cmd': given twice", hint="give it once")
+    import difflib
+
     close = difflib.get_close_matches(name[:60], [*FIELDS, "cmd"], n=1)
     hint = f"did you mean '{close[0]}'?" if close else f"the fields are cmd, {', '.join(FIELDS)}"
     raise BadInput(f"field '{shown}': there is no such field", hint=hint)

@@ -56,11 +56,6 @@ class KillAttempts(Effect, frozen=True):
     leases: list[tuple[int, int, int]]
 
 
-class RecallLeases(Effect, frozen=True):
-    runner: str
-    leases: list[tuple[int, int, int]]
-
-
 class NotifyStarted(Effect, frozen=True):
     """A job began to run (for those who follow its output)."""
 

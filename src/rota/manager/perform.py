@@ -59,9 +59,6 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.KillAttempts(runner, leases):
             if peer := manager.runner_peer(runner):
                 peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
-        case e.RecallLeases(runner, leases):
-            if peer := manager.runner_peer(runner):
-                peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
 
 
 def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:

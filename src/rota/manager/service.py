@@ -107,6 +107,7 @@ class Manager:
         self._loads = 0
         self._next_peer = 0
         self._stopping = False
+        self._delay_minded = False
         self._stood_still_s = 0.0
         self._ticked_at = time.monotonic()
         self._checked_at = time.monotonic()
@@ -146,6 +147,7 @@ class Manager:
             if isinstance(reason, Bug):
                 log.error("bug: %s", reason)
         self._commit()
+        self._mind_delays()
 
     def _commit(self) -> None:
         """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
@@ -209,6 +211,17 @@ class Manager:
     def now(self) -> float:
         """Monotonic time without the spans in which this process stood still (stopped, or asleep)."""
         return time.monotonic() - self._stood_still_s
+
+    def _mind_delays(self) -> None:
+        """A delay that is over before the next tick gets a timer of its own."""
+        due = self._engine.next_due()
+        if due is not None and not self._delay_minded and due - time.time() < _TICK_S:
+            self._delay_minded = True
+            self.loop.call_later(max(0.0, due - time.time()), self._delay_over)
+
+    def _delay_over(self) -> None:
+        self._delay_minded = False
+        self.happened(events.TimerFired())
 
     def _tick(self) -> None:
         at = time.monotonic()

@@ -192,7 +192,7 @@ class Agent:
             return
         # Nothing but first processes of other tasks (and known orphans) among our children: everything
         # these tasks started is gone too, and what they wrote is in the pipes.
-        if self._children.count() == len(by_pid) + len(orphans):
+        if self.all_children_known():
             self._collect()
             for task in ended:
                 if orphans and self.endings.has_orphans(task):
@@ -204,6 +204,10 @@ class Agent:
                 self.endings.linger(task)
         if self.endings.lingering:
             self.endings.check(self.now)
+
+    def all_children_known(self) -> bool:
+        """Are there no other children than first processes of tasks and known orphans?"""
+        return self._children.count() == len(self.by_pid) + len(self.endings.family.orphans)
 
     def _collect(self) -> None:
         """Read whatever is in any pipe now."""

@@ -164,8 +164,13 @@ class Contact:
 
     def _settle_dead(self) -> list[tuple[settle.Dead, m.Settle]]:
         agent, who = self._agent, self._agent.identity
-        settled = []
-        for dead in settle.dead_runners(who.root, who.id, who.machine):
+        settled: list[tuple[settle.Dead, m.Settle]] = []
+        try:
+            found = settle.dead_runners(who.root, who.id, who.machine)
+        except OSError:
+            say_exception("cannot look for dead runners")
+            return settled
+        for dead in found:
             try:
                 finished, whole = settle.settle(dead, boot_id=who.boot_id, scratch_root=agent.scratch_root)
             except Exception:

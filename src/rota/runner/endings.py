@@ -24,6 +24,8 @@ SAMPLE_EVERY_S = 1.0
 _SAMPLE_GAP_S = 0.1
 _NEVER = float("inf")
 _SWEEPS = 5
+_KILL_AGAIN_S = 0.1
+_LOOKS = 20
 _MIN_LOOK_S = 0.02
 _MAX_LOOK_S = 1.0
 
@@ -99,12 +101,9 @@ class Endings:
         check = bool(self.lingering)
         for task in list(self._agent.tasks.values()):
             if task.kill_at is not None:
-                if now >= task.kill_at:
-                    if task.status is None:
-                        self._kill(task)
-                    due = min(due, now + self._look_s)
-                else:
-                    due = min(due, task.kill_at)
+                if now >= task.kill_at and task.status is None:
+                    self._kill(task, now)
+                due = min(due, task.kill_at)
             elif task.deadline is not None:
                 if now >= task.deadline:
                     limit = task.spec.walltime_s or 0.0
@@ -124,9 +123,7 @@ class Endings:
 
     def check(self, now: float) -> None:
         """Look for the processes of tasks whose first one is gone; finish those without any."""
-        table = procfs.table()
-        members = self.family.sort(table, self._agent.tasks.values())
-        self._reap_zombies(table)
+        table, members = self._all()
         process.kill(self.family.unowned(table))
         for task in list(self.lingering):
             left = [seen for seen in members[task] if seen.alive]
@@ -140,15 +137,30 @@ class Endings:
                 task.kill_at = now + self._agent.rules.grace_s
                 process.ask_to_end(left)
             elif now >= task.kill_at:
-                self._kill(task)
+                self._kill(task, now)
         if self.lingering:
-            # Most survivors are our children and their end is signalled; this is for the others, and
-            # for those that cannot be killed yet.
+            # Most survivors are our children and their end is signalled; this is for the others.
             nearest = min(task.kill_at or now for task in self.lingering)
             self._look_s = min(_MAX_LOOK_S, self._look_s * 1.5)
-            self._agent.due(max(now + _MIN_LOOK_S, min(nearest, now + self._look_s)))
+            self._agent.due(min(nearest, now + self._look_s))
         else:
             self._look_s = _MIN_LOOK_S
+
+    def _all(self) -> tuple[dict[int, procfs.Process], dict[Task, list[procfs.Process]]]:
+        """The process table and whose is what, with none of our children unseen.
+
+        A process that forks and ends while the table is read can hide its child; the child is then
+        ours, and there are more children than the table showed.
+        """
+        for _ in range(_LOOKS):
+            table = procfs.table()
+            members = self.family.sort(table, self._agent.tasks.values())
+            self._reap_zombies(table)
+            if self._agent.all_children_known():
+                break
+        else:
+            say("some children do not show in the process table")
+        return table, members
 
     def _reap_zombies(self, table: dict[int, procfs.Process]) -> None:
         for pid in list(self.family.orphans):
@@ -164,8 +176,9 @@ class Endings:
         members = self.family.sort(procfs.table(), self._agent.tasks.values())
         return [seen for seen in members.get(task, ()) if seen.alive]
 
-    def _kill(self, task: Task) -> None:
-        """KILL everything of a task, again and again while it forks."""
+    def _kill(self, task: Task, now: float) -> None:
+        """KILL everything of a task, again and again while it forks, and later what is still there."""
+        task.kill_at = now + _KILL_AGAIN_S
         if task.cgroup is not None:
             task.cgroup.kill(_kill_all)
         if task.status is None:

@@ -45,9 +45,8 @@ def unix_dial(path: str) -> Dial:
     def dial() -> Stream:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
-            stream.settimeout(5.0)
-            stream.connect(path)
             stream.setblocking(False)
+            stream.connect(path)  # at once, or refused: a Unix socket does not wait
         except OSError:
             stream.close()
             raise

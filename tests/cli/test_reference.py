@@ -1,0 +1,40 @@
+"""Every command and every setting is documented, and the pages are current."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from rota.cli.main import COMMANDS
+from rota.cli.reference import commands, pages
+from rota.config import all_settings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("name", ["cli.md", "configuration.md"])
+def test_the_page_is_current(name: str) -> None:
+    assert (DOCS / name).read_text("utf-8") == pages()[name], "write it with: python -m rota.cli.reference"
+
+
+def test_every_command_is_documented_with_an_example() -> None:
+    page = (DOCS / "cli.md").read_text("utf-8")
+    found = dict(commands())
+    assert {path.split()[1] for path in found} == set(COMMANDS)
+    for path, command in found.items():
+        assert f"## `{path}`" in page
+        assert command.help, path
+        if not isinstance(command, click.Group) and path != "rota version":
+            assert "Examples:" in command.help, path
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.help, f"{path} {option.name}"
+
+
+def test_every_setting_is_documented() -> None:
+    page = (DOCS / "configuration.md").read_text("utf-8")
+    for name, setting in all_settings().items():
+        assert f"`{name}`" in page
+        assert f"`{setting.variable}`" in page
