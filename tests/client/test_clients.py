@@ -91,16 +91,17 @@ def test_a_refusal_becomes_the_error_it_was(tmp_path: Path, talk: Any) -> None:
     def script(conversation: Conversation, message: Any) -> None:
         conversation.send(m.Failure(message.n, "not_found", "there is no job 9", "look again"))
 
-    with scripted(tmp_path, script) as (home, _):
-        with pytest.raises(NotFound, match="there is no job 9; look again"):
-            talk(home, lambda client: client.job(9))
+    with scripted(tmp_path, script) as (home, _), pytest.raises(NotFound, match="there is no job 9; look again"):
+        talk(home, lambda client: client.job(9))
 
 
 @both
 def test_a_refused_connection_is_told_as_it_was(tmp_path: Path, talk: Any) -> None:
-    with scripted(tmp_path, lambda c, message: c.send(m.Failure(0, "denied", "not you", ""))) as (home, _):
-        with pytest.raises(Denied, match="not you"):
-            talk(home, lambda client: client.status())
+    def script(conversation: Conversation, message: Any) -> None:
+        conversation.send(m.Failure(0, "denied", "not you", ""))
+
+    with scripted(tmp_path, script) as (home, _), pytest.raises(Denied, match="not you"):
+        talk(home, lambda client: client.status())
 
 
 @both

@@ -770,7 +770,7 @@ def test_a_small_job_fills_the_gap_beside_a_big_one_and_delays_nobody(m: Machine
     assert m.states(two, long) == [S.RUNNING, S.READY]
 
 
-def test_leases_ahead_whose_seat_was_given_back_get_another() -> None:
+def test_leases_are_sent_ahead_and_all_run() -> None:
     m = Machine(cpus=100)
     model = m.with_runner()
     ids = m.add(*[f"j{n}" for n in range(30)]).added
@@ -780,6 +780,23 @@ def test_leases_ahead_whose_seat_was_given_back_get_another() -> None:
     assert model.waiting, "jobs end so quickly that leases are sent ahead"
     m.run_out()
     assert m.states(*ids) == [S.COMPLETE] * 30
+
+
+def test_a_lease_sent_ahead_whose_seat_was_given_back_gets_another() -> None:
+    m = Machine(cpus=100)
+    model = m.with_runner()
+    m.add(*[f"j{n}" for n in range(10)])
+    while len(model.waiting) or len(m.world.jobs) > 1:
+        m.end(next(iter(m.running())))
+    # The last one ends and its seat is given back, but the manager has not heard of it.
+    model.end(next(iter(model.busy)), Outcome(exit_code=0, ended_at=m.wall), m.wall)
+    m.send_chunk([Entry("late", spec())])
+    m.commit()
+    model.deliver()
+    assert model.waiting
+    assert not model.seats
+    m.pump()
+    assert [m.state(id) for id in m.running()] == [S.RUNNING]
 
 
 # ------------------------------------------------------------------ uploads

@@ -15,7 +15,7 @@ _WINDOW_S: Final = 15.0
 _BAR: Final = 20
 
 _DONE: Final = ("complete", "failed", "cancelled", "blocked")
-_BUSY: Final = ("scheduled", "starting", "running", "suspended", "finishing")
+_BUSY: Final = ("starting", "running", "suspended", "finishing")
 
 
 class ProgressLine:

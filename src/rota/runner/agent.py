@@ -334,7 +334,10 @@ class Agent:
     def _start(self, seat: Seat, key: Key, grant: m.Grant) -> bool:
         """Execute a lease. False: not now; the lease was handed back and nothing is started for a while."""
         job, attempt, token = key
-        spec = self._specs[grant.spec]
+        env = self._environments.get(grant.spec)
+        if env is None:
+            env = self._environment(self._specs[grant.spec])
+        spec = env.spec
         started_at = time.time()
         try:
             pipes = seat.pipes
@@ -346,9 +349,6 @@ class Agent:
             return False
         scratch = group = None
         try:
-            env = self._environments.get(grant.spec)
-            if env is None:
-                env = self._environment(spec)
             cwd = env.cwd
             if spec.scratch:
                 scratch = self._scratch(job, attempt)

@@ -114,9 +114,7 @@ def pack(records: Iterable[Record]) -> bytes:
 
 def _sealed(block: bytearray, count: int) -> bytearray:
     """Fill in the header of a block that begins with room for it."""
-    _HEADER.pack_into(block, 0, len(block) - _PREFIX, 0, _ARRAY, count)
-    with memoryview(block) as view:
-        checksum = crc32(view[_PREFIX:])
+    checksum = crc32(block[_HEADER.size :], count)
     _HEADER.pack_into(block, 0, len(block) - _PREFIX, checksum, _ARRAY, count)
     return block
 
@@ -129,18 +127,17 @@ def unpack(data: bytes) -> tuple[list[Record], bool]:
     found: list[Record] = []
     at, end = 0, len(data)
     while at + _HEADER.size <= end:
-        length, checksum, _, _ = _HEADER.unpack_from(data, at)
-        at += _PREFIX
-        payload = data[at : at + length]
-        if len(payload) < length:
+        length, checksum, _, count = _HEADER.unpack_from(data, at)
+        block = data[at : at + _PREFIX + length]
+        if len(block) < _PREFIX + length:
             return found, length <= _MAX_BLOCK
-        if length > _MAX_BLOCK or crc32(payload) != checksum:
+        if length > _MAX_BLOCK or crc32(block[_HEADER.size :], count) != checksum:
             return found, False
         try:
-            found += _decode(payload)
+            found += _decode(block[_PREFIX:])
         except msgspec.DecodeError:
             return found, False
-        at += length
+        at += _PREFIX + length
     return found, True
 
 

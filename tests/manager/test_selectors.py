@@ -1,0 +1,48 @@
+"""Selectors: commas mean AND, words mean OR, anything else is refused with a hint."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rota.core.states import State
+from rota.errors import BadInput
+from rota.manager.selectors import parse
+from rota.store.base import Clause
+
+
+def test_every_form_is_understood() -> None:
+    assert parse(["12", "12-20", "@grp", "state=failed", "user=x", "host=h", "all", "last"], last="s1") == [
+        Clause(low=12, high=12),
+        Clause(low=12, high=20),
+        Clause(group="grp"),
+        Clause(state=int(State.FAILED)),
+        Clause(user="x"),
+        Clause(host="h"),
+        Clause(),
+        Clause(submission="s1"),
+    ]
+
+
+def test_commas_join_conditions() -> None:
+    assert parse(["@g,state=failed,10-20"], last=None) == [
+        Clause(low=10, high=20, group="g", state=int(State.FAILED))
+    ]
+
+
+@pytest.mark.parametrize(
+    "word", ["", "0", "20-12", "x", "state=", "state=nothing", "12_3", "state=failed,state=ready", "@", "12,13"]
+)
+def test_what_cannot_be_meant_is_refused(word: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        parse([word], last=None)
+    assert refused.value.hint
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_parsed_or_refused(word: str) -> None:
+    try:
+        parse([word], last="s")
+    except BadInput as error:
+        assert error.message
