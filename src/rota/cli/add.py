@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command
+from rota.cli.failures import one_line
 from rota.cli.job_options import given, job_options
 
 if TYPE_CHECKING:
@@ -54,10 +55,17 @@ def add(
     )
     added = jobs.upload()
     for warning in added.warnings:
-        print(f"rota: warning: {warning}", file=sys.stderr)
+        print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
     if sync and not dry_run:
         return _wait(call, jobs, added)
     _print(call, added, would=dry_run)
+    if dry_run and not call.json and not call.quiet and not added.existing and not added.retried:
+        from rota.cli.terminal import command_text
+
+        for cmd in jobs.sample:
+            print(f"  {command_text(cmd)}")
+        if len(added.added) > len(jobs.sample):
+            print(f"  … and {len(added.added) - len(jobs.sample):,} more")
     return 0
 
 

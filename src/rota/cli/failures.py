@@ -39,10 +39,18 @@ def report(error: RotaError, *, as_json: bool) -> int:
         # Whoever parses stdout finds one JSON value there; whoever reads stderr finds the error there.
         sys.stdout.write(line)
         if not _same_file():
-            sys.stderr.write(line)
+            _to_stderr(line)
     else:
-        sys.stderr.write(f"rota: {one_line(str(error))}\n")
+        _to_stderr(f"rota: {one_line(str(error))}\n")
     return error.exit_status
+
+
+def _to_stderr(line: str) -> None:
+    try:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is there to be told
 
 
 def one_line(text: str) -> str:

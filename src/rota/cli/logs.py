@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from rota.cli.command import Invocation, command
 from rota.cli.selecting import job_id
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+
+_RUNNING: Final = ("starting", "running", "suspended", "finishing")
+#: Live output that is there arrives within this time; silence for so long means that there is no more.
+_SILENCE_S: Final = 0.5
 
 
 @command("logs")
@@ -41,12 +49,14 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
         if follow and job.state not in ("complete", "failed", "cancelled"):
             from rota.cli.output import Live
 
-            printer = Live(client, lines=False)
-            printer.only = 2 if err else 1 if out else 0
+            printer = Live(client, lines=False, only=2 if err else 1 if out else 0)
             with client.watch(number, outputs=True, follow=True) as watching:
                 for progress in watching:
                     printer.take(progress)
             printer.finish()
+            return 0
+        if job.state in _RUNNING and attempt in (None, job.attempt) and not call.json:
+            _so_far(client, number, only=2 if err else 1 if out else 0)
             return 0
         if call.json:
             import json
@@ -68,3 +78,14 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
                 stream.write(part)
             stream.flush()
     return 0
+
+
+def _so_far(client: Client, number: int, *, only: int) -> None:
+    """What a running job has printed until now."""
+    from rota.cli.output import Live
+
+    printer = Live(client, lines=False, only=only)
+    with client.watch(number, outputs=True, follow=True) as watching:
+        while (progress := watching.poll(_SILENCE_S)) is not None:
+            printer.take(progress)
+    printer.finish()

@@ -5,14 +5,21 @@ Only click and `rota.errors` are imported here; a subcommand's module is loaded 
 
 from __future__ import annotations
 
+import _signal
 import os
 import sys
 from typing import Final, NoReturn
 
-import click
+# Ctrl-C while modules are being loaded must not end in a traceback; `main` deals with it from then on.
+_interrupt = _signal.signal(_signal.SIGINT, lambda *_: os._exit(130)) if __name__ != "__main__" else None
+try:
+    import click
 
-from rota.cli.command import LazyGroup
-from rota.cli.failures import explain, report
+    from rota.cli.command import LazyGroup
+    from rota.cli.failures import explain, report
+finally:
+    if _interrupt is not None:
+        _signal.signal(_signal.SIGINT, _interrupt)
 
 #: Every command and where it is defined.
 COMMANDS: Final = {
@@ -64,6 +71,7 @@ rota = LazyGroup(
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with its status."""
     arguments = sys.argv[1:] if argv is None else argv
+    _fill_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         # Whatever a job is called, showing it must not fail.
         if hasattr(stream, "reconfigure"):
@@ -77,6 +85,17 @@ def main(argv: list[str] | None = None) -> NoReturn:
         # What is left in the buffer can go nowhere; do not complain about that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(status)
+
+
+def _fill_closed_streams() -> None:
+    """A caller may have closed any of the three; what is opened next must not take their place."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8"))
 
 
 def _status(arguments: list[str]) -> int:

@@ -79,9 +79,14 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
       rota manager stop
       rota manager stop --kill
     """
+    from rota.client.session import Disconnected
+
     with call.connect() as client:
         view = client.manager_status()
-        client.stop_manager(kill=kill)
+        try:
+            client.stop_manager(kill=kill)
+        except Disconnected:
+            pass  # it stopped before its answer was sent
     if wait:
         _wait_for_end(view)
     if call.json:

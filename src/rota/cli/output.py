@@ -30,13 +30,13 @@ class Printer:
 
     follow = False
 
-    def __init__(self, client: Client, *, stdout: BinaryIO | None = None) -> None:
+    def __init__(self, client: Client, *, stdout: BinaryIO | None = None, only: int = 0) -> None:
         self.client = client
         self._out = stdout or sys.stdout.buffer
         self._err = sys.stderr.buffer
         self._ended: set[tuple[int, int]] = set()
         self.before: Callable[[], None] = lambda: None  #: called before something is printed
-        self.only = 0  #: print only this stream, to stdout; 0: both, each to its own
+        self._only = only  #: print only this stream, to stdout; 0: both, each to its own
 
     def reconnected(self, client: Client) -> None:
         """The same jobs are watched through a new connection: what was told comes again."""
@@ -56,11 +56,11 @@ class Printer:
         return True
 
     def _write(self, stream: int, data: bytes) -> None:
-        if not data or self.only not in (0, stream):
+        if not data or self._only not in (0, stream):
             return
         self.before()
         # In the order in which it comes, also where both streams are one file.
-        if stream == 1 or self.only:
+        if stream == 1 or self._only:
             self._out.write(data)
         else:
             self._out.flush()
@@ -134,8 +134,8 @@ class Live(Printer):
 
     follow = True
 
-    def __init__(self, client: Client, *, lines: bool, stdout: BinaryIO | None = None) -> None:
-        super().__init__(client, stdout=stdout)
+    def __init__(self, client: Client, *, lines: bool, stdout: BinaryIO | None = None, only: int = 0) -> None:
+        super().__init__(client, stdout=stdout, only=only)
         self._lines = lines
         #: (job, attempt, stream) → bytes printed or held back
         self._reached: dict[tuple[int, int, int], int] = {}

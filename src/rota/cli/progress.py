@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from rota.cli.terminal import coloured, cut, is_terminal, paint, width
@@ -12,6 +13,8 @@ from rota.units import about_duration
 
 _REDRAW_S: Final = 0.1
 _WINDOW_S: Final = 15.0
+_ASK_S: Final = 1.0
+_ASK_MAX: Final = 10_000
 _BAR: Final = 20
 
 _DONE: Final = ("complete", "failed", "cancelled", "blocked")
@@ -27,12 +30,24 @@ class ProgressLine:
         self._counts: dict[str, int] = {}
         self._drawn = False
         self._last = 0.0
+        self._asked = time.monotonic()
         self._samples: deque[tuple[float, int]] = deque()
         self.begun = time.monotonic()
 
-    def skip(self, number: int) -> None:
-        """So many of the jobs had nothing to do from the beginning."""
-        self._skipped = number
+    def expect(self, counts: dict[str, int], *, skipped: int = 0) -> None:
+        """What there is before any news; so many had nothing to do from the beginning."""
+        self._counts = counts
+        self._skipped = skipped
+
+    def refresh(self, ask: Callable[[], dict[str, int]]) -> None:
+        """Nothing has ended lately: ask now and then what runs, if that is cheap."""
+        now = time.monotonic()
+        if self.shown and now - self._asked > _ASK_S and sum(self._counts.values()) <= _ASK_MAX:
+            self._asked = now
+            counts = ask()
+            if sum(counts.values()) == sum(self._counts.values()):
+                self._counts = counts
+        self.tick()
 
     def update(self, counts: dict[str, int]) -> None:
         """Take new counts; draws if it is time."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Invocation, command
+from rota.cli.failures import one_line
 from rota.cli.job_options import given, job_options
 
 if TYPE_CHECKING:
@@ -102,15 +103,15 @@ class Run:
     def status(self) -> int:
         from rota.cli.settling import exit_status, tell
 
-        added = self._jobs.upload()
-        for warning in added.warnings:
-            sys.stderr.write(f"rota: warning: {warning}\n")
         with self._interrupts:
+            added = self._jobs.upload()
+            for warning in added.warnings:
+                sys.stderr.write(f"rota: warning: {one_line(warning)}\n")
             settled = self._settled(added)
         if settled is None:
             return self._status or 0
         status = exit_status(settled) if self._status is None else self._status
-        if self._jobs.single_command and status == 0 and not self._call.json:
+        if self._jobs.single_command and status == 0 and not self._call.json and not added.complete:
             return 0  # its output says it all
         tell(
             self._call,
@@ -126,7 +127,8 @@ class Run:
         """Wait until all is settled; None when we leave before that, with `_status`."""
         from rota.client.session import Disconnected
 
-        self._line.skip(len(added.complete))
+        waiting = len(added.ids) - len(added.complete)
+        self._line.expect({"ready": waiting, "complete": len(added.complete)}, skipped=len(added.complete))
         printer = self._printer(added)
         printer.before = self._line.clear
         try:
@@ -166,7 +168,7 @@ class Run:
                     return None
                 progress = watching.poll(_TICK_S)
                 if progress is None:
-                    self._line.tick()
+                    self._line.refresh(lambda: client.status(f"submission={self._jobs.id}").counts)
                     continue
                 for ended in progress.ended:
                     self._failures.note(ended)

@@ -28,6 +28,8 @@ def settle(call: Invocation, client: Client, selectors: list[str], *, timeout: f
     line = ProgressLine(show=not call.quiet and not call.json)
     failures = Failures()
     limit = None if timeout is None else time.monotonic() + timeout
+    if line.shown:
+        line.expect(client.status(*selectors).counts)
     try:
         with client.watch(*selectors) as watching:
             while watching.settled is None:
@@ -40,7 +42,7 @@ def settle(call: Invocation, client: Client, selectors: list[str], *, timeout: f
                         failures.note(ended)
                     line.update(progress.counts)
                 else:
-                    line.tick()
+                    line.refresh(lambda: client.status(*selectors).counts)
             settled = watching.settled
     finally:
         line.clear()

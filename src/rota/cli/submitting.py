@@ -58,6 +58,7 @@ class Submission:
         batches = self._batches(file, command)
         # Most mistakes are in the first lines: find them before anything is started.
         first = first_batch(batches, f"no commands in {self.source}")
+        self.sample = first[0].cmds[:20]  #: the first commands, to show what would be added
         self.batches: Iterator[Batch] | list[Batch] = itertools.chain(first, batches)
         self.client: Client | None = None
 
@@ -65,7 +66,7 @@ class Submission:
         if command is not None:
             return _from_words(command, self.base)
         if file in (None, "-"):
-            return from_bytes(submission.read_descriptor(0), self.base, source="stdin")
+            return from_bytes(submission.read_stdin(), self.base, source="stdin")
         assert file is not None
         return from_bytes(_read(file), self.base, source=submission.shown(file))
 

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from rota.errors import BadInput
+
 GIB: Final = 1 << 30
 MIB: Final = 1 << 20
 
@@ -23,14 +25,23 @@ _OURS: Final = frozenset({b"_", b"SHLVL", b"OLDPWD"})
 
 def working_directory() -> str:
     """The absolute path of this directory, as the shell calls it if it goes through links."""
-    physical = os.getcwd()
+    try:
+        physical = os.getcwd()
+    except OSError as error:
+        raise BadInput(f"the working directory cannot be used: {error.strerror}", hint="go to another") from None
     logical = os.environ.get("PWD", "")
     if os.path.isabs(logical) and logical != physical:
         try:
             if os.path.samefile(logical, physical):
-                return logical
+                physical = logical
         except OSError:
             pass
+    try:
+        physical.encode()
+    except UnicodeEncodeError:
+        raise BadInput(
+            "the name of the working directory is not valid UTF-8", hint="give another with --cwd"
+        ) from None
     return physical
 
 

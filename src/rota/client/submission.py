@@ -69,6 +69,8 @@ def options_for(
 
 def group_of(path: str) -> str:
     """The group of jobs from a file: its name, with what cannot be in a group replaced."""
+    if path.startswith(("/dev/", "/proc/")):
+        return "default"  # a shell's <(…)
     name = os.path.basename(path).encode("utf-8", "replace").decode()
     return "".join(c if c.isprintable() and c != "," else "_" for c in name)[:80].lstrip("@") or "default"
 
@@ -96,3 +98,11 @@ def read_file(path: str) -> Iterator[bytes]:
 def read_descriptor(descriptor: int) -> Iterator[bytes]:
     while block := os.read(descriptor, _BLOCK):
         yield block
+
+
+def read_stdin() -> Iterator[bytes]:
+    """The blocks of stdin. Raises `BadInput` when it cannot be read."""
+    try:
+        yield from read_descriptor(0)
+    except OSError as error:
+        raise BadInput(f"cannot read stdin: {error.strerror}", hint="give a file of commands") from None

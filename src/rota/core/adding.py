@@ -15,7 +15,7 @@ from rota.core.answers import Added
 from rota.core.dependencies import announce_blocked, refuse_cycle, register
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
-from rota.core.job import After, Command, Condition, Job
+from rota.core.job import After, Command, Condition, Job, Spec
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, Upload, World, leave
@@ -23,6 +23,7 @@ from rota.errors import BadInput, NeverFits, NotFound, RotaError
 
 #: Marks a stored command that is an argument list.
 LIST_MARK = "\x01"
+_MOST_WARNINGS = 10
 
 
 def stored_command(cmd: Command) -> str:
@@ -141,6 +142,8 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
                 upload.existing.append(found)
                 if state is State.COMPLETE:
                     upload.complete.append(found)
+                elif found in world.jobs:
+                    _warn_of_differences(upload, event, position, world.jobs[found])
             continue
         id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
         spec, spec_id = event.specs[index], event.spec_ids[index]
@@ -162,6 +165,19 @@ def _write_submission(turn: Turn, row: tuple[object, ...]) -> None:
     changes = turn.changes
     changes.dropped = [dropped for dropped in changes.dropped if dropped[0] != row[0]]
     changes.submissions.append(row)
+
+
+def _warn_of_differences(upload: Upload, event: ChunkArrived, position: int, job: Job) -> None:
+    """A live job stays as it was asked for first; say what the new wish would have changed."""
+    asked = event.specs[event.spec_of[position] if event.spec_of else 0]
+    if asked == job.spec or len(upload.warnings) >= _MOST_WARNINGS:
+        return
+    # The environment is captured anew by every submission and differs by accident.
+    names = [n for n in Spec.__struct_fields__ if n != "env" and getattr(asked, n) != getattr(job.spec, n)]
+    if names:
+        upload.warnings.append(
+            f"line {_line(event, position)}: job {job.id} exists and keeps its own {', '.join(names)}"
+        )
 
 
 def _row(job: Job) -> tuple[object, ...]:

@@ -54,7 +54,7 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.NotifyReopened(job_id):
             manager.watches.reopened(job_id)
         case e.SendRules(runner, forget):
-            if peer := manager.runner_peer(runner):
+            if peer := manager.admit(runner):
                 peer.send(_rules(manager, forget))
         case e.KillAttempts(runner, leases):
             if peer := manager.runner_peer(runner):

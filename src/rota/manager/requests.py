@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,6 +52,7 @@ class Requests:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._intakes: dict[str, Intake] = {}
+        self._sealed: deque[str] = deque(maxlen=256)  #: the newest submissions, committed or about to be
 
     async def handle(self, peer: Peer, message: Any) -> None:
         """Take one request. Raises `RotaError` to refuse it."""
@@ -97,6 +99,8 @@ class Requests:
         if not 0 < len(add.submission) <= 64:
             raise BadInput("a submission needs an id of at most 64 characters")
         if add.first == 0:
+            if add.submission in self._sealed:
+                await manager.committed()  # a repeat of what is being committed: its answer will be there
             if (answered := manager.store.submission(add.submission)) is not None and answered.answer:
                 if answered.user != peer.user:
                     raise Denied("this submission belongs to somebody else")
@@ -124,6 +128,7 @@ class Requests:
             self._drop(peer, add.submission)
             raise
         if not add.more:
+            self._sealed.append(add.submission)
             self._intakes.pop(add.submission, None)
             peer.uploads.discard(add.submission)
 

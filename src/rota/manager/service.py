@@ -96,7 +96,9 @@ class Manager:
         self._busy_at = time.monotonic()
         self._started_at = time.time()
         self._owner = owner()
-        self._runners: dict[str, Peer] = {}
+        self._runners: dict[str, Peer] = {}  #: whom to send what is meant for a runner
+        self._joined: dict[str, Peer] = {}  #: the newest connection of each runner
+        self._joining: dict[str, deque[Peer]] = {}  #: joins that have not been answered, in order
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False
@@ -291,8 +293,9 @@ class Manager:
         self.watches.close(peer)
         self._requests.gone(peer)
         self._runners.pop(_settling(peer), None)
-        if peer.runner and self._runners.get(peer.runner) is peer:
-            del self._runners[peer.runner]
+        if peer.runner and self._joined.get(peer.runner) is peer:
+            del self._joined[peer.runner]
+            self._runners.pop(peer.runner, None)
             self.happened(events.RunnerParted(runner=peer.runner))
             known = self.world.runners.get(peer.runner)
             self._pool.parted(peer.runner, known.pid if known else 0)
@@ -387,11 +390,15 @@ class Manager:
     def _join(self, peer: Peer, join: m.Join) -> None:
         if join.host not in self.world.capacity:
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
-        other = self._runners.get(join.runner)
+        other = self._joined.get(join.runner)
         if other is not None:
             other.close()
         peer.runner = join.runner
-        self._runners[join.runner] = peer
+        self._joined[join.runner] = peer
+        # What was decided for the old connection must not reach the new one: its join says what the
+        # runner holds, and that decides anew. Nothing is sent before this very join is answered.
+        self._runners.pop(join.runner, None)
+        self._joining.setdefault(join.runner, deque()).append(peer)
         self._pool.joined()
         self.happened(
             events.RunnerJoined(
@@ -404,6 +411,16 @@ class Manager:
                 seats=join.seats,
             )
         )
+
+    def admit(self, runner: str) -> Peer | None:
+        """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""
+        waiting = self._joining[runner]
+        peer = waiting.popleft()
+        if waiting or peer.closed:
+            return None
+        del self._joining[runner]
+        self._runners[runner] = peer
+        return peer
 
     def read_output(self, segment: str, offset: int, length: int) -> bytes:
         """Output, or nothing if it was pruned: that must not keep anybody from hearing of an end."""

@@ -18,6 +18,8 @@ from rota.plan.size import CORE, Size
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
 AHEAD_S = 0.08
 AHEAD_MAX = 256
+#: Lanes up to this length are counted to tell how many jobs are before one.
+_COUNTED = 100_000
 _RATE_WINDOW_S = 0.1
 
 
@@ -364,12 +366,14 @@ class Packing:
             return "unsatisfiable", refusal
         if not any(host.usable for host in self._hosts.values()):
             return "no_resources", "no runner is connected yet"
-        lanes = self._ranked()
-        ahead = sum(
-            len(lane) if lane.priority > priority else sum(1 for other in lane.heap if other < job)
-            for lane in lanes
-            if lane.priority >= priority
-        )
-        if ahead:
-            return "resources", f"waiting for room; {ahead} jobs are before it"
+        before = 0
+        for lane in self._ranked():
+            if lane.priority > priority:
+                before += len(lane)
+            elif lane.priority == priority and len(lane) <= _COUNTED:
+                before += sum(1 for other in lane.heap if other < job and other not in lane.gone)
+            elif lane.priority == priority and lane.heap[0] < job:
+                return "resources", "waiting for room; many jobs are before it"
+        if before:
+            return "resources", f"waiting for room; {before} jobs are before it"
         return "resources", "waiting for room; it is the next in rank"

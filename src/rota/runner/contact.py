@@ -159,7 +159,7 @@ class Contact:
         agent = self._agent
         held = [Held(*key, 0) for key in agent.seating.waiting]
         held += [Held(*key, task.seat.id, task.started_at, task.pid) for key, task in agent.tasks.items()]
-        held += [Held(*key, done.seat, done.outcome.started_at) for key, done in self.outbox.unacked.items()]
+        held += [Held(*key, done.seat, done.outcome.started_at, over=True) for key, done in self.outbox.unacked.items()]
         return held
 
     def _settle_dead(self) -> list[tuple[settle.Dead, m.Settle]]:
