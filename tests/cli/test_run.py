@@ -15,11 +15,8 @@ from tests.deployment import Deployment, wait_until
 def begun(rota: Deployment, lines: str, *words: str) -> subprocess.Popen[bytes]:
     (rota.work / "jobs.txt").write_text(lines)
     process = rota.popen("run", *words, "jobs.txt", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(
-        lambda: (rota.home / "manager.json").exists() and "running" in rota.states().values(),
-        "a job runs",
-        seconds=60,
-    )
+    wait_until(lambda: (rota.home / "manager.json").exists(), "there is a manager")
+    wait_until(lambda: "running" in rota.states("@jobs.txt").values(), "a job runs")
     return process
 
 

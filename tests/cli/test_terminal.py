@@ -134,7 +134,7 @@ def test_ctrl_c_asks_whether_to_detach_or_to_cancel(
     rota: Deployment, keys: bytes, status: int, states: set[str]
 ) -> None:
     rota.start()
-    (rota.work / "jobs.txt").write_text("test -e go || sleep 20\ntest -e go || sleep 21\n".replace("sleep", WAIT))
+    (rota.work / "jobs.txt").write_text("while ! test -e go; do sleep 0.1; done\n" * 2)
     terminal = Terminal(rota, "run", "jobs.txt")
     terminal.until("2 running")
     terminal.type(b"\x03")
@@ -145,10 +145,6 @@ def test_ctrl_c_asks_whether_to_detach_or_to_cancel(
         (rota.work / "go").touch()
     assert terminal.status() == status
     assert set(rota.states().values()) == states
-
-
-#: Waits until the file `go` is there.
-WAIT = "while ! test -e go; do sleep 0.1; done; true"
 
 
 def test_run_on_a_terminal_without_input_says_what_to_give(rota: Deployment) -> None:

@@ -175,16 +175,13 @@ def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
 
 
 def _containment(_call: Invocation, _home: Home) -> Iterator[Finding]:
-    try:
-        from rota.runner import cgroup
-    except ImportError:
-        yield "note", "control groups are not used by this version", ""
-        return
-    describe = getattr(cgroup, "describe", None)
-    if describe is None:
-        yield "note", "control groups: unknown", ""
-    else:
-        yield "good", str(describe()), ""
+    from rota.runner.cgroup import candidates
+
+    for version, parent in candidates():
+        if os.access(parent, os.W_OK):
+            yield "good", f"control groups, version {version}, in {parent}", ""
+            return
+    yield "note", "no control group can be made here", "jobs are held together by their sessions"
 
 
 def _open_files(_call: Invocation, _home: Home) -> Iterator[Finding]:

@@ -5,21 +5,26 @@ Only click and `rota.errors` are imported here; a subcommand's module is loaded 
 
 from __future__ import annotations
 
-import _signal
 import os
+import signal
 import sys
 from typing import Final, NoReturn
 
 # Ctrl-C while modules are being loaded must not end in a traceback; `main` deals with it from then on.
-_interrupt = _signal.signal(_signal.SIGINT, lambda *_: os._exit(130)) if __name__ != "__main__" else None
+_loading = __name__ != "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if _loading:
+    try:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    except ValueError:  # not the main thread, so this is not the `rota` command
+        _loading = False
 try:
     import click
 
     from rota.cli.command import LazyGroup
     from rota.cli.failures import explain, report
 finally:
-    if _interrupt is not None:
-        _signal.signal(_signal.SIGINT, _interrupt)
+    if _loading:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Every command and where it is defined.
 COMMANDS: Final = {

@@ -38,10 +38,10 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.NotifySettled(job, state, outcome):
             manager.watches.settled(job, state, outcome)
         case e.SendWork(runner):
-            if peer := manager.runner_peer(runner):
+            if peer := manager.runners.peer_of(runner):
                 peer.send(_work(manager, peer, effect))
         case e.AcknowledgeReport(runner, seq):
-            if peer := manager.runner_peer(runner):
+            if peer := manager.runners.peer_of(runner):
                 peer.send(m.Ack(seq))
         case e.NotifyStarted(job_id, attempt, runner):
             manager.watches.started(job_id, attempt, runner)
@@ -54,10 +54,10 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.NotifyReopened(job_id):
             manager.watches.reopened(job_id)
         case e.SendRules(runner, forget):
-            if peer := manager.admit(runner):
+            if peer := manager.runners.admit(runner):
                 peer.send(_rules(manager, forget))
         case e.KillAttempts(runner, leases):
-            if peer := manager.runner_peer(runner):
+            if peer := manager.runners.peer_of(runner):
                 peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
 
 

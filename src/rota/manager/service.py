@@ -36,6 +36,7 @@ from rota.manager.perform import perform
 from rota.manager.pruning import prune
 from rota.manager.queries import Queries
 from rota.manager.requests import Requests
+from rota.manager.runners import Runners
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
 from rota.pools.local import LocalPool
@@ -86,6 +87,7 @@ class Manager:
         self.outputs = Outputs(home.output)
         self.queries = Queries(world, store, library.specs)
         self.watches = Watches(self)
+        self.runners = Runners(self)
         self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
@@ -96,9 +98,6 @@ class Manager:
         self._busy_at = time.monotonic()
         self._started_at = time.time()
         self._owner = owner()
-        self._runners: dict[str, Peer] = {}  #: whom to send what is meant for a runner
-        self._joined: dict[str, Peer] = {}  #: the newest connection of each runner
-        self._joining: dict[str, deque[Peer]] = {}  #: joins that have not been answered, in order
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False
@@ -292,13 +291,8 @@ class Manager:
         peer.waiting.clear()
         self.watches.close(peer)
         self._requests.gone(peer)
-        self._runners.pop(_settling(peer), None)
-        if peer.runner and self._joined.get(peer.runner) is peer:
-            del self._joined[peer.runner]
-            self._runners.pop(peer.runner, None)
-            self.happened(events.RunnerParted(runner=peer.runner))
-            known = self.world.runners.get(peer.runner)
-            self._pool.parted(peer.runner, known.pid if known else 0)
+        if self.runners.parted(peer):
+            self._pool.check()
 
     def greeted(self, peer: Peer, message: Any) -> None:
         """The first message of a connection: who is it?"""
@@ -333,7 +327,7 @@ class Manager:
             else:
                 peer.refuse(error)
         elif peer.role == "runner":
-            self._from_runner(peer, message)
+            self.runners.received(peer, message)
         else:
             peer.waiting.append(message)
             peer.throttle()
@@ -359,69 +353,6 @@ class Manager:
         finally:
             peer.busy = False
 
-    # ------------------------------------------------------------------ runners
-
-    def runner_peer(self, runner: str) -> Peer | None:
-        return self._runners.get(runner)
-
-    def _from_runner(self, peer: Peer, message: Any) -> None:
-        match message:
-            case m.Report(seq, started, ended, returned, closed) if peer.runner:
-                self.happened(
-                    events.RunnerReported(
-                        runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned, closed=closed
-                    )
-                )
-            case m.Live(chunks):
-                self.watches.printed(chunks)
-            case m.LiveEnd():
-                pass
-            case m.Join():
-                self._join(peer, message)
-            case m.Settle(runner, ended, whole):
-                # Said before the runner joins, when it has no name here yet.
-                self._runners[_settling(peer)] = peer
-                self.happened(
-                    events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended, whole=whole)
-                )
-            case _:
-                raise Denied("a runner must join before it reports")
-
-    def _join(self, peer: Peer, join: m.Join) -> None:
-        if join.host not in self.world.capacity:
-            raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
-        other = self._joined.get(join.runner)
-        if other is not None:
-            other.close()
-        peer.runner = join.runner
-        self._joined[join.runner] = peer
-        # What was decided for the old connection must not reach the new one: its join says what the
-        # runner holds, and that decides anew. Nothing is sent before this very join is answered.
-        self._runners.pop(join.runner, None)
-        self._joining.setdefault(join.runner, deque()).append(peer)
-        self._pool.joined()
-        self.happened(
-            events.RunnerJoined(
-                runner=join.runner,
-                host=join.host,
-                boot_id=join.boot_id,
-                pid=join.pid,
-                start_time=join.start_time,
-                held=join.held,
-                seats=join.seats,
-            )
-        )
-
-    def admit(self, runner: str) -> Peer | None:
-        """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""
-        waiting = self._joining[runner]
-        peer = waiting.popleft()
-        if waiting or peer.closed:
-            return None
-        del self._joining[runner]
-        self._runners[runner] = peer
-        return peer
-
     def read_output(self, segment: str, offset: int, length: int) -> bytes:
         """Output, or nothing if it was pruned: that must not keep anybody from hearing of an end."""
         try:
@@ -442,26 +373,14 @@ class Manager:
         self._tasks.add(task)
 
     async def _leave(self, *, kill: bool) -> None:
-        for peer in set(self._runners.values()):
+        for peer in self.runners.everyone():
             peer.send(m.Leave(kill))
         patience_s = self.settings.grace + 10.0 if kill else 3.0
         deadline = time.monotonic() + patience_s
-        while time.monotonic() < deadline and self._waits_for_runners(kill=kill):
+        while time.monotonic() < deadline and self.runners.hold_leases(unstarted_only=not kill):
             await asyncio.sleep(0.02)
         await self.committed()
         self.stopped.set()
-
-    def _waits_for_runners(self, *, kill: bool) -> bool:
-        """Are there runners that still have to hand back, or end, what they hold?"""
-        for id, peer in self._runners.items():
-            runner = self.world.runners.get(id)
-            if runner is None or peer.closed:
-                continue
-            for job in runner.leases:
-                lease = self.world.jobs[job].lease
-                if kill or (lease is not None and lease.started_at is None):
-                    return True
-        return False
 
     def close(self) -> None:
         """Release everything. Blocks until the last batch is on disk."""
@@ -514,11 +433,6 @@ class Manager:
             mem_bytes=capacity.mem if capacity else 0,
             disk_bytes=capacity.disk if capacity else 0,
         )
-
-
-def _settling(peer: Peer) -> str:
-    """What a runner is called between settling its dead predecessors and joining."""
-    return f"settling-{peer.id}"
 
 
 def _resident_bytes() -> int:

@@ -85,7 +85,7 @@ class Watches:
     def _tail(self, job: int, attempt: int, runner: str) -> None:
         # Asked again for a newcomer, the runner begins again from the start; others skip what they have.
         self._tailed.add((job, attempt))
-        if peer := self._manager.runner_peer(runner):
+        if peer := self._manager.runners.peer_of(runner):
             peer.send(m.Tail(job, attempt))
 
     # -- telling

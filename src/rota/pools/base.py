@@ -23,10 +23,8 @@ class Pool(Protocol):
         """Make sure that runners come; returns at once."""
 
     def check(self) -> None:
-        """Called every second: start what should exist and does not, forget what has ended."""
-
-    def parted(self, runner: str, pid: int) -> None:
-        """The connection to a runner ended; find out whether it lives."""
+        """Called every second, and when a runner has parted: start what should exist and does not, forget
+        what has ended."""
 
     def stop(self) -> None:
         """The manager stops: start nothing more. Runners decide for themselves when to leave."""

@@ -24,6 +24,7 @@ log = logging.getLogger("rota.pools.local")
 
 _FIRST_DELAY_S = 0.5
 _MAX_DELAY_S = 30.0
+_GOOD_AFTER_S = 10.0
 
 
 class LocalPool:
@@ -37,6 +38,7 @@ class LocalPool:
         self._child = 0  #: pid of the runner this manager started, while it has not ended
         self._delay_s = _FIRST_DELAY_S
         self._not_before = 0.0
+        self._good_at = 0.0  #: when the runner last started will have lived long enough
         self._stopping = False
 
     def hosts(self) -> list[HostAppeared]:
@@ -56,16 +58,11 @@ class LocalPool:
             self._child = 0
         if self._child or self._stopping or time.monotonic() < self._not_before or self._runner_lives():
             return
-        self._delay_s = min(_MAX_DELAY_S, self._delay_s * 2)
-        self._not_before = time.monotonic() + self._delay_s
+        # One that ends soon after its start is not started again at once.
+        now = time.monotonic()
+        self._delay_s = min(_MAX_DELAY_S, self._delay_s * 2) if now < self._good_at else _FIRST_DELAY_S
+        self._not_before = now + self._delay_s
         self._spawn()
-
-    def parted(self, runner: str, pid: int) -> None:
-        self.check()
-
-    def joined(self) -> None:
-        """A runner works: the next failure is a first one again."""
-        self._delay_s = _FIRST_DELAY_S
 
     def stop(self) -> None:
         self._stopping = True
@@ -85,6 +82,7 @@ class LocalPool:
             "--dir", str(self._home.runners),
             "--log", str(self._home.logs / "runner.log"),
         ]  # fmt: skip
+        self._good_at = time.monotonic() + _GOOD_AFTER_S
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         out = os.open(self._home.logs / "runner.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:

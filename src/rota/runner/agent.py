@@ -13,15 +13,17 @@ import signal
 import time
 
 from rota.core.leases import Finished
-from rota.runner import environment, journal, libc, procfs
+from rota.runner import journal, libc, procfs
 from rota.runner.cgroup import Cgroups
 from rota.runner.contact import Contact
 from rota.runner.endings import Endings
+from rota.runner.environment import Catalogue
 from rota.runner.identity import Identity
 from rota.runner.journal import Contained, Intent, Journal, Key, Over, Spawned, Void
 from rota.runner.link import Dial
 from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
+from rota.runner.orders import Orders
 from rota.runner.output import Capture
 from rota.runner.process import CannotRun, Refused, start
 from rota.runner.scratch import Scratch
@@ -31,10 +33,6 @@ from rota.runner.task import Task
 from rota.runner.verdict import failed_to_start, judge
 from rota.wire import messages as m
 
-#: Without a manager and without anything to do, a runner leaves after this.
-IDLE_EXIT_S = 10.0
-#: When leaving, how long to wait for the last acknowledgement.
-LAST_ACK_S = 2.0
 _READ = 65536
 _MAX_READS = 16
 _SPARE_PIPES = 64
@@ -42,7 +40,6 @@ _FIRST_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
 _SIGINFO = 128  # bytes of one signal read from a signalfd
-_NEVER = float("inf")
 _WNOHANG = os.WNOHANG
 
 
@@ -66,9 +63,8 @@ class Agent:
         self.by_pid: dict[int, Task] = {}  #: tasks whose first process has not been reaped
         self.endings = Endings(self)
         self.followers = Followers(self)
-        self._specs: dict[int, m.RunSpec] = {}
-        self._envs: dict[int, bytes] = {}
-        self._environments: dict[int, environment.Environment] = {}
+        self.catalogue = Catalogue()
+        self.orders = Orders(self)
 
         self._poll = select.epoll()
         self.contact = Contact(self, dial, self._poll)
@@ -78,14 +74,11 @@ class Agent:
         self._spare: list[Pipes] = []
         self._signals = -1
         self._children = procfs.OwnChildren()
-        self._dirty: dict[Line, None] = {}  #: lines with a free seat
+        self.dirty: dict[Line, None] = {}  #: lines with a free seat
 
         self._due = 0.0
-        self._retry_starts_at = 0.0
+        self.retry_starts_at = 0.0
         self._backoff_s = _FIRST_BACKOFF_S
-        self._leaving = False
-        self._terminated = 0  #: times that SIGTERM came
-        self._leave_by = _NEVER
         self.done = False
 
     # -------------------------------------------------------------- the loop
@@ -127,7 +120,7 @@ class Agent:
         self.now = now = time.monotonic()
         if signalled:
             self._on_signals()
-        if self._dirty:
+        if self.dirty:
             self._fill()
         if self.outbox:
             contact.consider(now)
@@ -145,11 +138,12 @@ class Agent:
         self.contact.tick(now)
         self.endings.tick(now)
         self.followers.tick(now)
-        if self._retry_starts_at > now:
-            self.due(self._retry_starts_at)
-        self._consider_leaving(now)
+        if self.retry_starts_at > now:
+            self.due(self.retry_starts_at)
+        self.orders.tick(now)
 
     def _close(self) -> None:
+        self.endings.close()
         try:
             self.journal.flush()
             if self.contact.outbox.clear and self.contact.settled:
@@ -163,7 +157,7 @@ class Agent:
         data = os.read(self._signals, 16 * _SIGINFO)
         for at in range(0, len(data), _SIGINFO):
             if int.from_bytes(data[at : at + 4], "little") == signal.SIGTERM:
-                self._on_terminate()
+                self.orders.terminate()
         self._reap()
 
     def _reap(self) -> None:
@@ -293,14 +287,14 @@ class Agent:
 
     def _vacate(self, seat: Seat) -> None:
         seat.line.free.append(seat)
-        self._dirty[seat.line] = None
+        self.dirty[seat.line] = None
 
     def _fill(self) -> None:
         """Start the leases of lowest rank in the free seats, and give back seats without a lease."""
-        if self.now < self._retry_starts_at:
-            self.due(self._retry_starts_at)
+        if self.now < self.retry_starts_at:
+            self.due(self.retry_starts_at)
             return
-        dirty, self._dirty = self._dirty, {}
+        dirty, self.dirty = self.dirty, {}
         for line in dirty:
             while line.free:
                 found = self.seating.take(line)
@@ -316,10 +310,10 @@ class Agent:
                     self._refuse(seat, found[0], "an unexpected fault")
                     started = False
                 if not started:
-                    self._dirty.update(dirty)
+                    self.dirty.update(dirty)
                     return
-        if self._retry_starts_at:
-            self._retry_starts_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
+        if self.retry_starts_at:
+            self.retry_starts_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
 
     def _close_seats(self, line: Line) -> None:
         for seat in self.seating.close(line):
@@ -334,9 +328,7 @@ class Agent:
     def _start(self, seat: Seat, key: Key, grant: m.Grant) -> bool:
         """Execute a lease. False: not now; the lease was handed back and nothing is started for a while."""
         job, attempt, token = key
-        env = self._environments.get(grant.spec)
-        if env is None:
-            env = self._environment(self._specs[grant.spec])
+        env = self.catalogue.environment(grant.spec)
         spec = env.spec
         started_at = time.time()
         try:
@@ -392,11 +384,6 @@ class Agent:
         self.endings.began(now)
         return True
 
-    def _environment(self, spec: m.RunSpec) -> environment.Environment:
-        env = environment.Environment(spec, self._envs.get(spec.env, b""))
-        self._environments[spec.id] = env
-        return env
-
     def _scratch(self, job: int, attempt: int) -> Scratch:
         try:
             return Scratch(self.scratch_root, job, attempt)
@@ -408,131 +395,11 @@ class Agent:
         say(f"lease of job {key[0]} handed back: {why}")
         self._vacate(seat)
         self.outbox.give_back(key)
-        self._retry_starts_at = self.now + self._backoff_s
+        self.retry_starts_at = self.now + self._backoff_s
         self._backoff_s = min(_MAX_BACKOFF_S, self._backoff_s * 2)
-        self.due(self._retry_starts_at)
-
-    # -------------------------------------------------------------- what the manager says
-
-    def handle(self, message: m.ToRunner) -> None:
-        match message:
-            case m.Work():
-                self._on_work(message)
-            case m.Kill(leases):
-                for ref in leases:
-                    self._end_lease((ref.job, ref.attempt, ref.token), "killed on request")
-            case m.Recall(leases):
-                for ref in leases:
-                    self._hand_back((ref.job, ref.attempt, ref.token))
-            case m.Tail(job, attempt, on):
-                if on:
-                    self.followers.follow(job, attempt, self.now)
-                else:
-                    self.followers.stop(job, attempt)
-            case m.Leave(kill):
-                self._leave(kill=kill)
-            case _:
-                say(f"unexpected message {type(message).__name__}")
-
-    def obey(self, rules: m.Rules) -> None:
-        """New rules, and leases that are no longer valid."""
-        self.rules = rules
-        for ref in rules.forget:
-            key = (ref.job, ref.attempt, ref.token)
-            if not self.seating.drop(key):
-                self._end_lease(key, "its lease is no longer valid")
-
-    def _on_work(self, work: m.Work) -> None:
-        for number, entries in work.envs:
-            self._envs[number] = entries
-        for spec in work.specs:
-            self._specs[spec.id] = spec
-            self._environments.pop(spec.id, None)
-        if self._leaving and not self._terminated:
-            self._leaving = False
-            self._leave_by = _NEVER
-        for grant in work.grants:
-            key = (grant.job, grant.attempt, grant.token)
-            if key in self.seating.waiting or key in self.tasks or key in self.outbox.unacked:
-                continue  # told twice
-            if self._leaving or grant.spec not in self._specs:
-                self.outbox.give_back(key)
-                continue
-            line = self.seating.wait(key, grant, self._specs[grant.spec].size)
-            if line.free:
-                self._dirty[line] = None
-        for seat in work.seats:
-            opened = self.seating.open(seat.seat, seat.size)
-            if opened is not None:
-                self._dirty[opened] = None
-
-    def _end_lease(self, key: Key, why: str) -> None:
-        task = self.tasks.get(key)
-        if task is not None:
-            self.endings.end(task, self.now, reason="kill_requested", message=why)
-        else:
-            self._hand_back(key)
-
-    def _hand_back(self, key: Key) -> None:
-        if self.seating.drop(key):
-            self.outbox.give_back(key)
-
-    def _leave(self, *, kill: bool) -> None:
-        """Start nothing more, hand back what has not begun, leave when nothing runs."""
-        self._leaving = True
-        for key in list(self.seating.waiting):
-            self._hand_back(key)
-        for line in list(self.seating.lines.values()):
-            if line.free:
-                self._dirty[line] = None
-        if kill:
-            for task in list(self.tasks.values()):
-                self.endings.end(task, self.now, reason="kill_requested", message="the manager stops")
-        self.due(self.now)
-
-    def _on_terminate(self) -> None:
-        """The first SIGTERM asks to leave when the jobs are done, the second ends them."""
-        self._terminated += 1
-        say("asked to terminate")
-        self._leave(kill=self._terminated > 1)
-
-    def _consider_leaving(self, now: float) -> None:
-        contact = self.contact
-        if self._leaving and not self.tasks:
-            if self._leave_by == _NEVER:
-                self._leave_by = now + LAST_ACK_S
-            self.done = self.outbox.clear or now >= self._leave_by or not contact.joined
-            self.due(self._leave_by)
-        if contact.joined:
-            return
-        away = now - contact.away_since
-        if not self.tasks and now >= self._retry_starts_at and away >= IDLE_EXIT_S:
-            say("no manager and nothing to do")
-            self.done = True
-        elif away >= self.rules.orphan_after_s:
-            self._abandon()
-        self.due(contact.away_since + (self.rules.orphan_after_s if self.tasks else IDLE_EXIT_S))
-
-    def _abandon(self) -> None:
-        """Nobody has asked for these jobs for too long: end them, keep their records, leave."""
-        if not self._leaving:
-            say(f"no contact for {self.rules.orphan_after_s:g} s: ending {len(self.tasks)} jobs")
-        self._leaving = True
-        for key in list(self.seating.waiting):
-            self.seating.drop(key)
-        for task in list(self.tasks.values()):
-            message = f"the manager was away for {self.rules.orphan_after_s:g} s"
-            self.endings.end(task, self.now, reason="orphaned", message=message)
+        self.due(self.retry_starts_at)
 
     # -------------------------------------------------------------- housekeeping
-
-    def prune(self) -> None:
-        """A new connection: the manager tells again what it refers to."""
-        used = self.seating.specs()
-        self._specs = {id: spec for id, spec in self._specs.items() if id in used}
-        self._environments = {id: env for id, env in self._environments.items() if id in used}
-        envs = {spec.env for spec in self._specs.values()}
-        self._envs = {id: entries for id, entries in self._envs.items() if id in envs}
 
     def acknowledged(self) -> None:
         """Outcomes reached the manager: the journal may be able to forget."""
@@ -541,7 +408,7 @@ class Agent:
             self._compact()
         if idle:
             os.chdir("/")  # keep no job's directory busy
-        if self._leaving:
+        if self.orders.leaving:
             self.due(self.now)
 
     def _compact(self) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from rota.runner.log import say
 
+_PATIENCE_S = 1.0
+
 
 class Group:
     """One job's control group."""
@@ -69,6 +71,16 @@ class Group:
             if name == "oom_kill" and value.isdigit():
                 return int(value)
         return 0
+
+    def remove_patiently(self) -> bool:
+        """Remove it when its last process, which is dead, has left the scheduler too: very soon."""
+        give_up = time.monotonic() + _PATIENCE_S
+        while not self.remove():
+            if time.monotonic() > give_up:
+                say(f"{self.path} cannot be removed")
+                return False
+            time.sleep(0.005)
+        return True
 
     def remove(self) -> bool:
         """False while something is still inside."""
@@ -140,6 +152,21 @@ def candidates() -> list[tuple[int, str]]:
                 if "freezer" in names.split(","):
                     found.append((1, mount + path))
     return sorted(found, reverse=True)
+
+
+def of_runner(runner: str) -> dict[str, Group]:
+    """What a runner made beside this process's own group, by `job.attempt`."""
+    found = {}
+    prefix = f"rota-{runner}-"
+    for version, parent in candidates():
+        try:
+            names = os.listdir(parent)
+        except OSError:
+            continue
+        for name in names:
+            if name.startswith(prefix):
+                found[name.removeprefix(prefix)] = Group(f"{parent}/{name}", version)
+    return found
 
 
 def existing(path: str) -> Group | None:

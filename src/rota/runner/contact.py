@@ -92,7 +92,7 @@ class Contact:
                     self.lost(f"refused: {message.message}")
                     return
                 case _:
-                    self._agent.handle(message)
+                    self._agent.orders.handle(message)
 
     def lost(self, why: str) -> None:
         if not self._link.up:
@@ -137,7 +137,7 @@ class Contact:
         for _, message in self._dead:
             self.send(codec.frame(message))
         agent, who = self._agent, self._agent.identity
-        agent.prune()
+        agent.catalogue.keep(agent.seating.specs())
         disk = os.statvfs(who.directory)
         join = m.Join(
             runner=who.id,
@@ -159,7 +159,9 @@ class Contact:
         agent = self._agent
         held = [Held(*key, 0) for key in agent.seating.waiting]
         held += [Held(*key, task.seat.id, task.started_at, task.pid) for key, task in agent.tasks.items()]
-        held += [Held(*key, done.seat, done.outcome.started_at, over=True) for key, done in self.outbox.unacked.items()]
+        held += [
+            Held(*key, done.seat, done.outcome.started_at, over=True) for key, done in self.outbox.unacked.items()
+        ]
         return held
 
     def _settle_dead(self) -> list[tuple[settle.Dead, m.Settle]]:
@@ -190,7 +192,7 @@ class Contact:
                 self.send(frame)
         self._touch_at = now + rules.touch_s
         self._agent.due(self._touch_at)
-        self._agent.obey(rules)
+        self._agent.orders.obey(rules)
         if self.outbox:
             self.report()
 

@@ -80,6 +80,11 @@ class Endings:
             self._garbage.append(task.cgroup)
             self._agent.due(self._agent.now + SAMPLE_EVERY_S)
 
+    def close(self) -> None:
+        """The runner leaves."""
+        for group in self._garbage:
+            group.remove_patiently()
+
     def end(self, task: Task, now: float, *, reason: str, message: str) -> None:
         """End a running task: TERM now, KILL when its grace is over. The first reason counts."""
         if task.kill_at is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rota.plan.size import CORE
 from rota.runner import libc
-from rota.wire.messages import RunSpec
+from rota.wire.messages import RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
@@ -57,6 +57,40 @@ class Environment:
         """Set the directory for temporary files of the next attempt; its specification has `scratch`."""
         self._vector[_TMPDIR] = b"TMPDIR=" + tmpdir
         self._vector[_ROTA_TMPDIR] = b"ROTA_TMPDIR=" + tmpdir
+
+
+class Catalogue:
+    """What the manager has told about specifications and environments."""
+
+    def __init__(self) -> None:
+        self._specs: dict[int, RunSpec] = {}
+        self._envs: dict[int, bytes] = {}
+        self._made: dict[int, Environment] = {}
+
+    def learn(self, work: Work) -> None:
+        for number, entries in work.envs:
+            self._envs[number] = entries
+        for spec in work.specs:
+            self._specs[spec.id] = spec
+            self._made.pop(spec.id, None)
+
+    def spec(self, number: int) -> RunSpec | None:
+        return self._specs.get(number)
+
+    def environment(self, number: int) -> Environment:
+        """Of a known specification."""
+        made = self._made.get(number)
+        if made is None:
+            spec = self._specs[number]
+            made = self._made[number] = Environment(spec, self._envs.get(spec.env, b""))
+        return made
+
+    def keep(self, used: set[int]) -> None:
+        """Forget all other specifications: on a new connection the manager tells them again."""
+        self._specs = {number: spec for number, spec in self._specs.items() if number in used}
+        self._made = {number: made for number, made in self._made.items() if number in used}
+        envs = {spec.env for spec in self._specs.values()}
+        self._envs = {number: entries for number, entries in self._envs.items() if number in envs}
 
 
 def _own(spec: RunSpec) -> dict[bytes, bytes]:

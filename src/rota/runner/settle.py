@@ -89,8 +89,17 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str) -> tuple[list[Finishe
     rebooted = story.began is not None and story.began.boot_id != boot_id
     open_leases = [lease for lease in story.leases.values() if lease.finished is None]
     ended_count: dict[journal.Key, int] = {}
-    if open_leases and not rebooted:
-        ended_count = _end_survivors(open_leases)
+    if not rebooted:
+        groups = cgroup.of_runner(dead.runner)
+        for lease in open_leases:
+            # It may have died after making the group and before writing that down.
+            made = groups.get(f"{lease.intent.job}.{lease.intent.attempt}")
+            if made is not None:
+                lease.cgroup = made.path
+        if open_leases:
+            ended_count = _end_survivors(open_leases)
+        for group in groups.values():
+            group.remove_patiently()
     finished = []
     for key, lease in story.leases.items():
         if lease.finished is not None:
@@ -139,7 +148,7 @@ def _end_survivors(leases: list[journal.Lease]) -> dict[journal.Key, int]:
         time.sleep(0.02 if elapsed < 1 else 0.1)
     for lease in leases:
         if lease.cgroup and (group := cgroup.existing(lease.cgroup)) is not None:
-            group.remove()
+            group.remove_patiently()
     return counts
 
 

@@ -1,0 +1,119 @@
+"""The connections of runners: who is behind which, and when one may be told something.
+
+What a runner says becomes an event; what is decided for it is sent by `perform` to `peer_of`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from rota.core import events
+from rota.errors import Denied
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.peer import Peer
+    from rota.manager.service import Manager
+
+
+class Runners:
+    """All connected runners of a manager."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._admitted: dict[str, Peer] = {}  #: whom to send what is meant for a runner
+        self._newest: dict[str, Peer] = {}  #: the newest connection of each runner
+        self._joining: dict[str, deque[Peer]] = {}  #: joins that have not been answered, in order
+
+    def peer_of(self, runner: str) -> Peer | None:
+        """The connection of a runner whose join was answered."""
+        return self._admitted.get(runner)
+
+    def everyone(self) -> set[Peer]:
+        return set(self._admitted.values())
+
+    def received(self, peer: Peer, message: Any) -> None:
+        """A message of a runner."""
+        happened = self._manager.happened
+        match message:
+            case m.Report(seq, started, ended, returned, closed) if peer.runner:
+                happened(
+                    events.RunnerReported(
+                        runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned, closed=closed
+                    )
+                )
+            case m.Live(chunks):
+                self._manager.watches.printed(chunks)
+            case m.LiveEnd():
+                pass  # the end of the attempt says as much
+            case m.Join():
+                self._join(peer, message)
+            case m.Settle(runner, ended, whole):
+                # Said before the runner joins, when it has no name here yet.
+                self._admitted[_settling(peer)] = peer
+                happened(events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended, whole=whole))
+            case _:
+                raise Denied("a runner must join before it reports")
+
+    def _join(self, peer: Peer, join: m.Join) -> None:
+        if join.host not in self._manager.world.capacity:
+            raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
+        other = self._newest.get(join.runner)
+        if other is not None:
+            other.close()
+        peer.runner = join.runner
+        self._newest[join.runner] = peer
+        # What was decided for the old connection must not reach the new one: its join says what the
+        # runner holds, and that decides anew. Nothing is sent before this very join is answered.
+        self._admitted.pop(join.runner, None)
+        self._joining.setdefault(join.runner, deque()).append(peer)
+        self._manager.happened(
+            events.RunnerJoined(
+                runner=join.runner,
+                host=join.host,
+                boot_id=join.boot_id,
+                pid=join.pid,
+                start_time=join.start_time,
+                held=join.held,
+                seats=join.seats,
+            )
+        )
+
+    def admit(self, runner: str) -> Peer | None:
+        """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""
+        waiting = self._joining[runner]
+        peer = waiting.popleft()
+        if waiting:
+            return None
+        del self._joining[runner]
+        if peer.closed:
+            return None
+        self._admitted[runner] = peer
+        return peer
+
+    def parted(self, peer: Peer) -> bool:
+        """A connection ended. True if its runner has no other now."""
+        self._admitted.pop(_settling(peer), None)
+        if not peer.runner or self._newest.get(peer.runner) is not peer:
+            return False
+        del self._newest[peer.runner]
+        self._admitted.pop(peer.runner, None)
+        self._manager.happened(events.RunnerParted(runner=peer.runner))
+        return True
+
+    def hold_leases(self, *, unstarted_only: bool) -> bool:
+        """Do connected runners hold leases (that have not started)?"""
+        world = self._manager.world
+        for name in self._admitted:
+            runner = world.runners.get(name)
+            for job in runner.leases if runner else ():
+                lease = world.jobs[job].lease
+                if not unstarted_only or (lease is not None and lease.started_at is None):
+                    return True
+        return False
+
+
+def _settling(peer: Peer) -> str:
+    """What a runner is called between settling its dead predecessors and joining."""
+    return f"settling-{peer.id}"

@@ -1,0 +1,144 @@
+"""What the manager (or a signal) tells this runner to do, and when it is time to leave.
+
+Orders change what waits, what must end and whether to stay; starting and ending itself is done by the
+agent and `Endings`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rota.runner.journal import Key
+from rota.runner.log import say
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+#: Without a manager and without anything to do, a runner leaves after this.
+IDLE_EXIT_S = 10.0
+#: When leaving, how long to wait for the last acknowledgement.
+LAST_ACK_S = 2.0
+_LOOK_AGAIN_S = 0.1
+_NEVER = float("inf")
+
+
+class Orders:
+    """Carries out what an agent is told."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.leaving = False
+        self._terminated = 0  #: times that SIGTERM came
+        self._leave_by = _NEVER
+
+    def handle(self, message: m.ToRunner) -> None:
+        match message:
+            case m.Work():
+                self._on_work(message)
+            case m.Kill(leases):
+                for ref in leases:
+                    self._end_lease((ref.job, ref.attempt, ref.token), "killed on request")
+            case m.Recall(leases):
+                for ref in leases:
+                    self._hand_back((ref.job, ref.attempt, ref.token))
+            case m.Tail(job, attempt, on):
+                if on:
+                    self._agent.followers.follow(job, attempt, self._agent.now)
+                else:
+                    self._agent.followers.stop(job, attempt)
+            case m.Leave(kill):
+                self._leave(kill=kill)
+            case _:
+                say(f"unexpected message {type(message).__name__}")
+
+    def obey(self, rules: m.Rules) -> None:
+        """New rules, and leases that are no longer valid."""
+        self._agent.rules = rules
+        for ref in rules.forget:
+            key = (ref.job, ref.attempt, ref.token)
+            if not self._agent.seating.drop(key):
+                self._end_lease(key, "its lease is no longer valid")
+
+    def _on_work(self, work: m.Work) -> None:
+        agent = self._agent
+        agent.catalogue.learn(work)
+        if self.leaving and not self._terminated:
+            self.leaving = False
+            self._leave_by = _NEVER
+        for grant in work.grants:
+            key = (grant.job, grant.attempt, grant.token)
+            if key in agent.seating.waiting or key in agent.tasks or key in agent.outbox.unacked:
+                continue  # told twice
+            spec = agent.catalogue.spec(grant.spec)
+            if self.leaving or spec is None:
+                agent.outbox.give_back(key)
+                continue
+            line = agent.seating.wait(key, grant, spec.size)
+            if line.free:
+                agent.dirty[line] = None
+        for seat in work.seats:
+            opened = agent.seating.open(seat.seat, seat.size)
+            if opened is not None:
+                agent.dirty[opened] = None
+
+    def _end_lease(self, key: Key, why: str) -> None:
+        task = self._agent.tasks.get(key)
+        if task is not None:
+            self._agent.endings.end(task, self._agent.now, reason="kill_requested", message=why)
+        else:
+            self._hand_back(key)
+
+    def _hand_back(self, key: Key) -> None:
+        if self._agent.seating.drop(key):
+            self._agent.outbox.give_back(key)
+
+    def _leave(self, *, kill: bool) -> None:
+        """Start nothing more, hand back what has not begun, leave when nothing runs."""
+        agent = self._agent
+        self.leaving = True
+        for key in list(agent.seating.waiting):
+            self._hand_back(key)
+        for line in list(agent.seating.lines.values()):
+            if line.free:
+                agent.dirty[line] = None
+        if kill:
+            for task in list(agent.tasks.values()):
+                agent.endings.end(task, agent.now, reason="kill_requested", message="the manager stops")
+        agent.due(agent.now)
+
+    def terminate(self) -> None:
+        """The first SIGTERM asks to leave when the jobs are done, the second ends them."""
+        self._terminated += 1
+        say("asked to terminate")
+        self._leave(kill=self._terminated > 1)
+
+    def tick(self, now: float) -> None:
+        agent, contact = self._agent, self._agent.contact
+        if self.leaving and not agent.tasks:
+            if self._leave_by == _NEVER:
+                self._leave_by = now + LAST_ACK_S
+            agent.done = agent.outbox.clear or now >= self._leave_by or not contact.joined
+            agent.due(self._leave_by)
+        if contact.joined:
+            return
+        away = now - contact.away_since
+        if not agent.tasks and now >= agent.retry_starts_at and away >= IDLE_EXIT_S:
+            say("no manager and nothing to do")
+            agent.done = True
+        elif away >= agent.rules.orphan_after_s:
+            self._abandon()
+        patience_s = agent.rules.orphan_after_s if agent.tasks else IDLE_EXIT_S
+        agent.due(max(contact.away_since + patience_s, now + _LOOK_AGAIN_S))
+
+    def _abandon(self) -> None:
+        """Nobody has asked for these jobs for too long: end them, keep their records, leave."""
+        agent = self._agent
+        if not self.leaving:
+            say(f"no contact for {agent.rules.orphan_after_s:g} s: ending {len(agent.tasks)} jobs")
+        self.leaving = True
+        for key in list(agent.seating.waiting):
+            agent.seating.drop(key)
+        for task in list(agent.tasks.values()):
+            message = f"the manager was away for {agent.rules.orphan_after_s:g} s"
+            agent.endings.end(task, agent.now, reason="orphaned", message=message)
