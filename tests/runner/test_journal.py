@@ -17,8 +17,8 @@ BEGAN = Began("runner", "machine", "boot", 1, 2)
 ids = st.integers(1, 5)
 keys = st.tuples(ids, st.integers(1, 2), st.integers(1, 2**53))
 records: st.SearchStrategy[Record] = st.one_of(
-    st.builds(lambda key, seat, at: Intent(*key, seat, at), keys, ids, st.floats(0, 2e9)),
-    st.builds(lambda key, pid: Spawned(*key, pid, pid * 7), keys, ids),
+    st.builds(lambda key, scratch: Intent(*key, scratch), keys, st.booleans()),
+    st.builds(lambda key, pid, at: Spawned(*key, pid, pid * 7, 1, at), keys, ids, st.floats(0, 2e9)),
     st.builds(lambda key, path: Contained(*key, path), keys, st.text(max_size=20)),
     st.builds(lambda key: Void(*key), keys),
     st.builds(lambda key, code: Over(Finished(*key, 1, Outcome(exit_code=code))), keys, ids),
@@ -77,10 +77,10 @@ def test_a_story_never_fails_and_holds_only_intended_leases(entries: list[Record
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     log = journal.Journal(str(tmp_path), BEGAN)
-    log.intend(Intent(1, 1, 11, 5, 100.0))
-    log.add(Spawned(1, 1, 11, 4321, 99))
+    log.intend(journal.pack([Intent(1, 1, 11)]))
+    log.add(Spawned(1, 1, 11, 4321, 99, 5, 100.0))
     assert journal.read(f"{tmp_path}/journal").leases[1, 1, 11].spawned is None, "buffered"
-    log.intend(Intent(2, 1, 22, 6, 101.0, True))
+    log.intend(journal.pack([Intent(2, 1, 22, True)]))
     log.add(Over(Finished(1, 1, 11, 5, Outcome(exit_code=0))))
     log.add(Void(2, 1, 22))
     log.flush()
@@ -88,17 +88,17 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert story.began == BEGAN
     assert story.leases.keys() == {(1, 1, 11)}
     lease = story.leases[1, 1, 11]
-    assert lease.spawned == Spawned(1, 1, 11, 4321, 99)
+    assert lease.spawned == Spawned(1, 1, 11, 4321, 99, 5, 100.0)
     assert lease.finished is not None
 
 
 def test_compaction_keeps_what_matters(tmp_path: Path) -> None:
     log = journal.Journal(str(tmp_path), BEGAN)
     for n in range(1000):
-        log.intend(Intent(n, 1, n, 1, 0.0))
+        log.intend(journal.pack([Intent(n, 1, n)]))
     before = log.size
-    log.compact([Intent(7, 1, 7, 1, 0.0)])
-    log.intend(Intent(8, 1, 8, 1, 0.0))
+    log.compact([Intent(7, 1, 7)])
+    log.intend(journal.pack([Intent(8, 1, 8)]))
     assert log.size < before / 100
     story = journal.read(f"{tmp_path}/journal")
     assert story.began == BEGAN

@@ -119,7 +119,7 @@ def test_a_port_in_use_is_named(rota: Deployment) -> None:
 @pytest.fixture
 def listening(rota: Deployment) -> Deployment:
     rota.start()
-    wait_until(lambda: _address(rota), "the manager listens")
+    wait_until(lambda: (rota.home / "tls" / "server.pem").exists(), "the manager has a certificate")
     return rota
 
 

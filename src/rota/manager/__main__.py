@@ -32,6 +32,8 @@ log = logging.getLogger("rota.manager")
 
 _RENEW_CHECK_S = 6 * 3600.0
 _HANDSHAKE_S = 10.0
+_BACKLOG = 1024
+_PATIENCE_S = 20
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -92,6 +94,8 @@ async def _run(home: Home, ready: _Ready, *, idle_stop_s: float | None) -> int:
         manager = _recover(home, settings, store, pool, idle_stop_s)
         server = await _listen_locally(home, manager)
         manager.start()
+        host, port = listener.getsockname()[:2]
+        manager.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         _write_manager_file(home, manager)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -188,6 +192,7 @@ def _bind(settings: Settings) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG)  # who comes before the certificates are there waits a moment
     except OSError as error:
         listener.close()
         raise EnvironmentFault(
@@ -203,7 +208,7 @@ async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServe
     path.unlink(missing_ok=True)  # we hold the lock: nobody listens there
     before = os.umask(0o177)
     try:
-        return await manager.loop.create_unix_server(lambda: manager.new_peer(local=True), str(path), backlog=1024)
+        return await manager.loop.create_unix_server(lambda: manager.new_peer(local=True), str(path), backlog=_BACKLOG)
     finally:
         os.umask(before)
 
@@ -213,6 +218,8 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
     loop = manager.loop
     hosts = [manager.settings.host]
     context: ssl.SSLContext | None = None
+    if tls.expires_at(home.tls) is None:
+        await _quiet_moment(manager)
     while True:
         try:
             renewed = await loop.run_in_executor(
@@ -225,16 +232,21 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
                     sock=listener,
                     ssl=context,
                     ssl_handshake_timeout=_HANDSHAKE_S,
-                    backlog=1024,
+                    backlog=_BACKLOG,
                 )
-                host, port = listener.getsockname()[:2]
-                manager.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                _write_manager_file(home, manager)
             elif renewed:
                 tls.use_certificate(context, home.tls)
         except (RotaError, OSError):
             log.exception("no TLS listener")
         await asyncio.sleep(_RENEW_CHECK_S)
+
+
+async def _quiet_moment(manager: Manager) -> None:
+    """Making the first certificates costs as much as a hundred jobs: let those that wait go first."""
+    for _ in range(_PATIENCE_S * 10):
+        await asyncio.sleep(0.1)
+        if not any(runner.leases for runner in manager.world.runners.values()):
+            return
 
 
 def _write_manager_file(home: Home, manager: Manager) -> None:

@@ -12,6 +12,7 @@ import select
 import signal
 import time
 
+from rota.core.job import Outcome
 from rota.core.leases import Finished
 from rota.runner import journal, libc, procfs
 from rota.runner.cgroup import Cgroups
@@ -19,18 +20,18 @@ from rota.runner.contact import Contact
 from rota.runner.endings import Endings
 from rota.runner.environment import Catalogue
 from rota.runner.identity import Identity
-from rota.runner.journal import Contained, Intent, Journal, Key, Over, Spawned, Void
+from rota.runner.journal import Contained, Intent, Journal, Key, Over, Void
 from rota.runner.link import Dial
 from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
 from rota.runner.orders import Orders
 from rota.runner.output import Capture
-from rota.runner.process import CannotRun, Refused, start
+from rota.runner.process import CannotRun, Refused, start, start_shell, words_of
 from rota.runner.scratch import Scratch
 from rota.runner.seats import Line, Pipes, Seat, Seating
 from rota.runner.segments import Segments
 from rota.runner.task import Task
-from rota.runner.verdict import failed_to_start, judge
+from rota.runner.verdict import failed_to_start, judge, quiet_success
 from rota.wire import messages as m
 
 _READ = 65536
@@ -61,6 +62,8 @@ class Agent:
 
         self.tasks: dict[Key, Task] = {}
         self.by_pid: dict[int, Task] = {}  #: tasks whose first process has not been reaped
+        self.begun: list[Task] = []  #: started, and not yet written up
+        self.quiet: list[Task] = []  #: ended with nothing to say, and not yet written up
         self.endings = Endings(self)
         self.followers = Followers(self)
         self.catalogue = Catalogue()
@@ -122,7 +125,7 @@ class Agent:
             self._on_signals()
         if self.dirty:
             self._fill()
-        if self.outbox:
+        if self.begun or self.quiet or self.outbox:
             contact.consider(now)
         if now >= self._due:
             self._tick(now)
@@ -144,6 +147,7 @@ class Agent:
 
     def _close(self) -> None:
         self.endings.close()
+        self.write_up()
         try:
             self.journal.flush()
             if self.contact.outbox.clear and self.contact.settled:
@@ -191,6 +195,8 @@ class Agent:
             for task in ended:
                 if orphans and self.endings.has_orphans(task):
                     self.endings.linger(task)
+                elif task.plain and not task.status and not self.followers:
+                    self._finish_quietly(task)
                 else:
                     self.finish(task)
         else:
@@ -210,27 +216,55 @@ class Agent:
             if fd in streams:
                 self._on_output(fd)
 
+    def _finish_quietly(self, task: Task) -> None:
+        """A task that went well and said nothing: its seat takes the next, the writing waits."""
+        task.over = True
+        task.ended_at = time.time()
+        self.quiet.append(task)
+        del self.tasks[task.key]
+        seat = task.seat
+        if not self.retry_starts_at:
+            following = self.seating.take(seat.line)
+            if following is not None:
+                self._try(seat, following)
+                return
+        self._vacate(seat)
+
     def finish(self, task: Task) -> None:
         """Nothing of this task is left: keep its output, journal and report its end, free its seat."""
-        key, seat, pipes = task.key, task.seat, task.pipes
+        seat, pipes = task.seat, task.pipes
         if task.doubtful:
             self._drain(pipes)
-        outcome = judge(task, self.endings.sampler, self.segments)
-        finished = Finished(key[0], key[1], key[2], seat.id, outcome)
-        self.journal.add(Over(finished))
-        self.outbox.end(key, finished)
         task.over = True
-        del self.tasks[key]
+        self._record_end(task.key, seat, judge(task, self.endings.sampler, self.segments))
+        del self.tasks[task.key]
         if self.followers:
             self.followers.ended(task)
         pipes.task = None
-        seat.task = None
-        if not task.plain:
-            if task.doubtful:
-                self._discard(pipes)
-                seat.pipes = None
-            self.endings.clean_up(task)
+        if task.doubtful:
+            self._discard(pipes)
+            seat.pipes = None
+        self.endings.clean_up(task)
         self._vacate(seat)
+
+    def _record_end(self, key: Key, seat: Seat, outcome: Outcome) -> None:
+        finished = Finished(key[0], key[1], key[2], seat.id, outcome)
+        self.journal.add(Over(finished))
+        self.outbox.end(key, finished)
+
+    def write_up(self) -> None:
+        """Put what has happened since the last time into the journal's buffer and the outbox.
+
+        For short jobs this is done for many at once: it costs much less than after each.
+        """
+        for task in self.begun:
+            if not task.over:
+                self.journal.add(task.spawned())
+                self.outbox.started.append(task)
+        self.begun.clear()
+        for task in self.quiet:
+            self._record_end(task.key, task.seat, quiet_success(task))
+        self.quiet.clear()
 
     # -------------------------------------------------------------- output
 
@@ -297,19 +331,11 @@ class Agent:
         dirty, self.dirty = self.dirty, {}
         for line in dirty:
             while line.free:
-                found = self.seating.take(line)
-                if found is None:
+                task = self.seating.take(line)
+                if task is None:
                     self._close_seats(line)
                     break
-                seat = line.free.pop()
-                try:
-                    started = self._start(seat, *found)
-                except Exception:
-                    say_exception(f"cannot start job {found[0][0]}")
-                    self.journal.add(Void(*found[0]))
-                    self._refuse(seat, found[0], "an unexpected fault")
-                    started = False
-                if not started:
+                if not self._try(line.free.pop(), task):
                     self.dirty.update(dirty)
                     return
         if self.retry_starts_at:
@@ -319,80 +345,86 @@ class Agent:
         for seat in self.seating.close(line):
             self.outbox.closed.append(seat.id)
             if seat.pipes is not None:
+                seat.pipes.task = None
                 if len(self._spare) < _SPARE_PIPES:
                     self._spare.append(seat.pipes)
                 else:
                     self._discard(seat.pipes)
                 seat.pipes = None
 
-    def _start(self, seat: Seat, key: Key, grant: m.Grant) -> bool:
-        """Execute a lease. False: not now; the lease was handed back and nothing is started for a while."""
-        job, attempt, token = key
-        env = self.catalogue.environment(grant.spec)
-        spec = env.spec
-        started_at = time.time()
+    def _try(self, seat: Seat, task: Task) -> bool:
+        """Execute a lease. False: not now; it was handed back and nothing is started for a while."""
+        try:
+            self._start(seat, task)
+        except Refused as why:
+            self._refuse(seat, task.key, str(why))
+            return False
+        except CannotRun as why:
+            self._record_end(task.key, seat, failed_to_start(why, task.started_at))
+            self._vacate(seat)
+        except Exception:
+            say_exception(f"cannot start job {task.key[0]}")
+            self._refuse(seat, task.key, "an unexpected fault")
+            return False
+        return True
+
+    def _start(self, seat: Seat, task: Task) -> None:
+        task.seat = seat
+        task.started_at = time.time()
         try:
             pipes = seat.pipes
             if pipes is None:
                 pipes = seat.pipes = self._pipes()
-            self.journal.intend(Intent(job, attempt, token, seat.id, started_at, spec.scratch))
+            task.pipes = pipes
+            self.journal.intend(task.block)
         except OSError as error:
-            self._refuse(seat, key, f"cannot prepare: {error}")
-            return False
-        scratch = group = None
+            raise Refused(f"cannot prepare: {error}") from None
+        env = task.env
+        env.fill(task.job_entry, task.key[1], task.lease_entry)
+        if task.text is not None and self.rules.containment != "cgroup":
+            pid = start_shell(task.text, env, pipes)
+        else:
+            pid = self._start_specially(task)
+        task.pid = pid
+        task.start_time = procfs.start_time_now()
+        task.began = now = time.monotonic()
+        pipes.task = task
+        self.tasks[task.key] = self.by_pid[pid] = task
+        self.begun.append(task)
+        if task.deadline is not None:
+            self.due(task.deadline)
+        self.endings.began(now)
+
+    def _start_specially(self, task: Task) -> int:
+        """The pid of a command that needs more than a shell in its directory."""
+        env, spec = task.env, task.spec
+        job, attempt, _ = task.key
+        words = words_of(task.grant.cmd, pipefail=spec.pipefail)
+        cwd, group = env.cwd, None
         try:
-            cwd = env.cwd
             if spec.scratch:
-                scratch = self._scratch(job, attempt)
-                cwd = os.fsencode(scratch.path)
-                env.in_scratch(os.fsencode(scratch.tmp))
+                task.scratch = Scratch(self.scratch_root, job, attempt)
+                task.plain = False
+                cwd = os.fsencode(task.scratch.path)
+                env.in_scratch(os.fsencode(task.scratch.tmp))
             if self.rules.containment == "cgroup":
                 group = self.cgroups.make(job, attempt)
-            pid = start(
-                grant.cmd, env, env.vector(job, attempt, token), pipes,
-                cwd=cwd, cgroup=group.path if group is not None else "",
-            )  # fmt: skip
-        except (Refused, CannotRun) as why:
-            if scratch is not None:
-                scratch.remove()
-            if group is not None:
-                group.remove()
-            if isinstance(why, Refused):
-                self.journal.add(Void(job, attempt, token))
-                self._refuse(seat, key, str(why))
-                return False
-            finished = Finished(job, attempt, token, seat.id, failed_to_start(why, started_at))
-            self.journal.add(Over(finished))
-            self.outbox.end(key, finished)
-            self._vacate(seat)
-            return True
-        start_time = procfs.start_time_now()
-        now = time.monotonic()
-        task = Task(key, seat, pipes, spec, pid, isinstance(grant.cmd, str), start_time, started_at, now)
-        self.journal.add(Spawned(job, attempt, token, pid, start_time))
-        if scratch is not None:
-            task.plain = False
-            task.scratch = scratch
-        if group is not None:
-            self.endings.contained(task, group)
+                if group is not None:
+                    self.endings.contained(task, group)
+            pid = start(words, env, task.pipes, cwd=cwd, cgroup=group.path if group is not None else "")
+        except (OSError, Refused, CannotRun) as why:
+            self.endings.clean_up(task)
+            if isinstance(why, OSError):
+                raise Refused(f"cannot make a scratch directory: {why}") from None
+            raise
         if spec.walltime_s is not None:
-            task.deadline = now + spec.walltime_s
-            self.due(task.deadline)
-        pipes.task = seat.task = task
-        self.tasks[key] = self.by_pid[pid] = task
-        self.outbox.started.append(task)
-        self.endings.began(now)
-        return True
-
-    def _scratch(self, job: int, attempt: int) -> Scratch:
-        try:
-            return Scratch(self.scratch_root, job, attempt)
-        except OSError as error:
-            raise Refused(f"cannot make a scratch directory: {error}") from None
+            task.deadline = time.monotonic() + spec.walltime_s
+        return pid
 
     def _refuse(self, seat: Seat, key: Key, why: str) -> None:
         """Hand a lease back because nothing can be started now, and wait a little longer each time."""
         say(f"lease of job {key[0]} handed back: {why}")
+        self.journal.add(Void(*key))
         self._vacate(seat)
         self.outbox.give_back(key)
         self.retry_starts_at = self.now + self._backoff_s
@@ -403,7 +435,7 @@ class Agent:
 
     def acknowledged(self) -> None:
         """Outcomes reached the manager: the journal may be able to forget."""
-        idle = not self.tasks and self.outbox.clear
+        idle = not self.tasks and not self.quiet and self.outbox.clear
         if self.journal.size > (journal.COMPACT_IDLE_OVER if idle else journal.COMPACT_OVER):
             self._compact()
         if idle:
@@ -412,12 +444,12 @@ class Agent:
             self.due(self.now)
 
     def _compact(self) -> None:
+        self.write_up()
         live: list[journal.Record] = []
         for key, done in self.outbox.unacked.items():
-            live += [Intent(*key, done.seat, done.outcome.started_at or 0.0), Over(done)]
+            live += [Intent(*key), Over(done)]
         for key, task in self.tasks.items():
-            live.append(Intent(*key, task.seat.id, task.started_at, task.scratch is not None))
-            live.append(Spawned(*key, task.pid, task.start_time))
+            live += [Intent(*key, task.scratch is not None), task.spawned()]
             if task.cgroup is not None:
                 live.append(Contained(*key, task.cgroup.path))
         try:

@@ -137,7 +137,8 @@ class Contact:
         for _, message in self._dead:
             self.send(codec.frame(message))
         agent, who = self._agent, self._agent.identity
-        agent.catalogue.keep(agent.seating.specs())
+        agent.catalogue.clear()
+        agent.write_up()
         disk = os.statvfs(who.directory)
         join = m.Join(
             runner=who.id,
@@ -199,36 +200,41 @@ class Contact:
     # -------------------------------------------------------------- reports
 
     def consider(self, now: float) -> None:
-        """Report now, or remember when."""
+        """Something happened: report now, or remember when."""
+        agent, box = self._agent, self.outbox
         if not self.joined:
-            return
-        box = self.outbox
-        if box.closed or now >= self.report_at:
+            agent.write_up()
+            self._flush_journal()
+        elif now >= self.report_at or box.closed:
             self.report()
-        elif box.ended or box.returned:
-            agent = self._agent
+        elif agent.quiet or box.ended or box.returned:
             soon = self._last_report + FLUSH_EVERY_S
             # With few leases left, seats might soon have nothing to do.
-            if now >= soon or len(box.ended) >= FLUSH_COUNT or len(agent.seating.waiting) <= len(agent.by_pid):
+            few = len(agent.seating.waiting) <= len(agent.by_pid)
+            if few or now >= soon or len(agent.quiet) >= FLUSH_COUNT:
                 self.report()
-            elif soon < self.report_at:
+            else:
                 self.report_at = soon
         elif self.report_at == _NEVER:
             self.report_at = now + STARTED_AFTER_S
 
     def report(self) -> None:
         """Send everything that is new. What it says is in the journal first."""
+        self._agent.write_up()
+        self._flush_journal()
+        while self.outbox and self.joined:
+            self.send(self.outbox.cut())
+        self._last_report = now = self._agent.now
+        self.report_at = _NEVER
+        self._touch_at = now + self._agent.rules.touch_s
+
+    def _flush_journal(self) -> None:
         try:
             self._agent.journal.flush()
         except OSError as error:
             # A full disk must not keep the manager from learning of an end; the journal matters only
             # if this process dies before the acknowledgement.
             say(f"journal: {error}")
-        while self.outbox and self.joined:
-            self.send(self.outbox.cut())
-        self._last_report = now = self._agent.now
-        self.report_at = _NEVER
-        self._touch_at = now + self._agent.rules.touch_s
 
     def _on_ack(self, seq: int) -> None:
         if seq < 0:

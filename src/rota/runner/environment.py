@@ -14,6 +14,10 @@ DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 _JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR = range(5)
 
 
+def job_entry(job: int) -> bytes:
+    return b"ROTA_JOB_ID=%d" % job
+
+
 def lease_entry(token: int) -> bytes:
     """What a process of a lease carries in its environment, for whoever looks for survivors."""
     return b"ROTA_LEASE=%x" % token
@@ -22,7 +26,7 @@ def lease_entry(token: int) -> bytes:
 class Environment:
     """The variables of the jobs of one specification."""
 
-    __slots__ = ("_vector", "cwd", "path", "spec")
+    __slots__ = ("_attempt", "_vector", "address", "cwd", "path", "spec")
 
     def __init__(self, spec: RunSpec, stored: bytes) -> None:
         self.spec = spec
@@ -44,14 +48,17 @@ class Environment:
         if tmpdir or spec.scratch:
             slots.append(b"TMPDIR=" + tmpdir)
         self._vector = libc.strings(slots + [name + b"=" + value for name, value in user.items()])
+        self._attempt = 0
+        self.address = libc.address(self._vector)  #: of the vector, for `spawn`
 
-    def vector(self, job: int, attempt: int, token: int) -> libc.Strings:
-        """For one attempt; good until the next call."""
+    def fill(self, job_entry: bytes, attempt: int, lease_entry: bytes) -> None:
+        """Make the vector that of one attempt."""
         vector = self._vector
-        vector[_JOB] = b"ROTA_JOB_ID=%d" % job
-        vector[_ATTEMPT] = b"ROTA_ATTEMPT=%d" % attempt
-        vector[_LEASE] = b"ROTA_LEASE=%x" % token
-        return vector
+        vector[_JOB] = job_entry
+        vector[_LEASE] = lease_entry
+        if attempt != self._attempt:
+            self._attempt = attempt
+            vector[_ATTEMPT] = b"ROTA_ATTEMPT=%d" % attempt
 
     def in_scratch(self, tmpdir: bytes) -> None:
         """Set the directory for temporary files of the next attempt; its specification has `scratch`."""
@@ -74,23 +81,18 @@ class Catalogue:
             self._specs[spec.id] = spec
             self._made.pop(spec.id, None)
 
-    def spec(self, number: int) -> RunSpec | None:
-        return self._specs.get(number)
-
-    def environment(self, number: int) -> Environment:
-        """Of a known specification."""
+    def environment(self, number: int) -> Environment | None:
+        """Of a specification, or None if it is not known."""
         made = self._made.get(number)
-        if made is None:
-            spec = self._specs[number]
+        if made is None and (spec := self._specs.get(number)) is not None:
             made = self._made[number] = Environment(spec, self._envs.get(spec.env, b""))
         return made
 
-    def keep(self, used: set[int]) -> None:
-        """Forget all other specifications: on a new connection the manager tells them again."""
-        self._specs = {number: spec for number, spec in self._specs.items() if number in used}
-        self._made = {number: made for number, made in self._made.items() if number in used}
-        envs = {spec.env for spec in self._specs.values()}
-        self._envs = {number: entries for number, entries in self._envs.items() if number in envs}
+    def clear(self) -> None:
+        """On a new connection the manager tells again what it refers to."""
+        self._specs.clear()
+        self._envs.clear()
+        self._made.clear()
 
 
 def _own(spec: RunSpec) -> dict[bytes, bytes]:

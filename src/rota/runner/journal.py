@@ -52,8 +52,6 @@ class Intent(Entry, frozen=True, tag="i"):
     job: int
     attempt: int
     token: int
-    seat: int
-    started_at: float
     scratch: bool = False
 
 
@@ -65,6 +63,8 @@ class Spawned(Entry, frozen=True, tag="p"):
     token: int
     pid: int
     start_time: int  #: in clock ticks since boot, give or take a tick
+    seat: int
+    started_at: float
 
 
 class Contained(Entry, frozen=True, tag="c"):
@@ -198,7 +198,8 @@ def read(path: str) -> Story:
 class Journal:
     """The journal of this runner, open for appending.
 
-    Records other than intents wait in a buffer and go out with the next intent or `flush`.
+    Intents are written at once, as blocks made beforehand (`pack`). Other records wait in a buffer and
+    go out with the next intent or `flush`.
     """
 
     def __init__(self, directory: str, began: Began) -> None:
@@ -216,37 +217,35 @@ class Journal:
         _encode_into(record, self._block, -1)
         self._count += 1
 
-    def intend(self, intent: Intent) -> None:
-        """On file when this returns. Raises `OSError`, and then nothing of the intent is there."""
-        block = self._block
-        before = len(block)
-        _encode_into(intent, block, before)
-        self._count += 1
-        try:
-            self.flush()
-        except OSError:
-            del block[before:]
-            self._count -= 1
-            raise
+    def intend(self, block: bytes) -> None:
+        """The block is on file when this returns. Raises `OSError`, and then nothing of it is there."""
+        if self._count:
+            self._append(_sealed(self._block, self._count) + block)
+            self._clear()
+        else:
+            self._append(block)
 
     def flush(self) -> None:
         """Write what is buffered. Raises `OSError`; the buffer then stays for the next time."""
-        count = self._count
-        if not count:
-            return
-        block = _sealed(self._block, count)
+        if self._count:
+            self._append(_sealed(self._block, self._count))
+            self._clear()
+
+    def _append(self, data: bytes | bytearray) -> None:
         written = 0
         try:
-            written = os.write(self._fd, block)
+            written = os.write(self._fd, data)
         finally:
-            if written != len(block):
+            if written != len(data):
                 # The disk filled up in the middle of a block: the next must not come after garbage.
                 os.ftruncate(self._fd, self.size)
-        if written != len(block):
+        if written != len(data):
             raise OSError(ENOSPC, os.strerror(ENOSPC))
         self.size += written
+
+    def _clear(self) -> None:
         self._count = 0
-        del block[_HEADER.size :]
+        del self._block[_HEADER.size :]
 
     def compact(self, live: Iterable[Record]) -> None:
         """Begin anew with only these records. Raises `OSError`; then the old journal goes on."""
@@ -261,8 +260,7 @@ class Journal:
             raise
         os.close(self._fd)
         self._fd, self.size = fd, len(fresh)
-        self._count = 0
-        del self._block[_HEADER.size :]
+        self._clear()
 
     def close(self) -> None:
         os.close(self._fd)

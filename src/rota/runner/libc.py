@@ -41,6 +41,9 @@ def strings(items: Sequence[bytes]) -> Strings:
     return (ctypes.c_char_p * (len(items) + 1))(*items, None)
 
 
+address = ctypes.addressof
+
+
 class FileActions:
     """What happens to descriptors in a child: prepared once, used for many spawns."""
 
@@ -84,12 +87,13 @@ _attributes_buffer = _attributes()
 _attributes_at = ctypes.addressof(_attributes_buffer)
 
 
-def spawn(path: bytes, argv: Strings, envp: Strings, actions: FileActions) -> int:
+def spawn(path: bytes, argv_at: int, envp_at: int, actions_at: int) -> int:
     """Start a process in a session of its own and return its pid, or raise `OSError`.
 
-    It starts in the caller's working directory.
+    Takes addresses (see `address`), which are computed once for many calls. The process starts in the
+    caller's working directory.
     """
-    error = _spawn(_pid_at, path, actions.address, _attributes_at, ctypes.addressof(argv), ctypes.addressof(envp))
+    error = _spawn(_pid_at, path, actions_at, _attributes_at, argv_at, envp_at)
     if error:
         raise OSError(error, os.strerror(error))
     return _pid.value

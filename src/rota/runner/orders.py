@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rota.runner.journal import Key
 from rota.runner.log import say
+from rota.runner.task import Task
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
@@ -70,11 +71,11 @@ class Orders:
             key = (grant.job, grant.attempt, grant.token)
             if key in agent.seating.waiting or key in agent.tasks or key in agent.outbox.unacked:
                 continue  # told twice
-            spec = agent.catalogue.spec(grant.spec)
-            if self.leaving or spec is None:
+            env = agent.catalogue.environment(grant.spec)
+            if self.leaving or env is None:
                 agent.outbox.give_back(key)
                 continue
-            line = agent.seating.wait(key, grant, spec.size)
+            line = agent.seating.wait(Task(key, grant, env))
             if line.free:
                 agent.dirty[line] = None
         for seat in work.seats:
@@ -118,7 +119,7 @@ class Orders:
         if self.leaving and not agent.tasks:
             if self._leave_by == _NEVER:
                 self._leave_by = now + LAST_ACK_S
-            agent.done = agent.outbox.clear or now >= self._leave_by or not contact.joined
+            agent.done = (agent.outbox.clear and not agent.quiet) or now >= self._leave_by or not contact.joined
             agent.due(self._leave_by)
         if contact.joined:
             return

@@ -24,7 +24,10 @@ _TEMPORARY = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINT
 _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 
 _shell_argv = libc.strings([b"sh", b"-c", b""])
-_pipefail_argv = libc.strings([b"bash", b"-o", b"pipefail", b"-c", b""])
+_shell_at = libc.address(_shell_argv)
+
+#: The file to execute (None: to be looked for), and its arguments beginning with its name.
+Words = tuple[bytes | None, list[bytes]]
 
 
 class Refused(Exception):
@@ -40,10 +43,23 @@ class CannotRun(Exception):
         self.message = message
 
 
-def start(
-    command: Command, environment: Environment, vector: libc.Strings, pipes: Pipes, *, cwd: bytes, cgroup: str
-) -> int:
-    """The pid of the command, started in `cwd`. Raises `Refused` or `CannotRun`.
+def start_shell(text: bytes, environment: Environment, pipes: Pipes) -> int:
+    """The pid of a shell with this command line, in the directory of its specification.
+
+    The way of nearly all jobs: it does as little as possible. Raises `Refused` or `CannotRun`. This
+    process's own working directory changes.
+    """
+    try:
+        os.chdir(environment.cwd)
+        _shell_argv[2] = text
+        return libc.spawn(SHELL, _shell_at, environment.address, pipes.actions_at)
+    except (OSError, ValueError):
+        # Once more, slowly, to say what is wrong (or, if that has passed, to start it).
+        return start(_shell(text), environment, pipes, cwd=environment.cwd)
+
+
+def start(words: Words, environment: Environment, pipes: Pipes, *, cwd: bytes, cgroup: str = "") -> int:
+    """The pid of a program, started in `cwd`. Raises `Refused` or `CannotRun`.
 
     This process's own working directory changes to `cwd`.
     """
@@ -54,35 +70,46 @@ def start(
         if isinstance(error, OSError) and error.errno in _TEMPORARY:
             raise Refused(why) from None
         raise CannotRun(127, f"cannot change to directory {os.fsdecode(cwd)}: {why}") from None
-    if isinstance(command, str):
-        text = command.encode("utf-8", "surrogateescape")
-        if b"\0" in text:
-            raise CannotRun(126, "the command contains a NUL character")
-        if environment.spec.pipefail:
-            path, argv = BASH, _pipefail_argv
-            argv[4] = text
-        else:
-            path, argv = SHELL, _shell_argv
-            argv[2] = text
-    else:
-        path, argv = _direct(command, environment.path)
+    path, argv = words
+    if path is None:
+        path = _found(argv[0], environment.path)
     if cgroup:
-        path, argv = _through_cgroup(cgroup, path, argv)
+        argv = [b"sh", b"-c", _JOIN_CGROUP, cgroup.encode(), path, *argv[1:]]
+        path = SHELL
     try:
-        return libc.spawn(path, argv, vector, pipes.actions)
+        return _spawn(path, argv, environment, pipes)
     except OSError as error:
-        if error.errno == errno.ENOEXEC and not cgroup:
-            # A script without an interpreter line: what a shell would do.
-            words = [SHELL, path, *(word for word in argv[1:] if word is not None)]
-            return _spawn_script(words, vector, pipes)
+        if error.errno != errno.ENOEXEC:
+            raise _explained(error, path) from None
+    # A script without an interpreter line: what a shell would do.
+    try:
+        return _spawn(SHELL, [b"sh", path, *argv[1:]], environment, pipes)
+    except OSError as error:
         raise _explained(error, path) from None
 
 
-def _spawn_script(words: list[bytes], vector: libc.Strings, pipes: Pipes) -> int:
-    try:
-        return libc.spawn(SHELL, libc.strings(words), vector, pipes.actions)
-    except OSError as error:
-        raise _explained(error, SHELL) from None
+def _spawn(path: bytes, argv: list[bytes], environment: Environment, pipes: Pipes) -> int:
+    vector = libc.strings(argv)
+    return libc.spawn(path, libc.address(vector), environment.address, pipes.actions_at)
+
+
+def words_of(command: Command, *, pipefail: bool) -> Words:
+    """What must be executed for a command. Raises `CannotRun`."""
+    words: Words
+    if isinstance(command, str):
+        text = command.encode("utf-8", "surrogateescape")
+        words = (BASH, [b"bash", b"-o", b"pipefail", b"-c", text]) if pipefail else _shell(text)
+    else:
+        words = None, [word.encode("utf-8", "surrogateescape") for word in command]
+        if not words[1] or not words[1][0]:
+            raise CannotRun(127, "the command is empty")
+    if any(b"\0" in word for word in words[1]):
+        raise CannotRun(126, "the command contains a NUL character")
+    return words
+
+
+def _shell(text: bytes) -> Words:
+    return SHELL, [b"sh", b"-c", text]
 
 
 def _explained(error: OSError, path: bytes) -> Refused | CannotRun:
@@ -92,15 +119,6 @@ def _explained(error: OSError, path: bytes) -> Refused | CannotRun:
     if error.errno in _MISSING:
         return CannotRun(127, f"{name}: not found")
     return CannotRun(126, f"{name}: cannot be executed: {error.strerror}")
-
-
-def _direct(command: list[str], search: bytes) -> tuple[bytes, libc.Strings]:
-    words = [word.encode("utf-8", "surrogateescape") for word in command]
-    if not words or not words[0]:
-        raise CannotRun(127, "the command is empty")
-    if any(b"\0" in word for word in words):
-        raise CannotRun(126, "the command contains a NUL character")
-    return _found(words[0], search), libc.strings(words)
 
 
 def _found(name: bytes, search: bytes) -> bytes:
@@ -124,11 +142,6 @@ def _found(name: bytes, search: bytes) -> bytes:
     if denied:
         raise CannotRun(126, f"{denied}: not executable")
     raise CannotRun(127, f"{os.fsdecode(name)}: not found")
-
-
-def _through_cgroup(cgroup: str, path: bytes, argv: libc.Strings) -> tuple[bytes, libc.Strings]:
-    rest = [word for word in argv[1:] if word is not None]
-    return SHELL, libc.strings([b"sh", b"-c", _JOIN_CGROUP, cgroup.encode(), path, *rest])
 
 
 def send(pid: int, start_time: int, number: int, *, slack: int = 0) -> bool:

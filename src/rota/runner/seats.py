@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from rota.plan.size import Size
 from rota.runner import libc
 from rota.runner.journal import Key
-from rota.wire.messages import Grant
 
 if TYPE_CHECKING:
     from rota.runner.task import Task
@@ -25,7 +24,7 @@ class Pipes:
     job are gone is known otherwise, and then whatever it wrote can be read without waiting.
     """
 
-    __slots__ = ("actions", "err", "err_write", "out", "out_write", "task")
+    __slots__ = ("_actions", "actions_at", "err", "err_write", "out", "out_write", "task")
 
     def __init__(self, null: int) -> None:
         self.out, self.out_write = os.pipe()
@@ -37,25 +36,25 @@ class Pipes:
             raise
         os.set_blocking(self.out, False)
         os.set_blocking(self.err, False)
-        self.actions = libc.FileActions([(null, 0), (self.out_write, 1), (self.err_write, 2)])
+        self._actions = libc.FileActions([(null, 0), (self.out_write, 1), (self.err_write, 2)])
+        self.actions_at = self._actions.address
         self.task: Task | None = None
 
     def close(self) -> None:
         for fd in (self.out, self.out_write, self.err, self.err_write):
             os.close(fd)
-        self.actions.close()
+        self._actions.close()
 
 
 class Seat:
     """Room for one job at a time."""
 
-    __slots__ = ("id", "line", "pipes", "task")
+    __slots__ = ("id", "line", "pipes")
 
     def __init__(self, id: int, line: Line) -> None:
         self.id = id
         self.line = line
         self.pipes: Pipes | None = None
-        self.task: Task | None = None
 
 
 class Line:
@@ -76,7 +75,7 @@ class Seating:
     def __init__(self) -> None:
         self.seats: dict[int, Seat] = {}
         self.lines: dict[Size, Line] = {}
-        self.waiting: dict[Key, tuple[Grant, Line]] = {}
+        self.waiting: dict[Key, Task] = {}
 
     def line(self, size: Size) -> Line:
         line = self.lines.get(size)
@@ -92,30 +91,30 @@ class Seating:
         seat.line.free.append(seat)
         return seat.line
 
-    def wait(self, key: Key, grant: Grant, size: Size) -> Line:
-        line = self.line(size)
-        heappush(line.heap, (grant.rank, key))
+    def wait(self, task: Task) -> Line:
+        """Let a task wait for a seat of its size; the line in which it stands."""
+        line = task.line = self.line(task.spec.size)
+        heappush(line.heap, (task.grant.rank, task.key))
         line.waiting += 1
-        self.waiting[key] = grant, line
+        self.waiting[task.key] = task
         return line
 
-    def take(self, line: Line) -> tuple[Key, Grant] | None:
-        """The lease of the lowest rank, which then waits no more."""
+    def take(self, line: Line) -> Task | None:
+        """The task of the lowest rank, which then waits no more."""
         heap, waiting = line.heap, self.waiting
         while heap:
-            key = heappop(heap)[1]
-            found = waiting.pop(key, None)
-            if found is not None:  # else it was recalled
+            task = waiting.pop(heappop(heap)[1], None)
+            if task is not None:  # else it was recalled
                 line.waiting -= 1
-                return key, found[0]
+                return task
         return None
 
     def drop(self, key: Key) -> bool:
         """Remove a waiting lease; False if it does not wait."""
-        found = self.waiting.pop(key, None)
-        if found is None:
+        task = self.waiting.pop(key, None)
+        if task is None:
             return False
-        found[1].waiting -= 1
+        task.line.waiting -= 1
         return True
 
     def close(self, line: Line) -> list[Seat]:
@@ -126,7 +125,3 @@ class Seating:
         if not line.waiting and all(seat.line is not line for seat in self.seats.values()):
             self.lines.pop(line.size, None)
         return closed
-
-    def specs(self) -> set[int]:
-        """Those that waiting leases refer to."""
-        return {grant.spec for grant, _ in self.waiting.values()}

@@ -110,10 +110,10 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str) -> tuple[list[Finishe
         outcome = Outcome(
             reason="lost",
             message=_what_is_known(dead.runner, rebooted, ended_count.get(key, 0)),
-            started_at=lease.intent.started_at,
+            started_at=lease.spawned.started_at if lease.spawned is not None else None,
             ended_at=time.time(),
         )
-        finished.append(Finished(*key, lease.intent.seat, outcome))
+        finished.append(Finished(*key, lease.spawned.seat if lease.spawned is not None else 0, outcome))
     # After a reboot the end of the journal may never have reached the disk.
     return finished, story.whole and not rebooted
 

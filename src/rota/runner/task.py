@@ -1,22 +1,23 @@
-"""One attempt that is being executed, from its spawn until nothing of it is left. Data only."""
+"""One attempt, from its lease until nothing of it is left. Data only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from rota.core.leases import Started
-from rota.runner.journal import Key
+from rota.runner.environment import Environment, job_entry, lease_entry
+from rota.runner.journal import Intent, Key, Spawned, pack
 from rota.runner.output import Capture
 
 if TYPE_CHECKING:
     from rota.runner.cgroup import Group
     from rota.runner.scratch import Scratch
-    from rota.runner.seats import Pipes, Seat
-    from rota.wire.messages import RunSpec
+    from rota.runner.seats import Line, Pipes, Seat
+    from rota.wire.messages import Grant
 
 
 class Task:
-    """What the runner knows about a running attempt.
+    """What the runner knows about an attempt.
 
     Most of it is never needed for a short job, so it stays with the class until it is set.
     """
@@ -41,23 +42,47 @@ class Task:
     scratch: Scratch | None = None
     _known: dict[int, int] | None = None
 
-    def __init__(
-        self, key: Key, seat: Seat, pipes: Pipes, spec: RunSpec, pid: int, shell: bool,
-        start_time: int, started_at: float, began: float,
-    ) -> None:  # fmt: skip
+    # Set when it waits, starts or ends.
+    line: Line
+    seat: Seat
+    pipes: Pipes
+    pid: int
+    start_time: int  #: clock ticks since boot, give or take a tick
+    started_at: float
+    began: float  #: monotonic
+    ended_at: float
+
+    def __init__(self, key: Key, grant: Grant, env: Environment) -> None:
+        """Prepare as much as can be known when the lease comes: many come at once, and what is done for
+        many in a row costs a fraction of what it costs between two processes."""
+        job, attempt, token = key
+        spec = env.spec
         self.key = key
-        self.seat = seat
-        self.pipes = pipes
+        self.grant = grant
+        self.env = env
         self.spec = spec
-        self.pid = pid
-        self.shell = shell  #: run by a shell, whose exit codes 126 and 127 have a meaning
-        self.start_time = start_time  #: clock ticks since boot, give or take a tick
-        self.started_at = started_at
-        self.began = began  #: monotonic
+        self.block = pack((Intent(job, attempt, token, spec.scratch),))
+        self.job_entry = job_entry(job)
+        self.lease_entry = lease_entry(token)
+        #: The command line, if nothing is special about it and a plain shell can run it.
+        self.text: bytes | None = None
+        if isinstance(grant.cmd, str) and not (spec.scratch or spec.pipefail or spec.walltime_s is not None):
+            text = grant.cmd.encode("utf-8", "surrogateescape")
+            if b"\0" not in text:
+                self.text = text
+
+    @property
+    def shell(self) -> bool:
+        """Is it run by a shell, whose exit codes 126 and 127 have a meaning?"""
+        return isinstance(self.grant.cmd, str)
 
     def started(self) -> Started:
         """What is told about its beginning."""
         return Started(*self.key, self.seat.id, self.started_at, self.pid)
+
+    def spawned(self) -> Spawned:
+        """What is written down about its process."""
+        return Spawned(*self.key, self.pid, self.start_time, self.seat.id, self.started_at)
 
     @property
     def known(self) -> dict[int, int]:

@@ -23,11 +23,6 @@ _SHELLS = (b"sh: ", b"/bin/sh: ", b"bash: ", b"/bin/bash: ")
 def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     """The outcome of a task of which nothing is left."""
     usage = task.usage
-    if task.plain and task.status == 0:  # the common case
-        return Outcome(
-            0, None, "", "", task.started_at, time.time(), usage.ru_utime + usage.ru_stime,
-            usage.ru_maxrss * 1024,
-        )  # fmt: skip
     code = os.waitstatus_to_exitcode(task.status or 0)
     cpu_s = usage.ru_utime + usage.ru_stime + task.cpu_s
     number = -code if code < 0 else None
@@ -63,6 +58,13 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         err_total=task.err.total if task.err is not None else 0,
         permanent=permanent,
     )
+
+
+def quiet_success(task: Task) -> Outcome:
+    """The outcome of a task that is `plain`, exited with 0 and was seen to be gone at `ended_at`."""
+    usage = task.usage
+    cpu_s = usage.ru_utime + usage.ru_stime
+    return Outcome(0, None, "", "", task.started_at, task.ended_at, cpu_s, usage.ru_maxrss * 1024)
 
 
 def failed_to_start(why: CannotRun, started_at: float) -> Outcome:
