@@ -1,0 +1,264 @@
+"""What `python -m rota.manager` does: open the store, recover, listen, and run until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+import time
+from datetime import UTC, datetime
+
+import msgspec
+
+from rota import __version__, config
+from rota.config import Home, ManagerFile, Settings
+from rota.core.changes import Changes
+from rota.errors import Bug, EnvironmentFault, RotaError
+from rota.manager.recover import library_from, world_from
+from rota.manager.service import Manager
+from rota.pools.local import LocalPool
+from rota.store.sqlite import SqliteStore
+from rota.wire import tls, tokens
+
+log = logging.getLogger("rota.manager")
+
+_RENEW_CHECK_S = 6 * 3600.0
+_HANDSHAKE_S = 10.0
+_BACKLOG = 1024
+_PATIENCE_S = 20
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run a manager in this process. The first line on --ready-fd says whether it listens."""
+    parser = argparse.ArgumentParser(prog="python -m rota.manager", description=__doc__)
+    parser.add_argument("--home", required=True)
+    parser.add_argument("--ready-fd", type=int, default=None, help="where to say that we listen, or why not")
+    parser.add_argument("--idle-stop", type=float, default=None, help="stop after this many idle seconds")
+    options = parser.parse_args(argv)
+    ready = _Ready(options.ready_fd)
+    try:
+        import uvloop
+
+        return uvloop.run(_run(Home(options.home), ready, idle_stop_s=options.idle_stop))
+    except RotaError as error:
+        ready.refuse(error)
+        print(f"rota: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        log.exception("the manager failed")
+        ready.refuse(Bug(f"the manager failed: {error}", hint="see 'rota manager logs'"))
+        raise
+
+
+class _Ready:
+    """Tells whoever started us, once, how it went."""
+
+    def __init__(self, handle: int | None) -> None:
+        self._handle = handle
+
+    def ok(self, pid: int, socket_path: str) -> None:
+        self._say({"ok": True, "pid": pid, "socket": socket_path})
+
+    def refuse(self, error: RotaError) -> None:
+        self._say({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
+
+    def _say(self, what: dict[str, object]) -> None:
+        if self._handle is None:
+            return
+        with contextlib.suppress(OSError):
+            os.write(self._handle, json.dumps(what).encode() + b"\n")
+            os.close(self._handle)
+        self._handle = None
+
+
+async def _run(home: Home, ready: _Ready, *, idle_stop_s: float | None) -> int:
+    home.create()
+    settings = config.load(home).settings
+    _set_up_logging(home, settings)
+    store = SqliteStore(home.path)
+    manager: Manager | None = None
+    try:
+        listener = _bind(settings)
+        pool = LocalPool(home, settings)
+        pool.start()  # its runner starts while we recover
+        manager = _recover(home, settings, store, pool, idle_stop_s)
+        server = await _listen_locally(home, manager)
+        manager.start()
+        host, port = listener.getsockname()[:2]
+        manager.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        _write_manager_file(home, manager)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _on_signal, manager, number)
+        ready.ok(os.getpid(), str(home.socket))
+        log.info("manager %s started, generation %d", __version__, manager.generation)
+        remote = loop.create_task(_listen_remotely(home, manager, listener))
+        await manager.stopped.wait()
+        remote.cancel()
+        server.close()
+        log.info("manager stops")
+    finally:
+        if manager is not None:
+            manager.close()
+        else:
+            store.close()
+    if manager.failure is not None:
+        _exit_now(manager.failure)
+    for path in (home.socket, home.manager_file):
+        path.unlink(missing_ok=True)
+    return 0
+
+
+def _on_signal(manager: Manager, number: signal.Signals) -> None:
+    log.info("told to stop by %s", number.name)
+    manager.stop(kill=False)
+
+
+def _exit_now(error: BaseException) -> None:
+    """Leave without another word to anybody: what was not acknowledged is recovered at the next start."""
+    print(f"rota: the manager stopped: {error}", file=sys.stderr, flush=True)
+    os._exit(70)
+
+
+def _recover(
+    home: Home, settings: Settings, store: SqliteStore, pool: LocalPool, idle_stop_s: float | None
+) -> Manager:
+    snapshot = store.load()
+    generation = int(snapshot.meta.get("generation", "0")) + 1
+    deployment = snapshot.meta.get("deployment") or os.urandom(8).hex()
+    changes = Changes()
+    changes.meta = {"generation": str(generation), "deployment": deployment}
+    store.commit(changes)
+    world = world_from(snapshot, pool, mono=time.monotonic(), generation=generation)
+    library = library_from(snapshot)
+    del snapshot
+    # Jobs form no cycles; collecting a million of them again and again finds nothing.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    sys.setswitchinterval(0.0005)
+    return Manager(
+        home=home,
+        settings=settings,
+        world=world,
+        store=store,
+        library=library,
+        tokens=tokens.open_home(home.tokens, now=time.time()),
+        pool=pool,
+        generation=generation,
+        deployment=deployment,
+        idle_stop_s=idle_stop_s,
+    )
+
+
+def _set_up_logging(home: Home, settings: Settings) -> None:
+    handler = logging.FileHandler(home.logs / "manager.log", encoding="utf-8")
+    handler.setFormatter(_JsonLines())
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
+
+
+class _JsonLines(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+# ------------------------------------------------------------------ listening
+
+
+def _bind(settings: Settings) -> socket.socket:
+    """Take the port of the TLS listener early: somebody else may have it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG)  # who comes before the certificates are there waits a moment
+    except OSError as error:
+        listener.close()
+        raise EnvironmentFault(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}",
+            hint="set another host or port in rota.toml (port = 0 takes a free one)",
+            code="port",
+        ) from None
+    return listener
+
+
+async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServer:
+    path = home.socket
+    path.unlink(missing_ok=True)  # we hold the lock: nobody listens there
+    before = os.umask(0o177)
+    try:
+        return await manager.loop.create_unix_server(lambda: manager.new_peer(local=True), str(path), backlog=_BACKLOG)
+    finally:
+        os.umask(before)
+
+
+async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
+    """Serve TLS once there are certificates, and renew them in time."""
+    loop = manager.loop
+    hosts = [manager.settings.host]
+    context: ssl.SSLContext | None = None
+    if tls.expires_at(home.tls) is None:
+        await _quiet_moment(manager)
+    while True:
+        try:
+            renewed = await loop.run_in_executor(
+                None, lambda: tls.ensure_certificates(home.tls, hosts=hosts, now=datetime.now(UTC))
+            )
+            if context is None:
+                context = tls.server_context(home.tls)
+                await loop.create_server(
+                    lambda: manager.new_peer(local=False),
+                    sock=listener,
+                    ssl=context,
+                    ssl_handshake_timeout=_HANDSHAKE_S,
+                    backlog=_BACKLOG,
+                )
+            elif renewed:
+                tls.use_certificate(context, home.tls)
+        except (RotaError, OSError):
+            log.exception("no TLS listener")
+        await asyncio.sleep(_RENEW_CHECK_S)
+
+
+async def _quiet_moment(manager: Manager) -> None:
+    """Making the first certificates costs as much as a hundred jobs: let those that wait go first."""
+    for _ in range(_PATIENCE_S * 10):
+        await asyncio.sleep(0.1)
+        if not any(runner.leases for runner in manager.world.runners.values()):
+            return
+
+
+def _write_manager_file(home: Home, manager: Manager) -> None:
+    facts = ManagerFile(
+        pid=os.getpid(),
+        socket=str(home.socket),
+        address=manager.address,
+        version=__version__,
+        generation=manager.generation,
+        started_at=datetime.now(UTC).isoformat(),
+    )
+    draft = home.manager_file.with_suffix(".new")
+    draft.touch(mode=0o600)
+    draft.write_bytes(msgspec.json.encode(facts))
+    draft.replace(home.manager_file)
