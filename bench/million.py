@@ -130,9 +130,7 @@ def shown(value: float, unit: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=1_000_000)
     parser.add_argument("--finished", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=2000, help="jobs run in each round of the second part")
@@ -144,20 +142,14 @@ def main() -> None:
         found = result["queue"] = queue(options.jobs)
         print_table(
             [[f"{options.jobs} jobs", "measured", "goal"]]
-            + [
-                [what, shown(found[name], unit), shown(goal, unit)]
-                for name, (what, goal, unit) in GOALS.items()
-            ]
+            + [[what, shown(found[name], unit), shown(goal, unit)] for name, (what, goal, unit) in GOALS.items()]
         )
         print()
     if options.only != "queue":
         rates = result["history"] = history(options.finished, jobs=options.batch, rounds=options.rounds)
         print_table(
             [["finished jobs in the store", "jobs/s", "CPU µs/job"]]
-            + [
-                [name, f"{one['jobs_per_s']:.0f}", f"{one['cpu_us_per_job']:.0f}"]
-                for name, one in rates.items()
-            ]
+            + [[name, f"{one['jobs_per_s']:.0f}", f"{one['cpu_us_per_job']:.0f}"] for name, one in rates.items()]
         )
     print(f"\nwritten to {save('million', result)}")
 

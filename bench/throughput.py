@@ -81,9 +81,7 @@ def measure(names: list[str], *, jobs: int, rounds: int, slots: int) -> dict[str
                 found[name]["seconds"].append(seconds)
                 found[name]["cpu_us"].append(cpu)
                 spent = "".join(f"  {part} {us:.0f} µs" for part, us in cpu.items())
-                print(
-                    f"round {number + 1}/{rounds}  {name:<14} {jobs / seconds:7.0f} jobs/s{spent}", flush=True
-                )
+                print(f"round {number + 1}/{rounds}  {name:<14} {jobs / seconds:7.0f} jobs/s{spent}", flush=True)
     return found
 
 
@@ -98,9 +96,7 @@ def summary(found: dict[str, dict[str, Any]], jobs: int) -> list[dict[str, Any]]
                 "name": name,
                 "jobs_per_s": rates[name],
                 "to_xargs": rates[name] / rates["xargs"] if "xargs" in rates else None,
-                "cpu_us": {
-                    part: statistics.median(one[part] for one in cpu) for part in (cpu[0] if cpu else {})
-                },
+                "cpu_us": {part: statistics.median(one[part] for one in cpu) for part in (cpu[0] if cpu else {})},
             }
         )
     return rows
@@ -126,9 +122,7 @@ def show(rows: list[dict[str, Any]], absent: dict[str, str]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peers", default=",".join(PEERS), help="comma-separated; default: %(default)s")

@@ -208,7 +208,9 @@ async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServe
     path.unlink(missing_ok=True)  # we hold the lock: nobody listens there
     before = os.umask(0o177)
     try:
-        return await manager.loop.create_unix_server(lambda: manager.new_peer(local=True), str(path), backlog=_BACKLOG)
+        return await manager.loop.create_unix_server(
+            lambda: manager.new_peer(local=True), str(path), backlog=_BACKLOG
+        )
     finally:
         os.umask(before)
 

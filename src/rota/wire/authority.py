@@ -55,10 +55,7 @@ class Authority:
         try:
             loaded = serialization.load_pem_private_key(key, password=None)
             parsed = x509.load_pem_x509_certificate(certificate)
-            if (
-                not isinstance(loaded, ec.EllipticCurvePrivateKey)
-                or loaded.public_key() != parsed.public_key()
-            ):
+            if not isinstance(loaded, ec.EllipticCurvePrivateKey) or loaded.public_key() != parsed.public_key():
                 raise ValueError("the key and the certificate are not a pair")  # noqa: TRY301
         except Exception as error:  # the parser raises many kinds
             raise EnvironmentFault(f"{error}") from None
@@ -97,9 +94,7 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(not_before)
             .not_valid_after(not_after)
-            .add_extension(
-                x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False
-            )
+            .add_extension(x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -151,9 +146,7 @@ def _general_name(host: str) -> x509.GeneralName:
     try:
         return x509.DNSName(host)
     except ValueError:
-        raise EnvironmentFault(
-            f"{host!r} cannot be in a certificate", hint="use an ASCII host name"
-        ) from None
+        raise EnvironmentFault(f"{host!r} cannot be in a certificate", hint="use an ASCII host name") from None
 
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -69,9 +69,7 @@ def read(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise EnvironmentFault(
-            f"cannot read {path}: {error.strerror}", hint="check its permissions"
-        ) from None
+        raise EnvironmentFault(f"cannot read {path}: {error.strerror}", hint="check its permissions") from None
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):

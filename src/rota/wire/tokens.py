@@ -127,9 +127,7 @@ class TokenBook:
         if expires_at is not None and not expires_at > now:
             raise BadInput("the token would have expired already", hint="give a time that is to come")
         token = f"rota_{role}_{secrets.token_urlsafe(32)}"
-        record = TokenRecord(
-            name=name, role=role, sha256=_digest(token), created_at=now, expires_at=expires_at
-        )
+        record = TokenRecord(name=name, role=role, sha256=_digest(token), created_at=now, expires_at=expires_at)
         self._save([*self._records, record])
         return token
 
@@ -157,9 +155,7 @@ class TokenBook:
         raise NotFound(f"there is no token named {name!r}", hint="see: rota manager token list")
 
     def _save(self, records: _Records) -> None:
-        private.write(
-            self._path, msgspec.json.format(msgspec.json.encode(_File(_VERSION, records)), indent=1)
-        )
+        private.write(self._path, msgspec.json.format(msgspec.json.encode(_File(_VERSION, records)), indent=1))
         self._records = records
 
 
