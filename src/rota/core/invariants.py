@@ -37,7 +37,7 @@ def _each_job_in_one_state(world: World) -> list[str]:
                 wrong.append(
                     f"I1: {group}: {counts[state]} {state.label} counted, {counted[group, state]} are there"
                 )
-    finished = Counter(outcome for outcome in world.outcomes if outcome in TERMINAL)
+    finished = {state: world.outcomes.count(state) for state in TERMINAL}
     for state in TERMINAL:
         total = sum(counts[state] for counts in world.counts.values())
         if total != finished[state]:

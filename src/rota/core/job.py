@@ -7,15 +7,11 @@ submission share is one `Spec`, stored once and referred to.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NewType
 
 from msgspec import Struct
 
 from rota.core.states import State
 from rota.plan.size import Size
-
-JobId = NewType("JobId", int)
-RunnerId = NewType("RunnerId", str)
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
 Command = str | list[str]

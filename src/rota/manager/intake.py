@@ -195,6 +195,8 @@ def _check_command(cmd: Command, line: int) -> None:
     parts = [cmd] if isinstance(cmd, str) else cmd
     if not parts or not parts[0]:
         raise BadInput(f"line {line}: field 'cmd' is empty", hint="give a command")
+    if sum(map(len, parts)) > MAX_ENV:
+        raise BadInput(f"line {line}: field 'cmd' is too long", hint="put it into a script")
     for part in parts:
         if "\0" in part:
             raise BadInput(f"line {line}: field 'cmd' contains a NUL byte", hint="remove it")

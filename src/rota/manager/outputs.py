@@ -13,14 +13,14 @@ from pathlib import Path
 from rota.errors import EnvironmentFault
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_OPEN_FILES = 64
 
 
 class Outputs:
     """The segment files of a deployment. Not shared between threads: each thread makes its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, open_files: int = 64) -> None:
         self._directory = directory
+        self._open_files = open_files
         self._handles: OrderedDict[str, int] = OrderedDict()
 
     def read(self, segment: str, offset: int, length: int) -> bytes:
@@ -57,6 +57,6 @@ class Outputs:
             raise FileNotFoundError(2, "not the name of a segment")
         handle = os.open(self._directory / segment, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         self._handles[segment] = handle
-        if len(self._handles) > _OPEN_FILES:
+        if len(self._handles) > self._open_files:
             os.close(self._handles.popitem(last=False)[1])
         return handle

@@ -18,6 +18,7 @@ from rota.wire import codec
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
+    from rota.manager.intake import Intake
     from rota.manager.service import Manager
 
 _HELLO_TIME_S: Final = 10.0
@@ -43,7 +44,7 @@ class Peer(asyncio.Protocol):
         self.runner = ""  #: set once it has joined as a runner
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
-        self.uploads: set[str] = set()
+        self.uploads: dict[str, Intake] = {}  #: submissions it has begun
         self.waiting: deque[Any] = deque()  #: requests to be handled in order
         self.busy = False
         self.closed = False

@@ -6,12 +6,13 @@ Whoever is not there any more is passed over: what could not be said is said whe
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rota.core import effects as e
 from rota.core.job import Job
 from rota.core.leases import LeaseRef
-from rota.errors import RotaError
+from rota.errors import Bug, RotaError
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -21,14 +22,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.manager")
 
+#: Characters of commands and environments in one message, about.
+_PIECE = 4 << 20
+
 
 def perform(manager: Manager, effects: list[e.Effect]) -> None:
     """Do what was decided, in order. What cannot be said to one peer keeps nobody else waiting."""
     for effect in effects:
         try:
             _perform(manager, effect)
-        except RotaError as error:
-            log.warning("%s could not be done: %s", type(effect).__name__, error)
+        except Exception as error:
+            log.exception("%s could not be done", type(effect).__name__)
+            if not isinstance(error, RotaError):
+                error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
             if isinstance(effect, e.Reply) and (asker := manager.peers.get(effect.to.connection)):
                 asker.fail(effect.to.n, error)
 
@@ -39,7 +45,8 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
             manager.watches.settled(job, state, outcome)
         case e.SendWork(runner):
             if peer := manager.runners.peer_of(runner):
-                peer.send(_work(manager, peer, effect))
+                for work in _work(manager, peer, effect):
+                    peer.send(work)
         case e.AcknowledgeReport(runner, seq):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Ack(seq))
@@ -73,9 +80,13 @@ def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
     )
 
 
-def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> m.Work:
-    """Leases that are still valid, with the specifications and environments this runner has not seen."""
-    grants, specs, envs = [], [], []
+def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
+    """Leases that are still valid, with the specifications and environments this runner has not seen,
+    in pieces that fit a frame. The seats come last: a seat without a lease would be given back."""
+    grants: list[m.Grant] = []
+    specs: list[m.RunSpec] = []
+    envs: list[tuple[int, bytes]] = []
+    size = 0
     for job, (id, attempt, token) in zip(effect.jobs, effect.leases, strict=True):
         lease = job.lease
         if lease is None or lease.token != token:
@@ -85,11 +96,17 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> m.Work:
             specs.append(_run_spec(job))
             if job.spec.env not in peer.envs:
                 peer.envs.add(job.spec.env)
-                envs.append((job.spec.env, manager.library.blob(job.spec.env, manager.store)))
+                blob = manager.library.blob(job.spec.env, manager.store)
+                envs.append((job.spec.env, blob))
+                size += len(blob)
         rank = ((255 - job.spec.priority) << 48) + job.id
         grants.append(m.Grant(id, attempt, token, job.spec_id, job.cmd, rank))
+        size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
+        if size > _PIECE:
+            yield m.Work(grants, [], specs, envs)
+            grants, specs, envs, size = [], [], [], 0
     seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
-    return m.Work(grants, seats, specs, envs)
+    yield m.Work(grants, seats, specs, envs)
 
 
 def _run_spec(job: Job) -> m.RunSpec:

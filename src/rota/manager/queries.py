@@ -24,7 +24,8 @@ _LIVE_NUMBERS = frozenset(int(state) for state in LIVE)
 
 
 class Queries:
-    """Reads. May be called from a worker thread: memory is only looked at through copies made before."""
+    """Reads. May be called from a worker thread, while the loop goes on: whatever is looked at twice is
+    taken once, and what is answered leaves after the commit of all it may have seen."""
 
     def __init__(self, world: World, store: Store, specs: dict[int, Spec]) -> None:
         self._world = world
@@ -80,7 +81,8 @@ class Queries:
         return sorted({*fresh, *answer.existing}), fresh
 
     def host(self, job: Job) -> str:
-        runner = self._world.runners.get(job.lease.runner) if job.lease else None
+        lease = job.lease  # the loop may end it while we look
+        runner = self._world.runners.get(lease.runner) if lease else None
         return runner.host if runner else ""
 
     # -- answers

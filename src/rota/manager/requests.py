@@ -18,6 +18,7 @@ from rota.core.events import Asker
 from rota.core.invariants import broken
 from rota.core.job import Job, Outcome
 from rota.core.states import RETRYABLE, TERMINAL
+from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
 from rota.manager.intake import Intake, load_jobs, look_up
 from rota.manager.watching import Watcher
@@ -37,6 +38,8 @@ T = TypeVar("T")
 _SMALL = 256
 _PAGE_MAX = 100_000
 _OUTPUT_MAX = 4 << 20
+#: With more live jobs than this the invariants are not checked on the fly.
+CHECK_UP_TO_JOBS = 50_000
 
 _VERBS = {
     "kill": events.JobsKilled,
@@ -113,10 +116,10 @@ class Requests:
                 raise StoreFull(
                     "the disk is nearly full; no job was added", hint="free some space, then add again"
                 )
-            self._intakes[add.submission] = Intake(add.submission, peer.user, manager.library)
-            peer.uploads.add(add.submission)
-        intake = self._intakes.get(add.submission)
-        if intake is None or add.submission not in peer.uploads:
+            begun = Intake(add.submission, peer.user, manager.library)
+            self._intakes[add.submission] = peer.uploads[add.submission] = begun
+        intake = peer.uploads.get(add.submission)
+        if intake is None or self._intakes.get(add.submission) is not intake:
             answered = manager.store.submission(add.submission)
             if answered is not None and answered.answer and answered.user == peer.user:
                 manager.answer(by, None if add.more else expand_answer(answered.answer))
@@ -130,7 +133,7 @@ class Requests:
         if not add.more:
             self._sealed.append(add.submission)
             self._intakes.pop(add.submission, None)
-            peer.uploads.discard(add.submission)
+            peer.uploads.pop(add.submission, None)
 
     async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
         manager = self._manager
@@ -147,12 +150,14 @@ class Requests:
                 known, loaded = look_up(manager.store, manager.library, by.user, unknown)
             elif unknown:
                 known, loaded = await self._read(lambda: look_up(manager.store, manager.library, by.user, unknown))
-            manager.happened(intake.event(add, by, keys=keys, known=known, loaded=loaded))
+            if self._intakes.get(add.submission) is intake:  # else its client has gone meanwhile
+                manager.happened(intake.event(add, by, keys=keys, known=known, loaded=loaded))
 
     def _drop(self, peer: Peer, submission: str) -> None:
-        if submission in peer.uploads:
-            peer.uploads.discard(submission)
-            self._intakes.pop(submission, None)
+        intake = peer.uploads.pop(submission, None)
+        # The same submission may have been begun again on another connection.
+        if intake is not None and self._intakes.get(submission) is intake:
+            del self._intakes[submission]
             self._manager.happened(events.UploadDropped(submission=submission))
 
     # -- questions
@@ -187,6 +192,9 @@ class Requests:
     def _refuse_missing(self, clauses: list[Clause]) -> None:
         if missing := self._manager.queries.missing(clauses):
             raise NotFound(f"there is no job {missing[0]}", hint="list them with 'rota jobs'")
+        for clause in clauses:
+            if clause.group and not any(self._manager.world.counts.get(clause.group, ())):
+                raise NotFound(f"there is no group '{clause.group}'", hint="list them with 'rota status'")
 
     # -- actions
 
@@ -206,6 +214,9 @@ class Requests:
             states = RETRYABLE if act.verb == "retry" else TERMINAL
             ended = await self._read(lambda: queries.ended_ids(clauses, states))
         live = await self._read(lambda: queries.live_ids(clauses))
+        if act.verb == "remove":
+            # Of a whole selection only what can be removed; a running job named by its id is refused.
+            live = [id for id in live if id in named or not self._is_leased(id)]
         jobs = sorted({*named, *ended, *live})
         if act.verb in _VERBS:
             manager.happened(_VERBS[act.verb](by=by, jobs=jobs))
@@ -217,6 +228,10 @@ class Requests:
                 manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
             else:
                 manager.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade))
+
+    def _is_leased(self, id: int) -> bool:
+        job = self._manager.world.jobs.get(id)
+        return job is not None and job.lease is not None
 
     # -- waiting
 
@@ -241,10 +256,12 @@ class Requests:
             job = world.jobs.get(id)
             if job is not None and job.state.label == "blocked":
                 manager.watches.settled(job, job.state, None)
-        away = [id for id in watcher.unsettled() if id not in world.jobs]
+        away = [id for id in watcher.unsettled() if id not in world.jobs or world.jobs[id].state in TERMINAL]
         for begin in range(0, len(away), 10_000):
             part = away[begin : begin + 10_000]
             for row in await self._read(lambda part=part: manager.store.jobs(part)):  # type: ignore[misc]
+                if world.outcome(row.id) != row.state:
+                    continue  # it was re-opened: its next end will be told
                 watcher.settled(
                     row.id,
                     state=row.state,
@@ -254,6 +271,9 @@ class Requests:
                     reason=(row.reason_code or "", row.reason_message or ""),
                     news=False,
                 )
+            for id in part:
+                if world.outcome(id) == NO_JOB:
+                    watcher.removed(id)
         manager.watches.tell_soon()
 
     # -- output
@@ -263,7 +283,7 @@ class Requests:
         if ask.stream not in (1, 2) or ask.offset < 0 or not ask.limit > 0:
             raise BadInput("there is no such part of an output")
         attempts = await self._read(lambda: manager.store.attempts(ask.job))
-        if not attempts and manager.world.outcome(ask.job) == 255:
+        if not attempts and manager.world.outcome(ask.job) == NO_JOB:
             raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
         executed = [each for each in attempts if each.outcome != "void"]
         number = ask.attempt or (executed[-1].number if executed else 0)
@@ -294,7 +314,8 @@ class Requests:
             case "status":
                 manager.answer(by, manager.view())
             case "doctor":
-                manager.answer(by, broken(manager.world))
+                # On a large queue this takes long, and everybody would wait.
+                manager.answer(by, broken(manager.world) if manager.world.live <= CHECK_UP_TO_JOBS else [])
             case "stop":
                 log.info("told to stop by %s", peer.user)
                 manager.answer(by, None)

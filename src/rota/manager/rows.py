@@ -45,7 +45,10 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
     if lease is not None:
         started_at, scheduled_at = lease.started_at, lease.leased_at
     ended_at = attempt.ended_at if attempt and lease is None else None
-    size = job.spec.size
+    size, reason = job.spec.size, job.reason
+    if reason is None and job.state is State.DEPENDENT:
+        others = f" and {len(job.after) - 1} more" if len(job.after) > 1 else ""
+        reason = Reason("dependency", f"waits for job {job.after[0].parent}{others}")
     return JobView(
         id=job.id,
         key=job.key,
@@ -58,7 +61,7 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
         queue=job.spec.queue,
         priority=job.spec.priority,
         state=job.state.label,
-        reason=ReasonView(job.reason.code, job.reason.message) if job.reason else None,
+        reason=ReasonView(reason.code, reason.message) if reason else None,
         size=SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus),
         after=[f"{_CONDITIONS[after.condition]}{after.parent}" for after in job.after],
         attempts=job.attempt,
@@ -89,8 +92,9 @@ def attempt_view(row: StoredAttempt, live: Job | None) -> AttemptView:
     """One attempt; an open one is in the state its job is in."""
     state = row.outcome or (live.state.label if live is not None else "lost")
     started_at = row.started_at
-    if live is not None and live.lease is not None and live.attempt == row.number:
-        started_at = live.lease.started_at
+    lease = live.lease if live is not None and live.attempt == row.number else None
+    if lease is not None:
+        started_at = lease.started_at
     return AttemptView(
         attempt=row.number,
         state=state,

@@ -44,12 +44,16 @@ class Runners:
                     )
                 )
             case m.Live(chunks):
-                self._manager.watches.printed(chunks)
+                runner = self._manager.world.runners.get(peer.runner)
+                if runner is not None:
+                    self._manager.watches.printed([chunk for chunk in chunks if chunk.job in runner.leases])
             case m.LiveEnd():
                 pass  # the end of the attempt says as much
             case m.Join():
                 self._join(peer, message)
             case m.Settle(runner, ended, whole):
+                if not peer.local:
+                    raise Denied("only a runner on this host may speak for a dead one")
                 # Said before the runner joins, when it has no name here yet.
                 self._admitted[_settling(peer)] = peer
                 happened(events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended, whole=whole))
@@ -82,12 +86,11 @@ class Runners:
 
     def admit(self, runner: str) -> Peer | None:
         """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""
-        waiting = self._joining[runner]
-        peer = waiting.popleft()
-        if waiting:
+        waiting = self._joining.get(runner)
+        if not waiting:
             return None
-        del self._joining[runner]
-        if peer.closed:
+        peer = waiting.popleft()
+        if waiting or peer.closed:
             return None
         self._admitted[runner] = peer
         return peer

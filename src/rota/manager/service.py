@@ -25,7 +25,7 @@ from rota.config import Home, Settings
 from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
-from rota.core.states import LIVE, State
+from rota.core.states import LIVE, SETTLED, State
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
@@ -35,7 +35,7 @@ from rota.manager.peer import Peer, expect_hello, owner, user_name
 from rota.manager.perform import perform
 from rota.manager.pruning import prune
 from rota.manager.queries import Queries
-from rota.manager.requests import Requests
+from rota.manager.requests import CHECK_UP_TO_JOBS, Requests
 from rota.manager.runners import Runners
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
@@ -52,8 +52,10 @@ _TICK_S = 1.0
 _STALL_S = 5.0
 _CHECK_EVERY_S = 60.0
 _PRUNE_EVERY_S = 3600.0
-_CHECK_UP_TO_JOBS = 50_000
 _MAX_PEERS = 4096
+_LAST_COMMIT_S = 10.0
+#: While a job is in one of these states, the manager has something to do.
+_BUSY = LIVE - SETTLED
 
 
 class Manager:
@@ -121,8 +123,6 @@ class Manager:
     def start(self) -> None:
         """Begin to decide. Listening is somebody else's task."""
         self._writer.start()
-        for host in self._pool.hosts():
-            self.happened(host)
         self.loop.call_later(_TICK_S, self._tick)
 
     # ------------------------------------------------------------------ decide → commit → act
@@ -136,6 +136,8 @@ class Manager:
 
     def _decide(self) -> None:
         self._turn_due = False
+        if self.failure is not None:
+            return
         happened, self._inbox = self._inbox, []
         turn = Turn(wall=time.time(), mono=self.now(), random=self._random, batch=self._open)
         try:
@@ -152,7 +154,7 @@ class Manager:
 
     def _commit(self) -> None:
         """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
-        if self._committing is not None or not self._open:
+        if self._committing is not None or not self._open or self.failure is not None:
             return
         batch, self._open = self._open, Batch()
         self._committing = batch
@@ -165,8 +167,8 @@ class Manager:
         self._committing = None
         perform(self, batch.effects)
         if batch.leaving:
-            self._ended_total += len(batch.leaving)
             self._leaving += batch.leaving
+        self._ended_total += len(batch.changes.ends)
         if self._leaving and not self._loads:
             forget(self.world, self._leaving)
             self._leaving = []
@@ -205,7 +207,11 @@ class Manager:
         try:
             yield
         finally:
-            self._loads -= 1
+            # After the turn that decides about what was read.
+            self.loop.call_soon(self._load_over)
+
+    def _load_over(self) -> None:
+        self._loads -= 1
 
     # ------------------------------------------------------------------ time
 
@@ -237,7 +243,7 @@ class Manager:
         self._ends.append((at, self._ended_total))
         if at - self._checked_at > _CHECK_EVERY_S:
             self._checked_at = at
-            if self.world.live <= _CHECK_UP_TO_JOBS:
+            if self.world.live <= CHECK_UP_TO_JOBS:
                 for sentence in broken(self.world):
                     log.error("invariant broken: %s", sentence)
         if at - self._pruned_at > _PRUNE_EVERY_S:
@@ -256,10 +262,11 @@ class Manager:
         else:
             if removed:
                 log.info("removed %d segments of old output", len(removed))
+                self.loop.call_soon_threadsafe(self.outputs.close)  # lets go of what was removed
 
     def _consider_leaving(self, at: float) -> None:
         clients = any(peer.role and not peer.runner for peer in self.peers.values())
-        live = any(counts[state] for counts in self.world.counts.values() for state in LIVE)
+        live = any(counts[state] for counts in self.world.counts.values() for state in _BUSY)
         if live or clients or self._open or self._committing:
             self._busy_at = at
         elif self._idle_stop_s is not None and at - self._busy_at > self._idle_stop_s:
@@ -379,18 +386,20 @@ class Manager:
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and self.runners.hold_leases(unstarted_only=not kill):
             await asyncio.sleep(0.02)
-        await self.committed()
+        with contextlib.suppress(TimeoutError):
+            # A full disk may keep the last batch waiting: it was not acknowledged, and is given up.
+            await asyncio.wait_for(self.committed(), _LAST_COMMIT_S)
         self.stopped.set()
 
     def close(self) -> None:
         """Release everything. Blocks until the last batch is on disk."""
-        if self.failure is None:
-            self._writer.stop()
+        ended = self.failure is None and self._writer.stop(_LAST_COMMIT_S)
         for peer in list(self.peers.values()):
             peer.close()
         self.readers.shutdown(wait=False, cancel_futures=True)
         self.outputs.close()
-        self.store.close()
+        if ended:
+            self.store.close()
 
     def view(self) -> ManagerView:
         """`rota manager status`."""

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from rota.core.job import Job, Outcome
-from rota.core.states import State
 from rota.manager.watching import Watcher
 from rota.wire import codec
 from rota.wire import messages as m
@@ -32,10 +31,7 @@ class Watches:
         self._manager = manager
         self._open: dict[tuple[int, int], Watcher] = {}
         self._due = False
-        self._tailed: set[tuple[int, int]] = set()  #: (job, attempt)
-
-    def __len__(self) -> int:
-        return len(self._open)
+        self._tailed: dict[tuple[int, int], str] = {}  #: (job, attempt) whose runner sends output → runner
 
     def open(self, peer: Peer, n: int, watcher: Watcher) -> None:
         """Begin to tell a peer about its jobs."""
@@ -53,12 +49,19 @@ class Watches:
         """Stop telling: one stream, or all of a peer that has gone."""
         for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:
             del self._open[key]
+        for (job, attempt), runner in list(self._tailed.items()):
+            if not self._followed(job):
+                del self._tailed[job, attempt]
+                if runner_peer := self._manager.runners.peer_of(runner):
+                    runner_peer.send(m.Tail(job, attempt, on=False))
+
+    def _followed(self, job: int) -> bool:
+        return any(watcher.follow and watcher.watches(job) for watcher in self._open.values())
 
     # -- what happens to jobs
 
     def settled(self, job: Job, state: int, outcome: Outcome | None) -> None:
-        if state != State.BLOCKED:
-            self._tailed.discard((job.id, job.attempt))
+        self._tailed.pop((job.id, job.attempt), None)
         if not self._open:
             return
         reason = (job.reason.code, job.reason.message) if job.reason else ("", "")
@@ -71,9 +74,8 @@ class Watches:
             watcher.reopened(job)
 
     def started(self, job: int, attempt: int, runner: str) -> None:
-        if any(watcher.follow and watcher.watches(job) for watcher in self._open.values()):
+        if self._open and self._followed(job):
             self._tail(job, attempt, runner)
-        self.tell_soon()
 
     def printed(self, chunks: list[m.Chunk]) -> None:
         for chunk in chunks:
@@ -84,7 +86,7 @@ class Watches:
 
     def _tail(self, job: int, attempt: int, runner: str) -> None:
         # Asked again for a newcomer, the runner begins again from the start; others skip what they have.
-        self._tailed.add((job, attempt))
+        self._tailed[job, attempt] = runner
         if peer := self._manager.runners.peer_of(runner):
             peer.send(m.Tail(job, attempt))
 

@@ -34,7 +34,7 @@ class Watcher:
         self._flags = bytearray(max(ids, default=0) - self._base + 1)
         for id in ids:
             self._flags[id - self._base] = _PENDING
-        self.pending = sum(1 for _ in set(ids)) if ids else 0
+        self.pending = len(set(ids))
         self._only = ids[0] if len(ids) == 1 else None
         self._single: int | None = None
         self._fresh = fresh  #: jobs whose end is news even if it came before the watch; None: none
@@ -47,7 +47,7 @@ class Watcher:
         self._last_counts: dict[str, int] = {}
         self._ended: list[m.Ended] = []
         self._chunks: list[m.Chunk] = []
-        self._sent: dict[tuple[int, int], int] = {}  #: (job, stream) → bytes passed on live
+        self._sent: dict[tuple[int, int, int], int] = {}  #: (job, attempt, stream) → bytes passed on live
 
     def watches(self, job: int) -> bool:
         place = job - self._base
@@ -84,12 +84,17 @@ class Watcher:
         self.pending += 1
         if state == State.FAILED:
             self._failed.remove(job)
-        self._sent.pop((job, 1), None)
-        self._sent.pop((job, 2), None)
+
+    def removed(self, job: int) -> None:
+        """A watched job does not exist any more: nothing to wait for."""
+        place = job - self._base
+        if self._flags[place] == _PENDING:
+            self._flags[place] = _UNWATCHED
+            self.pending -= 1
 
     def printed(self, chunk: m.Chunk) -> None:
         """A watched job has printed something."""
-        key = (chunk.job, chunk.stream)
+        key = (chunk.job, chunk.attempt, chunk.stream)
         have = self._sent.get(key, 0)
         end = chunk.offset + len(chunk.data)
         if end <= have:
@@ -102,7 +107,7 @@ class Watcher:
         """What is new since the last call; the counts may be a little older."""
         if not self._ended and not self._chunks:
             return None
-        if now - self._counted_at > _COUNT_EVERY_S:
+        if now - self._counted_at > _COUNT_EVERY_S or not self.pending:
             self._counted_at = now
             self._last_counts = self.counts(world)
         progress = m.Progress(self._ended, self._last_counts, self._chunks)
@@ -133,21 +138,21 @@ class Watcher:
         self, job: int, state: int, attempt: int, cmd: Command, outcome: Outcome | None, reason: tuple[str, str]
     ) -> m.Ended:
         out = err = b""
-        shown = cmd if isinstance(cmd, str) else " ".join(cmd)
+        shown = (cmd if isinstance(cmd, str) else " ".join(cmd))[:4096]
         if outcome is None:
             return m.Ended(job, state, None, None, reason[0], reason[1], shown, attempt)
         if self._outputs and outcome.segment:
-            out = self._rest(job, 1, outcome, outcome.offset, outcome.out_len, outcome.out_total)
+            out = self._rest((job, attempt, 1), outcome, outcome.offset, outcome.out_len, outcome.out_total)
             offset = outcome.offset + outcome.out_len
-            err = self._rest(job, 2, outcome, offset, outcome.err_len, outcome.err_total)
+            err = self._rest((job, attempt, 2), outcome, offset, outcome.err_len, outcome.err_total)
         return m.Ended(
-            job, state, outcome.exit_code, outcome.signal, reason[0], reason[1], shown[:4096], attempt, out, err,
+            job, state, outcome.exit_code, outcome.signal, reason[0], reason[1], shown, attempt, out, err,
             outcome.out_len, outcome.err_len,
         )  # fmt: skip
 
-    def _rest(self, job: int, stream: int, outcome: Outcome, offset: int, kept: int, written: int) -> bytes:
+    def _rest(self, stream: tuple[int, int, int], outcome: Outcome, offset: int, kept: int, written: int) -> bytes:
         """What of a stream has not been passed on live, if it is small enough to come along."""
-        sent = self._sent.pop((job, stream), None)
+        sent = self._sent.pop(stream, None)
         if sent is None:
             if kept > INLINE_OUTPUT:
                 return b""

@@ -40,7 +40,7 @@ class Writer:
         failed: Callable[[BaseException], None],
     ) -> None:
         self._store = store
-        self._outputs = Outputs(output_dir)
+        self._outputs = Outputs(output_dir, open_files=4)
         self._loop = loop
         self._committed = committed
         self._failed = failed
@@ -56,10 +56,11 @@ class Writer:
     def submit(self, batch: Batch) -> None:
         self._queue.put(batch)
 
-    def stop(self) -> None:
-        """Commit what was submitted, then end. Blocks."""
+    def stop(self, timeout_s: float) -> bool:
+        """Commit what was submitted, then end. Blocks; False if that takes too long."""
         self._queue.put(None)
-        self._thread.join()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (batch := self._queue.get()) is not None:

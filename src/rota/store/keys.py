@@ -67,16 +67,22 @@ class Keys:
             connection.execute(sql["write_run"], (low // self._run, low, high - 1))
             connection.execute(sql["move_keys_below"], (high,))
             connection.execute("COMMIT")
-            # Both are there for a moment: a reader must find a key in one of them.
-            self._below = high
-            self._newest = {key: job for key, job in self._newest.items() if job >= high}
+            newest = {key: job for key, job in self._newest.items() if job >= high}
+            self._newest, self._below = newest, high
 
-    def find(self, connection: sqlite3.Connection, keys: list[str], *, also: str) -> dict[str, tuple[int, int]]:
-        """key → (newest job with that key, its state); `also` is a condition on the jobs that count."""
+    def now(self, connection: sqlite3.Connection) -> tuple[dict[str, int], int]:
+        """What is in memory, for `find`. Taken before the moment of which the database is read: a run
+        that is written in between is then in both, never in neither."""
         if not self._loaded:
             self.load(connection)
+        return self._newest, self._below
+
+    def find(
+        self, connection: sqlite3.Connection, keys: list[str], *, at: tuple[dict[str, int], int], also: str
+    ) -> dict[str, tuple[int, int]]:
+        """key → (newest job with that key, its state); `also` is a condition on the jobs that count."""
         sql = statements()
-        newest, below = self._newest, self._below
+        newest, below = at
         here = {key: newest[key] for key in keys if key in newest}
         found = _ask(connection, sql["known_jobs"], also, list(here.values()))
         if len(found) < len(here):

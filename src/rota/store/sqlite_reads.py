@@ -78,7 +78,9 @@ class SqliteReads:
 
     def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
         with self._reader() as connection:
-            return self.keys.find(connection, keys, also=hide_uploads(connection))
+            at = self.keys.now(connection)
+        with self._reader() as connection:
+            return self.keys.find(connection, keys, at=at, also=hide_uploads(connection))
 
     def submission(self, submission: str) -> StoredSubmission | None:
         with self._reader() as connection:
