@@ -13,7 +13,8 @@ from rota.store.base import Clause
 
 
 def test_every_form_is_understood() -> None:
-    assert parse(["12", "12-20", "@grp", "state=failed", "user=x", "host=h", "all", "last"], last="s1") == [
+    words = ["12", "12-20", "@grp", "state=failed", "user=x", "host=h", "all", "last"]
+    assert parse(words, last=[(3, 5), (9, 9)]) == [
         Clause(low=12, high=12),
         Clause(low=12, high=20),
         Clause(group="grp"),
@@ -21,12 +22,22 @@ def test_every_form_is_understood() -> None:
         Clause(user="x"),
         Clause(host="h"),
         Clause(),
-        Clause(submission="s1"),
+        Clause(low=3, high=5),
+        Clause(low=9, high=9),
+    ]
+
+
+def test_last_may_be_narrowed() -> None:
+    assert parse(["last,state=failed", "last,4-20"], last=[(3, 5), (9, 9)]) == [
+        Clause(low=3, high=5, state=int(State.FAILED)),
+        Clause(low=9, high=9, state=int(State.FAILED)),
+        Clause(low=4, high=5),
+        Clause(low=9, high=9),
     ]
 
 
 def test_commas_join_conditions() -> None:
-    assert parse(["@g,state=failed,10-20"], last=None) == [
+    assert parse(["@g,state=failed,10-20"], last=[]) == [
         Clause(low=10, high=20, group="g", state=int(State.FAILED))
     ]
 
@@ -36,13 +47,13 @@ def test_commas_join_conditions() -> None:
 )
 def test_what_cannot_be_meant_is_refused(word: str) -> None:
     with pytest.raises(BadInput) as refused:
-        parse([word], last=None)
+        parse([word], last=[])
     assert refused.value.hint
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_parsed_or_refused(word: str) -> None:
     try:
-        parse([word], last="s")
+        parse([word], last=[(1, 2)])
     except BadInput as error:
         assert error.message

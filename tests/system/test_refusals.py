@@ -192,6 +192,24 @@ def test_a_client_may_not_speak_as_a_runner_nor_a_runner_as_a_client(listening: 
             assert answers[1].code == "denied"
 
 
+def test_nobody_can_speak_for_a_runner_that_lives(listening: Deployment) -> None:
+    listening.json("add", "--retries", "0", "--", "sh", "-c", "echo $$ >> ran; exec sleep 30")
+    wait_until(lambda: listening.states()[1] == "running", "it runs")
+    (runner,) = listening.json("manager", "status")["runners"]
+    forged = m.Join(runner["id"], runner["host"], "boot", 1, 1, 2, 1 << 30, 1 << 30)
+    other = m.Join("stranger", runner["host"], "boot", 1, 1, 2, 1 << 30, 1 << 30)
+    for message in (m.Settle(runner["id"]), forged, other):
+        with socket.socket(socket.AF_UNIX) as local:
+            local.connect(str(listening.home / "manager.sock"))
+            local.settimeout(20)
+            local.sendall(codec.frame(m.Hello(m.PROTOCOL, "runner")))
+            local.sendall(codec.frame(message))
+            local.recv(4096)
+    assert listening.states()[1] == "running"
+    assert len(listening.json("show", "1")["attempts"]) == 1
+    assert listening.rota("run", "--", "true", timeout=60).returncode == 0
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system that can be filled."""

@@ -315,3 +315,54 @@ def test_lists_are_paged(rota: Deployment) -> None:
     ids = [job["id"] for page in (first, second, third) for job in page["jobs"]]
     assert ids == list(range(1, 26))
     assert (first["total"], third["next"]) == (25, None)
+
+
+def test_last_means_all_of_the_newest_submission_also_what_it_retried(rota: Deployment) -> None:
+    (rota.work / "jobs.txt").write_text("exit 1\ntrue\n")
+    assert rota.rota("run", "jobs.txt").returncode == 1
+    assert rota.json("add", "--retries", "0", "jobs.txt") == {"added": [], "existing": [2], "retried": [1]}
+    assert rota.rota("wait", "last").returncode == 1
+    assert rota.states("last") == {1: "failed", 2: "complete"}
+    assert rota.states("last,state=failed") == {1: "failed"}
+
+
+def test_a_command_that_begins_with_a_control_character_stays_what_it_is(rota: Deployment) -> None:
+    strange = '\x01["touch", "executed"]'
+    rota.rota("run", "-", input=f"{strange}\n\x02true\n")
+    shown = [rota.json("show", job)["cmd"] for job in ("1", "2")]
+    assert shown == [strange, "\x02true"]
+    os.kill(rota.manager_pid(), signal.SIGKILL)
+    rota.start()
+    assert [job["cmd"] for job in rota.json("jobs")["jobs"]] == shown
+    assert not (rota.work / "executed").exists()
+
+
+def test_output_that_was_not_kept_whole_is_announced(rota: Deployment) -> None:
+    rota.env["ROTA_KEEP_OUTPUT"] = "64K"
+    for words in (["run", "--", "seq", "100000"], ["run", "-"]):
+        done = rota.rota(*words, input="seq 100001\n" if words[-1] == "-" else None)
+        assert done.returncode == 0
+        assert "bytes in the middle of its stdout were not kept" in done.stderr
+
+
+def test_a_reader_that_goes_away_does_not_end_the_jobs(rota: Deployment) -> None:
+    lines = "".join(f"echo {n}; sleep 0.05\n" for n in range(40))
+    with rota.popen("run", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(lines.encode())
+        process.stdin.close()
+        process.stdout.readline()
+        process.stdout.close()
+        assert b"the jobs go on" in process.stderr.read()
+        assert process.wait(timeout=60) == 141
+    assert rota.rota("wait", "all").returncode == 0
+    assert rota.json("status")["counts"] == {"complete": 40}
+
+
+def test_a_follower_sees_every_attempt_from_its_beginning(rota: Deployment) -> None:
+    script = "echo attempt $ROTA_ATTEMPT; sleep 0.4; test $ROTA_ATTEMPT = 2"
+    done = rota.rota("run", "--retries", "1", "--backoff", "0s", "--", "sh", "-c", script)
+    assert done.returncode == 0
+    assert done.stdout.split("\n")[-2] == "attempt 2"

@@ -21,7 +21,7 @@ def kill(call: Invocation, selectors: tuple[str, ...]) -> int:
       rota kill @work,state=running
       rota kill last
     """
-    return _act(call, "kill", selectors, done="cancelled")
+    return _act(call, "kill", selectors, done="killed")
 
 
 @command("retry")

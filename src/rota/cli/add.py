@@ -10,6 +10,7 @@ import click
 from rota.cli.command import Invocation, command
 from rota.cli.failures import one_line
 from rota.cli.job_options import given, job_options
+from rota.cli.selecting import files
 
 if TYPE_CHECKING:
     from rota.cli.submitting import Submission
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @command("add", takes_command=True)
-@click.argument("file", required=False, metavar="[FILE|-]")
+@click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
 @job_options
 @click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
 @click.option("--dry-run", is_flag=True, help="Check and say what would be added; add nothing.")
@@ -51,15 +52,33 @@ def add(
 
     fields = given(options)
     jobs = Submission(
-        call, file=file, command=command, fields=fields, retries=3, may_start=not no_start, check=dry_run
+        call,
+        file=file,
+        command=command,
+        fields=fields,
+        retries=3,
+        may_start=not no_start,
+        check=dry_run,
+        idle=dry_run,
     )
+    if dry_run:
+        return preview(call, jobs)
     added = jobs.upload()
     for warning in added.warnings:
         print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
-    if sync and not dry_run:
+    if sync:
         return _wait(call, jobs, added)
-    _print(call, added, would=dry_run)
-    if dry_run and not call.json and not call.quiet and not added.existing and not added.retried:
+    _print(call, added)
+    return 0
+
+
+def preview(call: Invocation, jobs: Submission) -> int:
+    """Say what would be added."""
+    added = jobs.upload()
+    for warning in added.warnings:
+        print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
+    _print(call, added, would=True)
+    if not call.json and not call.quiet and not added.existing and not added.retried:
         from rota.cli.terminal import command_text
 
         for cmd in jobs.sample:

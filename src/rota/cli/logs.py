@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.selecting import job_id
+from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -43,8 +43,8 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
         raise BadInput("--follow prints as it comes, which is not one JSON value", hint="leave --json out")
     if follow and attempt:
         raise BadInput("--follow shows the newest attempt", hint="leave --attempt out")
-    number = job_id(id)
     with call.connect() as client:
+        number = one_job(client, id)
         job = client.job(number)
         if follow and job.state not in ("complete", "failed", "cancelled"):
             from rota.cli.output import Live

@@ -110,6 +110,8 @@ def _status(arguments: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return BROKEN_PIPE
+    except SystemExit as leaving:  # click's way when a pipe has closed
+        return leaving.code if isinstance(leaving.code, int) and leaving.code != 1 else BROKEN_PIPE
     except Exception as error:
         plain = arguments[: arguments.index("--")] if "--" in arguments else arguments
         if "--debug" in plain:

@@ -68,6 +68,17 @@ class Printer:
             self._err.write(data)
             self._err.flush()
 
+    def _tell_gap(self, ended: Ended, stream: int, missing: int) -> None:
+        """Whoever reads a spliced output must know."""
+        if missing > 0 and self._only in (0, stream):
+            self._out.flush()
+            self.before()
+            name = "stdout" if stream == 1 else "stderr"
+            sys.stderr.write(
+                f"rota: warning: job {ended.job} printed much; {missing} bytes in the middle of its {name} were "
+                "not kept (setting keep_output)\n"
+            )
+
     def _fetch(self, ended: Ended, stream: int, offset: int = 0) -> None:
         for part in self.client.output_parts(ended.job, attempt=ended.attempt, err=stream == 2, offset=offset):
             self._write(stream, part)
@@ -127,6 +138,8 @@ class Grouped(Printer):
             self._write(2, ended.err)
         else:
             self._fetch(ended, 2)
+        self._tell_gap(ended, 1, ended.out_total - ended.out_len)
+        self._tell_gap(ended, 2, ended.err_total - ended.err_len)
 
 
 class Live(Printer):
@@ -140,6 +153,7 @@ class Live(Printer):
         #: (job, attempt, stream) → bytes printed or held back
         self._reached: dict[tuple[int, int, int], int] = {}
         self._partial: dict[tuple[int, int, int], bytes] = {}
+        self._passed: dict[tuple[int, int, int], int] = {}  #: bytes printed of each stream
         self._heard: set[tuple[int, int, int]] = set()  #: had live output on this connection
 
     def reconnected(self, client: Client) -> None:
@@ -169,6 +183,7 @@ class Live(Printer):
             self._pass(key, data)
 
     def _pass(self, key: tuple[int, int, int], data: bytes) -> None:
+        self._passed[key] = self._passed.get(key, 0) + len(data)
         if self._lines:
             data = self._partial.pop(key, b"") + data
             end = data.rfind(b"\n") + 1
@@ -178,7 +193,10 @@ class Live(Printer):
         self._write(key[2], data)
 
     def _end(self, ended: Ended) -> None:
-        for stream, data, kept in ((1, ended.out, ended.out_len), (2, ended.err, ended.err_len)):
+        for stream, data, kept, total in (
+            (1, ended.out, ended.out_len, ended.out_total),
+            (2, ended.err, ended.err_len, ended.err_total),
+        ):
             key = (ended.job, ended.attempt, stream)
             reached = self._reached.pop(key, 0)
             if key in self._heard:
@@ -188,8 +206,10 @@ class Live(Printer):
             elif kept > reached:
                 self._flush_line(key)
                 self._fetch(ended, stream, reached)
+                self._passed[key] = self._passed.get(key, 0) + kept - reached
             self._heard.discard(key)
             self._flush_line(key)
+            self._tell_gap(ended, stream, total - self._passed.pop(key, 0))
 
     def _flush_line(self, key: tuple[int, int, int]) -> None:
         self._write(key[2], self._partial.pop(key, b""))

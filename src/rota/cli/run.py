@@ -12,6 +12,7 @@ import click
 from rota.cli.command import Invocation, command
 from rota.cli.failures import one_line
 from rota.cli.job_options import given, job_options
+from rota.cli.selecting import files
 
 if TYPE_CHECKING:
     from rota.cli.output import Printer
@@ -29,7 +30,7 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
 
 
 @command("run", takes_command=True)
-@click.argument("file", required=False, metavar="[FILE|-]")
+@click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
 @job_options
 @click.option(
     "--output",
@@ -37,6 +38,7 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
     help="When jobs print: each job's output when it has ended, whole lines as they come, or never.",
 )
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
+@click.option("--dry-run", is_flag=True, help="Check and say what would be added; add and run nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 @click.option("-I", "--interactive", is_flag=True, hidden=True)
 def run(
@@ -45,6 +47,7 @@ def run(
     command: list[str] | None,
     output: str | None,
     keep_order: bool,
+    dry_run: bool,
     no_start: bool,
     interactive: bool,
     **options: Any,
@@ -76,8 +79,19 @@ def run(
         raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
     fields = given(options)
     jobs = Submission(
-        call, file=file, command=command, fields=fields, retries=0, may_start=not no_start, idle=True
+        call,
+        file=file,
+        command=command,
+        fields=fields,
+        retries=0,
+        may_start=not no_start,
+        idle=True,
+        check=dry_run,
     )
+    if dry_run:
+        from rota.cli.add import preview
+
+        return preview(call, jobs)
     return Run(call, jobs, output=output, keep_order=keep_order).status()
 
 
@@ -101,6 +115,14 @@ class Run:
         self._line = ProgressLine(show=not call.quiet and not call.json)
 
     def status(self) -> int:
+        """Run it; what the command exits with."""
+        try:
+            return self._to_the_end()
+        except BrokenPipeError:
+            sys.stderr.write("rota: nobody reads the output; the jobs go on; see 'rota status last'\n")
+            raise
+
+    def _to_the_end(self) -> int:
         from rota.cli.settling import exit_status, tell
 
         with self._interrupts:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from rota.cli.command import invocation
+
+if TYPE_CHECKING:
+    from rota.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,6 +25,11 @@ def selectors(*, required: bool) -> Callable[[F], F]:
         metavar="SELECTOR…" if required else "[SELECTOR…]",
         shell_complete=_complete,
     )
+
+
+def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completion by the shell's own file names."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -38,10 +47,14 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     return [word for word in words if word.startswith(incomplete)]
 
 
-def job_id(text: str) -> int:
-    """The id of one job. Raises `BadInput`."""
+def one_job(client: Client, text: str) -> int:
+    """The job meant by an id, or by a selector that only one job matches. Raises `BadInput`."""
     from rota.errors import BadInput
 
-    if not (text.isascii() and text.isdigit()) or not 0 < len(text) < 19 or int(text) == 0:
-        raise BadInput(f"'{text[:40]}' is not a job's id", hint="give a number; list jobs with 'rota jobs'")
-    return int(text)
+    if text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text):
+        return int(text)
+    page = client.jobs(text, limit=2)
+    if len(page.jobs) != 1:
+        found = f"{page.total} jobs match" if page.jobs else "no job matches"
+        raise BadInput(f"{found} '{text[:40]}'", hint="give the id of one; list them with 'rota jobs'")
+    return page.jobs[0].id

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.selecting import job_id
+from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,7 +27,7 @@ def show(call: Invocation, id: str) -> int:
       rota show 17 --json
     """
     with call.connect() as client:
-        job = client.job(job_id(id))
+        job = client.job(one_job(client, id))
     if call.json:
         import msgspec
 

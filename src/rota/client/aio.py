@@ -51,6 +51,7 @@ class AsyncClient:
         self._timeout = timeout
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._line = Line("", "")
+        self._turn = asyncio.Lock()  # calls of several tasks take turns on the one connection
 
     # -- jobs: see `Client` for what each does
 
@@ -183,7 +184,11 @@ class AsyncClient:
             raise unreachable(endpoint, error) from None
         self._line.role, self._line.token = endpoint.role, endpoint.token
         try:
-            return await self._ask(self._line.greet(), self._timeout)
+            # Not in turn: a call whose connection was lost makes a new one in the middle of its own.
+            return await self._drive(self._line.greet(), self._timeout)
+        except TimeoutError:
+            await self.close()
+            raise slow_manager(self._timeout) from None
         except BaseException:
             await self.close()
             raise
@@ -218,6 +223,10 @@ class AsyncClient:
 
     async def _run(self, flow: Flow[T], timeout: float | None) -> T:
         """Drive a flow: write what it yields, give it what arrives."""
+        async with self._turn:
+            return await self._drive(flow, timeout)
+
+    async def _drive(self, flow: Flow[T], timeout: float | None) -> T:
         try:
             step = next(flow)
             while True:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rota.core import answers
-from rota.errors import WireError
+from rota.errors import BadInput, WireError
 from rota.wire import messages as m
 from rota.wire import views
 
@@ -72,7 +72,15 @@ def status(selectors: list[str]) -> Call[views.StatusView]:
     return Call(lambda n: m.Status(n, selectors), views.StatusView)
 
 
+def job_id(job: object) -> int:
+    """A job's id. Raises `BadInput`: what the manager cannot read would end the connection."""
+    if isinstance(job, bool) or not isinstance(job, int) or not 0 <= job < 1 << 63:
+        raise BadInput(f"{job!r} is not a job's id", hint="give a number")
+    return job
+
+
 def show(job: int) -> Call[views.JobView]:
+    job_id(job)
     return Call(lambda n: m.Show(n, job), views.JobView)
 
 
@@ -92,7 +100,7 @@ class OutputPages:
     """Asks for the output of one attempt, page by page, to its present end."""
 
     def __init__(self, job: int, *, attempt: int, err: bool, offset: int) -> None:
-        self._job = job
+        self._job = job_id(job)
         self._attempt = attempt
         self._stream = 2 if err else 1
         self._offset = offset

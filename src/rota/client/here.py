@@ -48,6 +48,7 @@ def working_directory() -> str:
 def captured_environment(added: Mapping[str, str] | None = None) -> bytes:
     """This process's environment with additions, as NUL-separated K=V in a fixed order."""
     kept = {k: v for k, v in os.environb.items() if k not in JOB_VARIABLES and k not in _OURS}
+    kept[b"ROTA_SUBMIT_DIR"] = os.fsencode(working_directory())
     for name, value in (added or {}).items():
         kept[name.encode("utf-8", "surrogateescape")] = value.encode("utf-8", "surrogateescape")
     return b"\0".join(b"%b=%b" % item for item in sorted(kept.items()))

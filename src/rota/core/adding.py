@@ -15,20 +15,13 @@ from rota.core.answers import Added
 from rota.core.dependencies import announce_blocked, refuse_cycle, register
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
-from rota.core.job import After, Command, Condition, Job, Spec
+from rota.core.job import After, Condition, Job, Spec, command_to_text
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, Upload, World, leave
 from rota.errors import BadInput, NeverFits, NotFound, RotaError
 
-#: Marks a stored command that is an argument list.
-LIST_MARK = "\x01"
 _MOST_WARNINGS = 10
-
-
-def stored_command(cmd: Command) -> str:
-    """A command as one text column."""
-    return cmd if isinstance(cmd, str) else LIST_MARK + msgspec.json.encode(cmd).decode()
 
 
 def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
@@ -142,8 +135,9 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
                 upload.existing.append(found)
                 if state is State.COMPLETE:
                     upload.complete.append(found)
-                elif found in world.jobs:
-                    _warn_of_differences(upload, event, position, world.jobs[found])
+            known_job = world.jobs.get(found) or event.loaded.get(found)
+            if known_job is not None and state is not State.COMPLETE:
+                _warn_of_differences(upload, event, position, known_job)
             continue
         id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
         spec, spec_id = event.specs[index], event.spec_ids[index]
@@ -176,7 +170,8 @@ def _warn_of_differences(upload: Upload, event: ChunkArrived, position: int, job
     names = [n for n in Spec.__struct_fields__ if n != "env" and getattr(asked, n) != getattr(job.spec, n)]
     if names:
         upload.warnings.append(
-            f"line {_line(event, position)}: job {job.id} exists and keeps its own {', '.join(names)}"
+            f"line {_line(event, position)}: job {job.id} keeps its own {', '.join(names)}; "
+            "--rerun makes a new job"
         )
 
 
@@ -184,7 +179,7 @@ def _row(job: Job) -> tuple[object, ...]:
     reason = job.reason
     after = msgspec.json.encode(job.after).decode() if job.after else None
     return (
-        job.id, job.key, job.submission, job.spec_id, job.spec.group, job.spec.user, stored_command(job.cmd),
+        job.id, job.key, job.submission, job.spec_id, job.spec.group, job.spec.user, command_to_text(job.cmd),
         int(job.state), job.submitted_at, job.ready_at, reason.code if reason else None,
         reason.message if reason else None, after,
     )  # fmt: skip

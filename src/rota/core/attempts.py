@@ -277,7 +277,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
         seen = held.get(id)
         if seen is None:
             # A living runner does not know it and reports every lease it has executed: never executed.
-            void_attempt(world, turn, job)
+            _void_or_lose(world, turn, job)
             continue
         _take_held(world, turn, job, seen)
         if job.kill:
@@ -310,7 +310,10 @@ def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
     runner.connected = False
     if world.runner_at.get(runner.host) == event.runner:
         del world.runner_at[runner.host]
-        world.placement.host_usable(runner.host, False)
+        others = [each for each in world.runners.values() if each.host == runner.host and each.connected]
+        if others:
+            world.runner_at[runner.host] = others[0].id
+        world.placement.host_usable(runner.host, bool(others) and not others[0].silent)
     if not runner.leases:
         retire(world, runner)
 
@@ -325,7 +328,7 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
                 end_attempt(world, turn, job, finished.outcome)
         for id in list(runner.leases):
             if event.whole:
-                void_attempt(world, turn, world.jobs[id])
+                _void_or_lose(world, turn, world.jobs[id])
             else:
                 _end_as_lost(world, turn, world.jobs[id], "its runner is dead and left no word about it")
         # Its connection may not have been missed yet.
@@ -353,6 +356,14 @@ def close_seat(world: World, runner: Runner, seat: int) -> None:
     if size is not None:
         _count_unseated(runner, size, 1)
         world.placement.close(seat)
+
+
+def _void_or_lose(world: World, turn: Turn, job: Job) -> None:
+    """Nobody holds this lease any more. What is known to have started is never taken for unexecuted."""
+    if job.lease is not None and job.lease.started_at is None:
+        void_attempt(world, turn, job)
+    else:
+        _end_as_lost(world, turn, job, "it had started, and its runner knows nothing of it")
 
 
 def _end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:

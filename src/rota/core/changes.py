@@ -29,7 +29,7 @@ class Changes:
         #: (id, JSON of the Spec)
         self.specs: list[Row] = []
         #: (id, key, submission, spec id, group, user, cmd, state, submitted_at, ready_at, reason code,
-        #: reason message, after JSON or None); cmd is text, or a JSON list behind a NUL-free prefix "\x01"
+        #: reason message, after JSON or None); cmd as by `command_to_text`
         self.jobs: list[Row] = []
         #: id → (id, state, attempt, tries, due_at, ready_at, ended_at, reason code, reason message); the
         #: last word of the batch about a job, written after everything else

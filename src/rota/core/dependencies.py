@@ -13,6 +13,9 @@ from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, move, write
 from rota.errors import BadInput
 
+#: Of a long cycle only so many jobs are named.
+_MOST_SHOWN = 12
+
 
 def satisfied(condition: int, outcome: int) -> bool:
     """Does a parent that ended like this let its dependent run?"""
@@ -200,6 +203,9 @@ def refuse_cycle(edges: dict[int, list[int]], *, name: dict[int, str]) -> None:
                 continue
             if node in on_path:
                 cycle = [*path[path.index(node) :], node]
+                if len(cycle) > _MOST_SHOWN:
+                    name = {**name, 0: f"… ({len(cycle) - _MOST_SHOWN} more)"}
+                    cycle = [*cycle[: _MOST_SHOWN // 2], 0, *cycle[-_MOST_SHOWN // 2 :]]
                 shown = " → ".join(name.get(each, str(each)) for each in cycle)
                 raise BadInput(f"dependencies form a cycle: {shown}", hint="remove one of these 'after'")
             path.append(node)

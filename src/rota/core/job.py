@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import msgspec
 from msgspec import Struct
 
 from rota.core.states import State
@@ -15,6 +16,26 @@ from rota.plan.size import Size
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
 Command = str | list[str]
+
+
+#: How a stored command begins that is an argument list, or a text that begins like one of these marks.
+_LIST, _TEXT = "\x01", "\x02"
+_arguments = msgspec.json.Decoder(list[str])
+
+
+def command_to_text(cmd: Command) -> str:
+    """A command as one text column. `command_from_text` gives back exactly what went in."""
+    if not isinstance(cmd, str):
+        return _LIST + msgspec.json.encode(cmd).decode()
+    return _TEXT + cmd if cmd[:1] in (_LIST, _TEXT) else cmd
+
+
+def command_from_text(text: str) -> Command:
+    """The command that was stored as this text."""
+    mark = text[:1]
+    if mark == _LIST:
+        return _arguments.decode(text[1:])
+    return text[1:] if mark == _TEXT else text
 
 
 class Condition(IntEnum):

@@ -96,6 +96,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     if job.kill:
         job.state = State.FINISHING
     elif job.state not in LEASED or job.state is State.LOST:
+        job.reason = None
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
     world.placement.adopt(0, found.host, job.spec.size, leases=1)
     if found.seat in runner.seats:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rota.core.adding import expand_answer
+from rota.core.adding import expand_answer, ranges
 from rota.core.job import Job, Spec
 from rota.core.states import LIVE, TERMINAL, State
 from rota.core.world import NO_JOB, World
@@ -36,10 +36,13 @@ class Queries:
 
     def clauses(self, words: list[str], user: str) -> list[Clause]:
         """What these selectors mean for this user."""
-        last = None
+        last: list[tuple[int, int]] = []
         if any("last" in word.split(",") for word in words):
             newest = self._store.last_submission(user)
-            last = newest.id if newest else None
+            if newest is None or newest.answer is None:
+                raise NotFound("nothing was added yet", hint="add jobs with 'rota add' or 'rota run'")
+            answer = expand_answer(newest.answer)
+            last = ranges(sorted({*answer.added, *answer.existing, *answer.retried}))
         return parse(words, last=last)
 
     def live_ids(self, clauses: list[Clause]) -> list[int]:

@@ -36,6 +36,10 @@ def world_from(snapshot: Snapshot, pool: Pool, *, mono: float, generation: int) 
         next_job=snapshot.next_job,
         mono=mono,
     )  # fmt: skip
+    for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:
+        if id in world.runners:
+            runner = world.runners[id]
+            runner.boot_id, runner.pid, runner.start_time = boot_id, pid, start_time
     return world
 
 

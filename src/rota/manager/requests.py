@@ -38,6 +38,10 @@ T = TypeVar("T")
 _SMALL = 256
 _PAGE_MAX = 100_000
 _OUTPUT_MAX = 4 << 20
+_MOST = 1 << 62
+#: What one connection may have open at once.
+_UPLOADS_MAX = 16
+_WATCHES_MAX = 256
 #: With more live jobs than this the invariants are not checked on the fly.
 CHECK_UP_TO_JOBS = 50_000
 
@@ -116,6 +120,8 @@ class Requests:
                 raise StoreFull(
                     "the disk is nearly full; no job was added", hint="free some space, then add again"
                 )
+            if len(peer.uploads) >= _UPLOADS_MAX:
+                raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
             begun = Intake(add.submission, peer.user, manager.library)
             self._intakes[add.submission] = peer.uploads[add.submission] = begun
         intake = peer.uploads.get(add.submission)
@@ -237,6 +243,8 @@ class Requests:
 
     async def _watch(self, peer: Peer, watch: m.Watch) -> None:
         manager, queries = self._manager, self._manager.queries
+        if manager.watches.count(peer) >= _WATCHES_MAX:
+            raise BadInput(f"more than {_WATCHES_MAX} watches are open", hint="close one first")
         fresh: set[int] | None = None
         if len(watch.selectors) == 1 and watch.selectors[0].startswith("submission="):
             submission = watch.selectors[0].partition("=")[2]
@@ -282,9 +290,9 @@ class Requests:
         manager = self._manager
         if ask.stream not in (1, 2) or ask.offset < 0 or not ask.limit > 0:
             raise BadInput("there is no such part of an output")
-        attempts = await self._read(lambda: manager.store.attempts(ask.job))
-        if not attempts and manager.world.outcome(ask.job) == NO_JOB:
+        if manager.world.outcome(ask.job) == NO_JOB:
             raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
+        attempts = await self._read(lambda: manager.store.attempts(ask.job))
         executed = [each for each in attempts if each.outcome != "void"]
         number = ask.attempt or (executed[-1].number if executed else 0)
         found = next((each for each in executed if each.number == number), None)

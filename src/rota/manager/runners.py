@@ -9,12 +9,18 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
-from rota.errors import Denied
+from rota.core.leases import Finished, Started
+from rota.errors import Denied, WireError
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
     from rota.manager.service import Manager
+
+
+#: Times beyond this, and numbers, are nobody's.
+_LATEST = 1e11
+_MOST = 1 << 62
 
 
 class Runners:
@@ -38,6 +44,7 @@ class Runners:
         happened = self._manager.happened
         match message:
             case m.Report(seq, started, ended, returned, closed) if peer.runner:
+                _check(started, ended)
                 happened(
                     events.RunnerReported(
                         runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned, closed=closed
@@ -54,6 +61,9 @@ class Runners:
             case m.Settle(runner, ended, whole):
                 if not peer.local:
                     raise Denied("only a runner on this host may speak for a dead one")
+                if self._lives(runner):
+                    raise Denied(f"runner {runner} is alive and speaks for itself")
+                _check([], ended)
                 # Said before the runner joins, when it has no name here yet.
                 self._admitted[_settling(peer)] = peer
                 happened(events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended, whole=whole))
@@ -63,6 +73,10 @@ class Runners:
     def _join(self, peer: Peer, join: m.Join) -> None:
         if join.host not in self._manager.world.capacity:
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
+        known = self._manager.world.runners.get(join.runner)
+        process = (join.boot_id, join.pid, join.start_time)
+        if known is not None and known.pid and (known.boot_id, known.pid, known.start_time) != process:
+            raise Denied(f"runner {join.runner} is another process")
         other = self._newest.get(join.runner)
         if other is not None:
             other.close()
@@ -83,6 +97,11 @@ class Runners:
                 seats=join.seats,
             )
         )
+
+    def _lives(self, runner: str) -> bool:
+        """Is a runner connected, and its process there? (Its death may not have been noticed yet.)"""
+        known = self._manager.world.runners.get(runner)
+        return runner in self._admitted and known is not None and process_lives(known.pid, known.start_time)
 
     def admit(self, runner: str) -> Peer | None:
         """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""
@@ -115,6 +134,36 @@ class Runners:
                 if not unstarted_only or (lease is not None and lease.started_at is None):
                     return True
         return False
+
+
+def _check(started: list[Started], ended: list[Finished]) -> None:
+    """Refuse numbers that no honest runner sends and no database keeps."""
+    for begun in started:
+        if not (0 <= begun.started_at < _LATEST and 0 <= begun.pid < _MOST and 0 < begun.seat < _MOST):
+            raise WireError("a report with impossible numbers")
+    for finished in ended:
+        o = finished.outcome
+        sizes = (o.peak_mem, o.peak_disk, o.offset, o.out_len, o.err_len, o.out_total, o.err_total)
+        if not (
+            0 <= o.ended_at < _LATEST
+            and 0 <= (o.started_at or 0) < _LATEST
+            and 0 <= o.cpu_s < _LATEST
+            and min(sizes) >= 0
+            and max(sizes) < _MOST
+            and -(1 << 31) <= (o.exit_code or 0) < 1 << 31
+            and 0 <= (o.signal or 0) < 256
+        ):
+            raise WireError("a report with impossible numbers")
+
+
+def process_lives(pid: int, start_time: int) -> bool:
+    """Is this very process there, and not a zombie?"""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return False
+    return fields[0] not in (b"Z", b"X") and int(fields[19]) == start_time
 
 
 def _settling(peer: Peer) -> str:

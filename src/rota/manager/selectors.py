@@ -18,12 +18,22 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 _HINT = "use 12, 12-20, @group, state=failed, user=x, host=x, last or all"
 
 
-def parse(words: list[str], *, last: str | None) -> list[Clause]:
-    """The clauses of these words. `last` is the newest submission, if there is one."""
-    return [_clause(word, last) for word in words]
+def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
+    """The clauses of these words. `last` are the ids of the newest submission, new or not."""
+    clauses = []
+    for word in words:
+        clause = _clause(word)
+        if "last" not in word.split(","):
+            clauses.append(clause)
+            continue
+        for low, high in last:
+            low, high = max(low, clause.low), min(high, clause.high or high)
+            if low <= high:
+                clauses.append(msgspec.structs.replace(clause, low=low, high=high))
+    return clauses
 
 
-def _clause(word: str, last: str | None) -> Clause:
+def _clause(word: str) -> Clause:
     fields: dict[str, str | int] = {}
 
     def put(name: str, value: str | int) -> None:
@@ -32,11 +42,9 @@ def _clause(word: str, last: str | None) -> Clause:
         fields[name] = value
 
     for part in word.split(","):
-        if part == "all":
+        if part in ("all", "last"):
             continue
-        if part == "last":
-            put("submission", last or "none")
-        elif part.startswith("@") and len(part) > 1:
+        if part.startswith("@") and len(part) > 1:
             put("group", part[1:])
         elif match := _RANGE.fullmatch(part):
             low = int(match[1])

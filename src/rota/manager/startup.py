@@ -162,6 +162,8 @@ def _recover(
 
 
 def _set_up_logging(home: Home, settings: Settings) -> None:
+    os.close(os.open(home.logs / "manager.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    os.chmod(home.logs / "manager.log", 0o600)
     handler = logging.FileHandler(home.logs / "manager.log", encoding="utf-8")
     handler.setFormatter(_JsonLines())
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)

@@ -45,6 +45,10 @@ class Watches:
                         self._tail(id, job.attempt, runner.id)
         self.tell_soon()
 
+    def count(self, peer: Peer) -> int:
+        """How many watches a peer has open."""
+        return sum(1 for connection, _n in self._open if connection == peer.id)
+
     def close(self, peer: Peer, n: int | None = None) -> None:
         """Stop telling: one stream, or all of a peer that has gone."""
         for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:

@@ -5,6 +5,7 @@ A watcher holds one byte per watched job, so that somebody may wait for a millio
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -83,7 +84,8 @@ class Watcher:
         self._counts[state] -= 1
         self.pending += 1
         if state == State.FAILED:
-            self._failed.remove(job)
+            with contextlib.suppress(ValueError):  # beyond the first so many they are only counted
+                self._failed.remove(job)
 
     def removed(self, job: int) -> None:
         """A watched job does not exist any more: nothing to wait for."""
@@ -147,7 +149,7 @@ class Watcher:
             err = self._rest((job, attempt, 2), outcome, offset, outcome.err_len, outcome.err_total)
         return m.Ended(
             job, state, outcome.exit_code, outcome.signal, reason[0], reason[1], shown, attempt, out, err,
-            outcome.out_len, outcome.err_len,
+            outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total,
         )  # fmt: skip
 
     def _rest(self, stream: tuple[int, int, int], outcome: Outcome, offset: int, kept: int, written: int) -> bytes:

@@ -103,6 +103,5 @@ def _own(spec: RunSpec) -> dict[bytes, bytes]:
         b"ROTA_CPUS": f"{size.cpus / CORE:g}",
         b"ROTA_MEM_MB": str(size.mem // (1024 * 1024)),
         b"ROTA_WALLTIME_S": f"{spec.walltime_s:g}" if spec.walltime_s is not None else "",
-        b"ROTA_SUBMIT_DIR": spec.cwd,
     }
     return {name: value.replace("\0", "").encode("utf-8", "surrogateescape") for name, value in own.items()}

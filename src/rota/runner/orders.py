@@ -142,4 +142,4 @@ class Orders:
             agent.seating.drop(key)
         for task in list(agent.tasks.values()):
             message = f"the manager was away for {agent.rules.orphan_after_s:g} s"
-            agent.endings.end(task, agent.now, reason="orphaned", message=message)
+            agent.endings.end(task, agent.now, reason="lost", message=message)

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from rota.core.changes import Changes, Row
-from rota.core.job import After, Command, Spec
+from rota.core.job import After, Spec, command_from_text
 from rota.core.states import TERMINAL
 from rota.errors import Bug, NotFound, StoreFull
 from rota.store.base import Clause, Snapshot, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
@@ -184,7 +184,7 @@ class MemoryStore:
         ) in changes.jobs:
             self._jobs[n] = StoredJob(
                 id=n, key=key, submission=submission, spec_id=spec, group=group, user=user,
-                cmd=_command(cmd), state=int(state), attempt=0, tries=0, submitted_at=at, ready_at=ready,
+                cmd=command_from_text(cmd), state=int(state), attempt=0, tries=0, submitted_at=at, ready_at=ready,
                 due_at=None, ended_at=None, reason_code=code, reason_message=message, after=_after(after),
             )  # fmt: skip
             self._keys.setdefault(key, set()).add(n)
@@ -264,10 +264,6 @@ def _end(attempt: StoredAttempt, row: Row) -> None:
     ) = row[2:]  # fmt: skip
     if started_at is not None:
         attempt.started_at = started_at
-
-
-def _command(text: str) -> Command:
-    return msgspec.json.decode(text[1:], type=list[str]) if text[:1] == "\x01" else text
 
 
 def _after(text: str | None) -> tuple[After, ...]:

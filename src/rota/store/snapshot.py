@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.core.job import After, Command, Spec
+from rota.core.job import After, Spec, command_from_text
 from rota.errors import StoreFailed
 from rota.store.base import Snapshot, StoredAttempt, StoredJob
 from rota.store.opening import damaged
@@ -23,12 +23,6 @@ _FIRST_TERMINAL: Final = 12
 
 _after = msgspec.json.Decoder(tuple[After, ...])
 _spec = msgspec.json.Decoder(Spec)
-_argv = msgspec.json.Decoder(list[str])
-
-
-def command(text: str) -> Command:
-    """The stored form of a command: plain text, or a JSON list behind a byte 1."""
-    return _argv.decode(text[1:]) if text[:1] == "\x01" else text
 
 
 def after(text: str | None) -> tuple[After, ...]:
@@ -108,7 +102,7 @@ def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
     for row in connection.execute(sql["live_jobs"]):
         n, key, submission, spec, group, cmd = row[:6]
         name, user = groups[group]
-        argv = command(cmd) if cmd[:1] == "\x01" else cmd
+        argv = command_from_text(cmd) if cmd[:1] < " " else cmd
         parents = after(row[15]) if row[15] else ()
         add(StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents))  # type: ignore[call-arg]
     return jobs

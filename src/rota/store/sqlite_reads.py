@@ -17,11 +17,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from rota.core.job import command_from_text
 from rota.errors import NotFound, StoreFailed
 from rota.store.base import Clause, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
 from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
 from rota.store.keys import Keys
-from rota.store.snapshot import after, command
+from rota.store.snapshot import after
 from rota.store.statements import statements
 
 _IDLE_READERS: Final = 4
@@ -178,7 +179,7 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
 
 def _job(row: list[Any]) -> StoredJob:
     *head, parents, attempt = row
-    head[6] = command(head[6])
+    head[6] = command_from_text(head[6])
     head[10:14] = map(_time, head[10:14])
     newest = None
     if attempt is not None:

@@ -199,6 +199,8 @@ class Ended(Message, frozen=True):
     err: bytes = b""
     out_len: int = 0
     err_len: int = 0
+    out_total: int = 0  #: bytes that it wrote; more than `out_len` when the middle was left out
+    err_total: int = 0
 
 
 class Chunk(Message, frozen=True):
