@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.command import Invocation, command
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
 #: (how good, what was found, what to do)
 Finding = tuple[str, str, str]
 
-#: File systems of other machines, on which SQLite's write-ahead log is not safe.
-_NETWORK: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "lustre", "glusterfs",
-                             "fuse.sshfs", "beegfs", "gpfs", "fuse.glusterfs"})  # fmt: skip
 _ENOUGH_FILES: Final = 1024
 _ENOUGH_DISK: Final = 1 << 30
 
@@ -111,16 +109,11 @@ def _existing(home: Home) -> str:
 
 
 def _file_system(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.store.files import file_system_of, is_network
+
     where = os.path.realpath(_existing(home))
-    best, kind = "", "unknown"
-    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as file:
-        for line in file:
-            mount, found = line.split()[1:3]
-            mount = mount.encode().decode("unicode_escape")
-            inside = where == mount or where.startswith(mount.rstrip("/") + "/")
-            if inside and len(mount) >= len(best):
-                best, kind = mount, found
-    if kind in _NETWORK:
+    kind = file_system_of(Path(where)) or "unknown"
+    if is_network(kind):
         yield "bad", f"{where} is on {kind}", "choose a local disk with --home or ROTA_HOME"
     elif kind == "tmpfs":
         yield "note", f"{where} is on tmpfs", "jobs do not survive a reboot there"

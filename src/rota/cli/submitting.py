@@ -113,7 +113,6 @@ class Submission:
             self.base,
             check=self._check,
             always_new=self.single_command,
-            idle_stop=self._idle_stop if self.started else None,
         )
         try:
             return client.submit(self.id, self.batches, options)

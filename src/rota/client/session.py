@@ -71,7 +71,6 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     check: bool = False
     allow_unsatisfiable: bool = False
-    idle_stop: float | None = None
 
 
 class Session:
@@ -202,7 +201,6 @@ def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Ad
         fresh=options.fresh,
         check=options.check,
         allow_unsatisfiable=options.allow_unsatisfiable,
-        idle_stop=options.idle_stop,
         fresh_entries=batch.fresh,
         allowed_entries=batch.allowed,
     )

@@ -56,14 +56,11 @@ def prepare_file(
     return from_bytes(read_file(name), base, source=shown(name)), options_for(base, check=check)
 
 
-def options_for(
-    base: Wanted, *, check: bool, always_new: bool = False, idle_stop: float | None = None
-) -> AddOptions:
+def options_for(base: Wanted, *, check: bool, always_new: bool = False) -> AddOptions:
     return AddOptions(
         fresh=base.rerun or (always_new and not base.once),
         check=check,
         allow_unsatisfiable=base.allow_unsatisfiable,
-        idle_stop=idle_stop,
     )
 
 

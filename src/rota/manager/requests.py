@@ -198,6 +198,10 @@ class Requests:
     def _refuse_missing(self, clauses: list[Clause]) -> None:
         if missing := self._manager.queries.missing(clauses):
             raise NotFound(f"there is no job {missing[0]}", hint="list them with 'rota jobs'")
+
+    def _refuse_unknown(self, clauses: list[Clause]) -> None:
+        """For what acts or waits: a mistyped group must not pass for one that has nothing to do."""
+        self._refuse_missing(clauses)
         for clause in clauses:
             if clause.group and not any(self._manager.world.counts.get(clause.group, ())):
                 raise NotFound(f"there is no group '{clause.group}'", hint="list them with 'rota status'")
@@ -212,7 +216,7 @@ class Requests:
         manager, queries = self._manager, self._manager.queries
         by = _by(peer, act.n)
         clauses = await self._read(lambda: queries.clauses(act.selectors, peer.user))
-        self._refuse_missing(clauses)
+        self._refuse_unknown(clauses)
         # Jobs named one by one are always meant; of groups only those that the action can concern.
         named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
         ended: list[int] = []
@@ -251,7 +255,7 @@ class Requests:
             ids, fresh = await self._read(lambda: queries.submitted(submission))
         else:
             clauses = await self._read(lambda: queries.clauses(watch.selectors or ["all"], peer.user))
-            self._refuse_missing(clauses)
+            self._refuse_unknown(clauses)
             live = await self._read(lambda: queries.live_ids(clauses))
             ended = await self._read(lambda: queries.ended_ids(clauses, TERMINAL))
             ids = sorted({*live, *ended})

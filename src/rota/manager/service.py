@@ -264,10 +264,13 @@ class Manager:
                 log.info("removed %d segments of old output", len(removed))
                 self.loop.call_soon_threadsafe(self.outputs.close)  # lets go of what was removed
 
+    def busy(self) -> bool:
+        """Is there a job that runs, or that will without anybody's doing?"""
+        return any(counts[state] for counts in self.world.counts.values() for state in _BUSY)
+
     def _consider_leaving(self, at: float) -> None:
         clients = any(peer.role and not peer.runner for peer in self.peers.values())
-        live = any(counts[state] for counts in self.world.counts.values() for state in _BUSY)
-        if live or clients or self._open or self._committing:
+        if self.busy() or clients or self._open or self._committing:
             self._busy_at = at
         elif self._idle_stop_s is not None and at - self._busy_at > self._idle_stop_s:
             log.info("idle for %g s: stopping", self._idle_stop_s)

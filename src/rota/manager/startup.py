@@ -33,7 +33,7 @@ log = logging.getLogger("rota.manager")
 _RENEW_CHECK_S = 6 * 3600.0
 _HANDSHAKE_S = 10.0
 _BACKLOG = 1024
-_PATIENCE_S = 20
+_PATIENCE_S = 30
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -246,10 +246,12 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
 
 
 async def _quiet_moment(manager: Manager) -> None:
-    """Making the first certificates costs as much as a hundred jobs: let those that wait go first."""
-    for _ in range(_PATIENCE_S * 10):
-        await asyncio.sleep(0.1)
-        if not any(runner.leases for runner in manager.world.runners.values()):
+    """Making the first certificates costs as much as a thousand jobs: let those that wait go first."""
+    quiet = 0
+    for _ in range(_PATIENCE_S * 2):
+        await asyncio.sleep(0.5)
+        quiet = 0 if manager.busy() else quiet + 1
+        if quiet == 2:
             return
 
 

@@ -72,16 +72,6 @@ def start_time_now() -> int:
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S)
 
 
-def environ_has(pid: int, entry: bytes) -> bool:
-    """Was the process started with this `K=V` in its environment? False if that cannot be read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            data = file.read()
-    except OSError:
-        return False
-    return entry in data.split(b"\0")
-
-
 def environ_value(pid: int, name: bytes) -> bytes | None:
     """The value of a variable a process was started with, if that can be read."""
     try:

@@ -23,6 +23,11 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 )  # fmt: skip
 
 
+def is_network(kind: str) -> bool:
+    """Is this type of file system one on which a database is not safe?"""
+    return kind.removeprefix("fuse.") in NETWORK_FILE_SYSTEMS
+
+
 def file_system_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:
     """The type of the file system that holds `path`, or "" where the system does not tell."""
     try:
@@ -57,7 +62,7 @@ def prepare_home(home: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) 
             f"{home} cannot be made: {error.strerror}", hint="set ROTA_HOME to a directory you can write to"
         ) from None
     kind = file_system_of(home, mountinfo=mountinfo)
-    if kind.removeprefix("fuse.") in NETWORK_FILE_SYSTEMS:
+    if is_network(kind):
         raise StoreRefused(
             f"{home} is on a network file system ({kind}), where the database could be damaged",
             hint="set ROTA_HOME to a directory on a local disk",

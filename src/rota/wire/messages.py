@@ -110,7 +110,6 @@ class Add(Message, frozen=True, tag="add"):
     fresh: bool = False  #: new jobs even if the same were added before
     check: bool = False  #: say what would happen, add nothing
     allow_unsatisfiable: bool = False
-    idle_stop: float | None = None  #: asked for by `rota run` when it started the manager
     fresh_entries: list[int] = []  #: indexes in the submission that are `fresh` while others are not
     allowed_entries: list[int] = []  #: likewise for `allow_unsatisfiable`
 
