@@ -802,6 +802,18 @@ def test_a_lease_sent_ahead_whose_seat_was_given_back_gets_another() -> None:
 # ------------------------------------------------------------------ uploads
 
 
+def test_two_uploads_of_the_same_commands_at_once_are_the_same_jobs(m: Machine) -> None:
+    for name in ("u", "v"):
+        m.answer(m.send_chunk([Entry("a", spec()), Entry("b", spec())], submission=name, last=False))
+    first = m.answer(m.send_chunk([Entry("c", spec())], submission="u"))
+    second = m.answer(m.send_chunk([Entry("c", spec()), Entry("d", spec(), ((0, OK, True),))], submission="v"))
+    assert second.existing == first.added
+    assert len(second.added) == 1
+    (d,) = second.added
+    assert m.state(d) is State.DEPENDENT
+    assert [after.parent for after in m.world.jobs[d].after] == [first.added[0]]
+
+
 def test_nothing_of_an_upload_is_visible_before_its_last_chunk(m: Machine) -> None:
     first = m.answer(m.send_chunk([Entry("a", spec())], submission="u", last=False))
     assert first is None

@@ -39,6 +39,8 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         if not event.last:
             turn.effects.append(Reply(event.by, None))
             return
+        if event.first:
+            _drop_doubles(world, turn, upload)
         edges = _resolve_after(world, upload)
     except RotaError:
         _discard(world, turn, event.submission)
@@ -146,6 +148,8 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
         staged[key] = id
         upload.entries.append(id)
         upload.added.append(id)
+        if fresh:
+            upload.fresh.add(id)
         # Entries with dependencies are written with the last chunk: their parents may come later.
         if event.first + position not in with_after and not event.check:
             rows.append(_row(job))
@@ -159,6 +163,24 @@ def _write_submission(turn: Turn, row: tuple[object, ...]) -> None:
     changes = turn.changes
     changes.dropped = [dropped for dropped in changes.dropped if dropped[0] != row[0]]
     changes.submissions.append(row)
+
+
+def _drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
+    """The same commands may have been added by somebody else while this upload was on its way."""
+    other = {
+        id: world.keys[key] for key, id in upload.keys.items() if key in world.keys and id not in upload.fresh
+    }
+    if not other:
+        return
+    for id in other:
+        del upload.jobs[id]
+        if not upload.check:
+            turn.changes.removed.append((id,))
+    upload.keys = {key: id for key, id in upload.keys.items() if id not in other}
+    upload.added = [id for id in upload.added if id not in other]
+    upload.entries = [other.get(id, id) for id in upload.entries]
+    existing = {*upload.existing, *other.values()}
+    upload.existing = [id for id in dict.fromkeys(upload.entries) if id in existing]
 
 
 def _warn_of_differences(upload: Upload, event: ChunkArrived, position: int, job: Job) -> None:

@@ -46,7 +46,7 @@ class Runner:
 class Upload:
     """A submission of which not all chunks have arrived."""
 
-    __slots__ = ("added", "after", "check", "complete", "entries", "existing", "jobs", "keys", "lines",
+    __slots__ = ("added", "after", "check", "complete", "entries", "existing", "fresh", "jobs", "keys", "lines",
                  "retried", "warnings")  # fmt: skip
 
     def __init__(self, *, check: bool) -> None:
@@ -55,6 +55,7 @@ class Upload:
         self.lines: list[int] = []
         self.added: list[int] = []
         self.existing: list[int] = []
+        self.fresh: set[int] = set()  #: new jobs whatever else is known
         self.retried: dict[int, Job | None] = {}  #: None: it is in memory
         self.jobs: dict[int, Job] = {}
         self.keys: dict[str, int] = {}
