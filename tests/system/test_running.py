@@ -366,3 +366,12 @@ def test_a_follower_sees_every_attempt_from_its_beginning(rota: Deployment) -> N
     done = rota.rota("run", "--retries", "1", "--backoff", "0s", "--", "sh", "-c", script)
     assert done.returncode == 0
     assert done.stdout.split("\n")[-2] == "attempt 2"
+
+
+def test_a_page_of_long_commands_is_cut_and_goes_on(rota: Deployment) -> None:
+    lines = [f": {n} {'x' * 120_000}" for n in range(60)]
+    rota.ok("add", "-", input="\n".join(lines) + "\n")
+    first = rota.json("jobs", "--limit", "60")
+    assert 0 < len(first["jobs"]) < 60
+    rest = rota.json("jobs", "--limit", "60", "--cursor", first["next"])
+    assert [job["id"] for page in (first, rest) for job in page["jobs"]] == list(range(1, 61))

@@ -20,6 +20,10 @@ from rota.manager.selectors import matches, parse
 from rota.store.base import Clause, Store
 from rota.wire.views import JobPage, JobView, ReasonView, StatusView
 
+#: A page holds at most this much; commands may be long. Beside its command a job takes about this.
+_PAGE_BYTES = 16 << 20
+_VIEW_BYTES = 1200
+
 _LIVE_NUMBERS = frozenset(int(state) for state in LIVE)
 
 
@@ -105,7 +109,12 @@ class Queries:
             for view, job in self._views(ids)
             if job is None or any(matches(clause, job, view.host or "") for clause in clauses)
         ]
-        return JobPage(shown, str(ids[-1]) if more else None, self._total(clauses))
+        last = ids[-1] if more else None
+        fitting = _fitting(shown)
+        if fitting < len(shown):
+            shown = shown[:fitting]
+            last = shown[-1].id
+        return JobPage(shown, None if last is None else str(last), self._total(clauses))
 
     def _total(self, clauses: list[Clause]) -> int:
         if clauses == [Clause()]:
@@ -171,3 +180,13 @@ class Queries:
             job = self._world.jobs.get(id)
             if job is not None and job.state not in TERMINAL:
                 count(job.spec.group, job.state, 1)
+
+
+def _fitting(views: list[JobView]) -> int:
+    """How many of these, at least one, fit an answer."""
+    size = 0
+    for place, view in enumerate(views):
+        size += _VIEW_BYTES + len(view.cmd if isinstance(view.cmd, str) else " ".join(view.cmd)) * 4
+        if size > _PAGE_BYTES and place:
+            return place
+    return len(views)
