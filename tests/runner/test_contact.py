@@ -192,7 +192,7 @@ def test_an_orphaned_runner_ends_its_jobs_and_keeps_their_records(manager: FakeM
     (settled,) = manager.settles
     (done,) = settled.ended
     assert (done.job, done.outcome.signal) == (1, signal.SIGTERM)
-    assert done.outcome.reason != "lost"
+    assert (done.outcome.reason, done.outcome.message) == ("lost", "the manager was away for 0.3 s")
 
 
 def test_live_output_comes_from_the_beginning_and_ends(joined: FakeManager) -> None:

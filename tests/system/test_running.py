@@ -182,6 +182,8 @@ def test_the_environment_tells_a_job_who_it_is(rota: Deployment) -> None:
     assert (seen["ROTA_JOB_NAME"], seen["ROTA_GROUP"], seen["ROTA_ATTEMPT"]) == ("my job", "grp", "1")
     assert (seen["ROTA_CPUS"], seen["OMP_NUM_THREADS"], seen["MINE"]) == ("1", "1", "1")
     assert seen["PWD"] == str(rota.work)
+    elsewhere = rota.ok("run", "--cwd", "/", "--", "sh", "-c", "pwd; echo $ROTA_SUBMIT_DIR")
+    assert elsewhere.split() == ["/", str(rota.work)]
 
 
 def test_never_more_at_once_than_the_machine_has(rota: Deployment) -> None:

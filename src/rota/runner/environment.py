@@ -41,6 +41,8 @@ class Environment:
         tmpdir = user.pop(b"TMPDIR", b"")
         if b"OMP_NUM_THREADS" not in user:
             own[b"OMP_NUM_THREADS"] = b"%d" % max(1, spec.size.cpus // CORE)
+        if b"ROTA_SUBMIT_DIR" not in user:  # whoever submitted knows better than we
+            own[b"ROTA_SUBMIT_DIR"] = self.cwd
         user.update(own)
         for name in (b"ROTA_JOB_ID", b"ROTA_ATTEMPT", b"ROTA_LEASE", b"ROTA_TMPDIR"):
             user.pop(name, None)
