@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.failures import one_line
 from rota.cli.job_options import given, job_options
 from rota.cli.selecting import files
 
@@ -64,8 +63,6 @@ def add(
     if dry_run:
         return preview(call, jobs)
     added = jobs.upload()
-    for warning in added.warnings:
-        print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
     if sync:
         return _wait(call, jobs, added)
     _print(call, added)
@@ -75,8 +72,6 @@ def add(
 def preview(call: Invocation, jobs: Submission) -> int:
     """Say what would be added."""
     added = jobs.upload()
-    for warning in added.warnings:
-        print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
     _print(call, added, would=True)
     if not call.json and not call.quiet and not added.existing and not added.retried:
         from rota.cli.terminal import command_text

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.failures import one_line
 from rota.cli.job_options import given, job_options
 from rota.cli.selecting import files
 
@@ -127,8 +126,6 @@ class Run:
 
         with self._interrupts:
             added = self._jobs.upload()
-            for warning in added.warnings:
-                sys.stderr.write(f"rota: warning: {one_line(warning)}\n")
             settled = self._settled(added)
         if settled is None:
             return self._status or 0

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rota.cli.command import Invocation
+from rota.cli.failures import one_line
 from rota.client import submission
 from rota.client.fields import Wanted, check_command
 from rota.client.here import default_memory
@@ -107,7 +108,7 @@ class Submission:
             self._start().wait()
 
     def upload(self) -> Added:
-        """Add the jobs. Raises what the manager refuses, with the name of the input."""
+        """Add the jobs and tell what is odd about them. Raises what the manager refuses, naming the input."""
         client = self.connect()
         options = submission.options_for(
             self.base,
@@ -115,9 +116,12 @@ class Submission:
             always_new=self.single_command,
         )
         try:
-            return client.submit(self.id, self.batches, options)
+            added = client.submit(self.id, self.batches, options)
         except UserError as error:
             raise self._named(error) from None
+        for warning in added.warnings:
+            print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
+        return added
 
     def _named(self, error: RotaError) -> RotaError:
         """The manager knows lines, not files."""

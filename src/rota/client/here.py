@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from rota.errors import BadInput
+from rota.host import usable_memory
 
 GIB: Final = 1 << 30
 MIB: Final = 1 << 20
@@ -59,43 +60,3 @@ def default_memory(*, cores: int | None = None, memory: int | None = None) -> in
     cores = cores or len(os.sched_getaffinity(0)) or 1
     usable = memory or usable_memory()
     return max(MIB, min(GIB, usable // cores // MIB * MIB))
-
-
-def usable_memory() -> int:
-    """Memory of this host, or what the control groups around this process leave of it."""
-    total = GIB
-    with open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("MemTotal:"):
-                total = int(line.split()[1]) * 1024
-                break
-    return min([total, *_group_limits()])
-
-
-def _group_limits() -> Iterator[int]:
-    """Every memory limit of the groups that this process is in, from its own up to the root."""
-    try:
-        with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
-            groups = [line.rstrip("\n").split(":", 2) for line in file]
-    except OSError:
-        return
-    for number, controllers, path in groups:
-        if number == "0":
-            roots, limit = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"], "memory.max"
-        elif "memory" in controllers.split(","):
-            roots, limit = ["/sys/fs/cgroup/memory"], "memory.limit_in_bytes"
-        else:
-            continue
-        for root in roots:
-            here = path
-            while True:
-                try:
-                    with open(f"{root}{here}/{limit}", encoding="ascii") as file:
-                        text = file.read().strip()
-                    if text.isdigit() and int(text) > 0:
-                        yield int(text)
-                except OSError:
-                    pass
-                if here in {"", "/"}:
-                    break
-                here = os.path.dirname(here)

@@ -146,7 +146,6 @@ def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     move(world, job, State.FINISHING if job.kill else began)
     if not job.kill:
         job.reason = None
-    lease.lost_since = None
     write(turn, job)
     turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
 
@@ -390,7 +389,6 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_aft
             job = world.jobs[id]
             if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
                 move(world, job, State.LOST)
-                job.lease.lost_since = turn.wall
                 why = f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
                 # That it is to be killed must survive a restart.
                 job.reason = Reason("kill_requested" if job.kill else "lost", why)

@@ -89,7 +89,6 @@ class Lease(Struct, gc=False):
     started_at: float | None = None
     seat: int = 0  #: 0 until the runner says in which seat it started
     pid: int = 0
-    lost_since: float | None = None
 
 
 class Job(Struct, gc=False):

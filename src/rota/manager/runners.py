@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rota.core import events
 from rota.core.leases import Finished, Started
 from rota.errors import Denied, WireError
+from rota.runner import procfs
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Runners:
     def _lives(self, runner: str) -> bool:
         """Is a runner connected, and its process there? (Its death may not have been noticed yet.)"""
         known = self._manager.world.runners.get(runner)
-        return runner in self._admitted and known is not None and process_lives(known.pid, known.start_time)
+        return runner in self._admitted and known is not None and procfs.lives(known.pid, known.start_time)
 
     def admit(self, runner: str) -> Peer | None:
         """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""
@@ -154,16 +155,6 @@ def _check(started: list[Started], ended: list[Finished]) -> None:
             and 0 <= (o.signal or 0) < 256
         ):
             raise WireError("a report with impossible numbers")
-
-
-def process_lives(pid: int, start_time: int) -> bool:
-    """Is this very process there, and not a zombie?"""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
-    except OSError:
-        return False
-    return fields[0] not in (b"Z", b"X") and int(fields[19]) == start_time
 
 
 def _settling(peer: Peer) -> str:

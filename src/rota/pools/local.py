@@ -17,6 +17,7 @@ from pathlib import Path
 
 from rota.config import Home, Settings
 from rota.core.events import HostAppeared
+from rota.host import usable_memory
 from rota.plan.placement import Capacity
 from rota.plan.size import CORE
 
@@ -121,16 +122,3 @@ def _locked(path: Path) -> bool:
 
 def hostname() -> str:
     return socket.gethostname() or "localhost"
-
-
-def usable_memory() -> int:
-    """Bytes of memory that jobs may use: the machine's, or less if a cgroup says so."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(path).read_text().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            total = min(total, int(text))
-    return total
