@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DIST := build/dist-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-million bench-latency faults docs dist clean
+.PHONY: help run test lint format bench bench-million bench-latency bench-learning faults docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -40,6 +40,9 @@ bench-million: $(DEV)  ## A million jobs: add, memory, recovery, queries
 
 bench-latency: $(DEV)  ## From add to the first instruction
 	$(BIN)/python bench/latency.py $(ARGS)
+
+bench-learning: $(DEV)  ## Jobs given too little memory, and memory given in vain, by rule
+	$(BIN)/python bench/learning.py $(ARGS)
 
 faults: $(DEV)  ## The larger campaign of killed processes
 	@tools/need-packages strace:strace

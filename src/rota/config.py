@@ -83,6 +83,25 @@ class Settings(Struct, frozen=True, kw_only=True):
             choices=("auto", "cgroup", "session"),
         ),
     ] = "auto"
+    enforce_memory: Annotated[
+        str,
+        _setting(
+            "What happens to a job that takes more memory than it asked for. `auto`: it is ended only when the "
+            "host is nearly full. `cgroup`: the kernel ends it at its request and a little more, where control "
+            "groups can be made; starting a short job then takes about twice as long.",
+            "choice",
+            choices=("auto", "cgroup"),
+        ),
+    ] = "auto"
+    behaviour_timeout: Annotated[
+        float,
+        _setting(
+            "How long each command of `on_success`, `on_failure` and `on_exit` may run. When the job was killed, "
+            "all of them together have the rest of its `grace`, or up to 5 s of it.",
+            "duration",
+            low=0.1,
+        ),
+    ] = 300.0
     cores: Annotated[
         int | None,
         _setting("Cores of this host that jobs may use; unset: all of them.", "int", low=1, high=65536),

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, tzinfo
 from typing import Final
 
 _GIB: Final = 1 << 30
+
+
+def local_zone() -> tzinfo:
+    """The time zone in which people here mean hours of the day, with its summer time."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # only a manager asks
+
+    name = os.environ.get("TZ", "").removeprefix(":")
+    try:
+        if name and not name.startswith("/"):
+            return ZoneInfo(name)
+        with open(name or "/etc/localtime", "rb") as file:
+            return ZoneInfo.from_file(file)
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return datetime.now().astimezone().tzinfo or UTC
 
 
 def usable_memory() -> int:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client import intake
+from rota.client import batches as batching
+from rota.client.batches import Batch
 from rota.client.fields import FIELDS, LATER, Wanted
-from rota.client.intake import Batch, from_bytes, from_objects
+from rota.client.intake import from_bytes, from_objects
 from rota.errors import BadInput
-from rota.wire.messages import NewAfter
+from rota.wire.messages import NewAfter, NewElement, NewUse
 
 BASE = Wanted(cwd="/work", mem=1 << 30)
 
@@ -92,7 +94,22 @@ def test_plain_lines_share_one_specification_and_carry_no_numbers() -> None:
         (b'{"cmd": "a", "env": {"A=B": "1"}}', "field 'env'"),
         (b'{"cmd": "a", "scratch": 1}', "field 'scratch': must be true or false"),
         (b'{"cmd": "a", "queue": "fast"}', "field 'queue': there is no such queue"),
-        (b'{"cmd": "a", "after": "@g"}', "field 'after': '@g': groups are not supported"),
+        (b'{"cmd": "a", "after": "@"}', "field 'after': '' cannot be a group"),
+        (b'{"cmd": "a", "after": "@a b :3"}', "cannot be a dependency group"),
+        (b'{"cmd": "a", "after": "line:@g"}', "field 'after': 'line:@g' is not a dependency"),
+        (b'{"cmd": "a", "after": {"a": 1}}', "field 'after': must be ids, not an object"),
+        (
+            b'{"cmd": "a", "after": "@g", "dep_groups": ["g"]}',
+            "field 'after': it would wait for its own group 'g'",
+        ),
+        (b'a\n{"cmd": "a", "array": "1-"}', "in.txt line 2: field 'array': '1-' (part 1) is not an index"),
+        (
+            b'{"cmd": "a", "array_file": "/nonexistent/p"}',
+            "line 1: field 'array_file': cannot read /nonexistent/p",
+        ),
+        (b'{"cmd": "a", "input_file": "none.dat"}', "line 1: field 'input_file': cannot read /work/none.dat"),
+        (b'{"cmd": "a", "input_file": "/"}', "line 1: field 'input_file': / is a directory"),
+        (b'{"cmd": "a", "array": "1-3", "after": "line:1"}', "it would wait for itself"),
         (b'{"cmd": "a", "after": "x"}', "field 'after': 'x' is not a dependency"),
         (b'{"cmd": "a", "after": "0"}', "field 'after'"),
         (b'{"cmd": "a", "after": "1-99999999"}', "field 'after'"),
@@ -177,7 +194,7 @@ def test_large_environments_do_not_make_large_messages() -> None:
     lines = [json.dumps({"cmd": "a", "env": {"A": f"{n}" + "x" * 100_000}}) for n in range(200)]
     batches = read("\n".join(lines).encode(), block=1 << 20)
     assert len(batches) > 3
-    assert all(sum(map(len, batch.envs)) < intake.BATCH_BYTES * 2 for batch in batches)
+    assert all(sum(map(len, batch.envs)) < batching.BATCH_BYTES * 2 for batch in batches)
 
 
 JSON = st.recursive(
@@ -193,7 +210,9 @@ JSON = st.recursive(
 def test_any_object_is_a_job_or_a_refusal_that_names_the_line(fields: dict[str, object], before: int) -> None:
     data = b"true\n" * before + json.dumps(fields).encode() + b"\n"
     try:
-        assert sum(len(batch.cmds) for batch in read(data)) == before + 1
+        added = read(data)
+        assert sum(len(batch.cmds) - len(batch.elements) for batch in added) in (before, before + 1)
+        assert sum(len(batch.cmds) for batch in added) > before
     except BadInput as refused:
         error = refused
     else:
@@ -217,6 +236,163 @@ def test_any_bytes_are_jobs_or_a_refusal_whatever_the_blocks(data: bytes) -> Non
 def test_commands_come_through_unchanged(lines: list[str]) -> None:
     plain = [line for line in lines if line.strip() and line.lstrip()[0] not in "#{[\ufeff"]
     assert commands("\n".join(plain).encode()) == plain
+
+
+# ------------------------------------------------------------------ arrays
+
+
+def elements(data: bytes, **options: Any) -> list[tuple[int, int, str | list[str]]]:
+    """(array, index, command) of every element."""
+    batches = read(data, **options)
+    cmds = [cmd for batch in batches for cmd in batch.cmds]
+    return [(each.array, each.index, cmds[each.entry]) for batch in batches for each in batch.elements]
+
+
+def test_an_array_is_one_entry_for_each_of_its_elements() -> None:
+    (batch,) = read(b'before\n{"cmd": ["a", "b"], "array": "0-4:2", "cpus": 2}\nafter')
+    assert batch.cmds == ["before", ["a", "b"], ["a", "b"], ["a", "b"], "after"]
+    assert batch.elements == [NewElement(1, 0, 0), NewElement(2, 0, 2), NewElement(3, 0, 4)]
+    assert batch.lines == [1, 2, 2, 2, 3]
+    assert batch.spec_of == [0, 1, 1, 1, 0]
+
+
+def test_with_a_flag_each_plain_line_is_an_array_of_its_own() -> None:
+    base = BASE.changed({"array": "7,9"}, text=True)
+    assert elements(b"a\n# no\nb\n", base=base) == [(0, 7, "a"), (0, 9, "a"), (1, 7, "b"), (1, 9, "b")]
+    assert elements(b'{"cmd": "a", "array": null}\n{"cmd": "b", "array": "3"}', base=base) == [(0, 3, "b")]
+
+
+def test_lines_that_are_not_in_order_are_sent_whatever_the_numbers_look_like() -> None:
+    (batch,) = read(b'{"cmd": "a", "array": "1-2"}\n\nb')
+    assert batch.lines == [1, 1, 3]
+
+
+def test_waiting_for_a_line_that_is_an_array_is_waiting_for_all_its_elements() -> None:
+    (batch,) = read(
+        b'{"cmd": "first", "after": "line:2"}\n{"cmd": "a", "array": "1-2"}\n'
+        b'{"cmd": "b", "array": "5-6", "after": ["afterany:line:2", "@g"]}'
+    )
+    assert set(batch.after) == {
+        *(NewAfter(0, parent, 1, True) for parent in (1, 2)),
+        *(NewAfter(entry, parent, 2, True) for entry in (3, 4) for parent in (1, 2)),
+        *(NewAfter(entry, "g", 1, False) for entry in (3, 4)),
+    }
+
+
+def test_a_large_array_goes_in_batches_and_its_dependencies_with_its_elements() -> None:
+    batches = read(b'{"cmd": "a", "array": "1-25000", "after": "3,line:2", "input_bytes": 5}\nb', block=1 << 20)
+    assert [len(batch.cmds) for batch in batches] == [10_000, 10_000, 5001]
+    assert [each.index for batch in batches for each in batch.elements] == list(range(1, 25_001))
+    for batch in batches:
+        own = range(batch.first, batch.first + len(batch.cmds))
+        assert all(each.entry in own for each in [*batch.after, *batch.elements])
+        assert all(entry in own for entry, _ in batch.inputs)
+    waiting = [each for batch in batches for each in batch.after]
+    assert {(each.parent, each.local) for each in waiting} == {(3, False), (25_000, True)}
+    assert len(waiting) == 50_000
+
+
+def test_an_array_of_long_commands_makes_no_large_messages() -> None:
+    batches = list(from_objects([{"cmd": "x" * 100_000, "array": "1-200"}], BASE))
+    assert len(batches) > 3
+    assert all(sum(map(len, batch.cmds)) < batching.BATCH_BYTES * 2 for batch in batches)
+    assert sum(len(batch.elements) for batch in batches) == 200
+
+
+def test_nor_does_one_of_long_parameters(tmp_path: Path) -> None:
+    (tmp_path / "p").write_text("\n".join(f"{n}" + "x" * 100_000 for n in range(200)))
+    batches = list(from_objects([{"cmd": "a", "array_file": str(tmp_path / "p")}], BASE))
+    assert len(batches) > 3
+    assert all(sum(map(len, batch.cmds)) < batching.BATCH_BYTES * 2 for batch in batches)
+    assert [each.index for batch in batches for each in batch.elements] == list(range(1, 201))
+
+
+def test_elements_that_wait_for_elements_are_too_many_sooner_than_one_thinks() -> None:
+    data = b'{"cmd": "a", "array": "1-5000"}\n{"cmd": "b", "array": "1-5000", "after": "line:1"}'
+    message = refusal(data)
+    assert "in.txt line 2: field 'after': too many dependencies" in message
+    assert "dep_groups" in message
+
+
+def test_five_at_once_is_a_limit_of_the_array() -> None:
+    (batch,) = read(
+        b'{"cmd": "a", "array": "1-9%5", "limits": "disk:2"}\n{"cmd": "a", "array": "1-9%5"}\n'
+        b'{"cmd": "b", "array": "1-9%5"}\n'
+    )
+    uses = [batch.specs[index].limits for index in (batch.spec_of or [])[::9]]
+    assert uses[0] == (NewUse("disk", 2), *uses[1])
+    assert [use.number for use in uses[1]] == [5]
+    assert uses[1] != uses[2], "another command is another array"
+    assert uses[1][0].name.startswith("array-")
+    assert len(uses[1][0].name) == len("array-") + 12
+    (again,) = read(b'{"cmd": "a", "array": "1-9%5"}')
+    assert again.specs[-1].limits == uses[1], "added again, it is the same limit"
+
+
+def test_one_job_for_each_line_of_parameters(tmp_path: Path) -> None:
+    file = tmp_path / "p.txt"
+    file.write_bytes(b"\xef\xbb\xbf# sizes\n--size 1 'a b'\r\n\n   \t\n  --size 2\n")
+    text = json.dumps({"cmd": "sim", "array_file": str(file)})
+    words = json.dumps({"cmd": ["sim", "-v"], "array_file": str(file)})
+    assert elements(f"{text}\n{words}".encode()) == [
+        (0, 1, "sim --size 1 'a b'"),
+        (0, 2, "sim --size 2"),
+        (1, 1, ["sim", "-v", "--size", "1", "a b"]),
+        (1, 2, ["sim", "-v", "--size", "2"]),
+    ]
+
+
+def test_an_array_picks_lines_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "p.txt"
+    file.write_text("a\nb\nc\n")
+    base = BASE.changed({"array_file": str(file), "array": "3,1%2"}, text=True)
+    assert elements(b"cmd", base=base) == [(0, 3, "cmd c"), (0, 1, "cmd a")]
+    every = BASE.changed({"array_file": str(file), "array": "%2"}, text=True)
+    (batch,) = read(b"cmd", base=every)
+    assert [each.index for each in batch.elements] == [1, 2, 3]
+    assert batch.specs[batch.spec_of[0] if batch.spec_of else 0].limits[0].number == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "expected"),
+    [
+        (b"", {}, "p.txt has no lines of parameters"),
+        (b"# a\n\n", {}, "p.txt has no lines of parameters"),
+        (b"a\n\xff", {}, "p.txt line 2 is not valid UTF-8"),
+        (b"a\n\nb\0", {}, "p.txt line 3 contains a NUL byte"),
+        (b"a\nb 'c", {"cmd": ["x"]}, "parameters 2 ('b \\'c'): no closing quotation"),
+        (b"a\nb", {"array": "2-3"}, "field 'array': there are no parameters for index 3"),
+        (b"a\nb", {"array": "0"}, "field 'array': there are no parameters for index 0"),
+        (b"a\n" + b"x" * 131_072, {}, "parameters 2: has 131074 bytes"),
+    ],
+)
+def test_a_mistake_in_a_file_of_parameters_is_named(
+    tmp_path: Path, content: bytes, more: dict[str, object], expected: str
+) -> None:
+    (tmp_path / "p.txt").write_bytes(content)
+    message = refusal(json.dumps({"cmd": "x", "array_file": str(tmp_path / "p.txt"), **more}).encode())
+    assert message.startswith("in.txt line 1: field 'array")
+    assert expected.replace("\\'", "'") in message
+
+
+def test_the_size_of_the_input_goes_with_each_job(tmp_path: Path) -> None:
+    (tmp_path / "in.dat").write_bytes(b"x" * 77)
+    base = Wanted(cwd=str(tmp_path), mem=1).changed({"input_bytes": "4K"}, text=True)
+    (batch,) = read(
+        b'a\n{"cmd": "b", "input_file": "in.dat"}\n{"cmd": "c", "input_bytes": 9, "array": "1-2"}\n'
+        b'{"cmd": "d", "input_bytes": null}',
+        base=base,
+    )
+    assert batch.inputs == [(0, 4096), (1, 77), (2, 9), (3, 9)]
+    assert len(batch.specs) == 1, "it is no part of the specification"
+
+
+def test_what_is_damaged_below_does_not_hide_a_mistake_above() -> None:
+    for block in (1, 1 << 20):
+        with pytest.raises(BadInput, match=r"in\.txt line 1: is not valid JSON"):
+            read(b"{x\n\0\n\xff\n", block=block)
+        with pytest.raises(BadInput, match=r"in\.txt line 2: is not valid UTF-8"):
+            read(b"x\n\xff\n\0\n", block=block)
 
 
 def test_a_million_lines_take_a_few_microseconds_each() -> None:

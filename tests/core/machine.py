@@ -16,12 +16,15 @@ import msgspec
 from rota.core import effects as e
 from rota.core import events
 from rota.core.answers import Acted, Added
-from rota.core.dependencies import satisfied
+from rota.core.dependencies import verdict
 from rota.core.engine import Engine
+from rota.core.estimate import largest_of
 from rota.core.identity import key_maker
 from rota.core.invariants import broken
-from rota.core.job import Command, Condition, Job, Outcome, Reason, Spec
-from rota.core.recovery import OpenAttempt, recover
+from rota.core.job import Command, Condition, Element, Job, Outcome, Parent, Reason, Spec
+from rota.core.limiting import minute_of_day
+from rota.core.pausing import PAUSED, YES
+from rota.core.recovery import OpenAttempt, Remembered, recover
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, forget
@@ -30,7 +33,7 @@ from rota.plan.packing import Packing
 from rota.plan.placement import Capacity
 from rota.store.base import StoredJob
 from rota.store.memory import MemoryStore
-from tests.core.runners import Grant, ModelRunner, Witness
+from tests.core.runners import Grant, ModelRunner, Report, Witness
 
 GIB = 1 << 30
 LOST_AFTER_S = 60.0
@@ -42,7 +45,9 @@ class Entry:
 
     cmd: Command
     spec: Spec
-    after: tuple[tuple[int, Condition, bool], ...] = ()  #: (parent, condition, local)
+    after: tuple[tuple[Parent, Condition, bool], ...] = ()  #: (parent, condition, local)
+    element: tuple[int, int] | None = None  #: (number of the array, index)
+    input_bytes: int | None = None
 
 
 def spec(**fields: Any) -> Spec:
@@ -54,7 +59,8 @@ def job_of(row: StoredJob, its_spec: Spec) -> Job:
         id=row.id, key=row.key, spec=its_spec, spec_id=row.spec_id, cmd=row.cmd, state=State(row.state),
         submission=row.submission, submitted_at=row.submitted_at, attempt=row.attempt, tries=row.tries,
         reason=Reason(row.reason_code, row.reason_message or "") if row.reason_code else None,
-        ready_at=row.ready_at, due_at=row.due_at, ended_at=row.ended_at, after=row.after,
+        ready_at=row.ready_at, due_at=row.due_at, ended_at=row.ended_at, after=row.after, floor=row.floor,
+        input_bytes=row.input_bytes, element=Element(row.array, row.index or 0) if row.array else None,
     )  # fmt: skip
 
 
@@ -107,13 +113,15 @@ class Machine:
         for host, capacity in self.capacity.items():
             world.capacity[host] = capacity
             world.placement.host_known(host, capacity)
+        world.largest = largest_of(list(self.capacity.values()))
+        world.placement.limits.minute = minute_of_day(world, self.wall)
         recover(
             world,
             jobs=[job_of(row, snapshot.specs[row.spec_id]) for row in snapshot.jobs],
             open_attempts=[
                 OpenAttempt(
                     row.job, row.number, row.token, row.runner, row.host, row.leased_at, row.started_at,
-                    row.pid or 0, row.seat or 0,
+                    row.pid or 0, row.seat or 0, row.size,
                 )
                 for row in snapshot.open_attempts
             ],
@@ -122,7 +130,12 @@ class Machine:
             tally=snapshot.tally,
             next_job=snapshot.next_job,
             mono=self.mono,
+            remembered=Remembered(
+                limits=snapshot.limits, dep_groups=snapshot.dep_groups, bad_members=snapshot.bad_members,
+                edges=snapshot.edges, edge_specs=snapshot.edge_specs, observations=snapshot.observations,
+            ),
         )  # fmt: skip
+        world.paused = snapshot.meta.get(PAUSED) == YES
         return world
 
     def crash(self) -> None:
@@ -150,9 +163,8 @@ class Machine:
             if isinstance(effect, e.SendWork):
                 for job in effect.jobs:
                     for after in job.after:
-                        outcome = self.world.outcome(after.parent)
-                        assert outcome == NO_JOB or satisfied(after.condition, outcome), (
-                            f"job {job.id} is leased before job {after.parent} satisfies it"
+                        assert verdict(self.world, after.parent, after.condition)[0], (
+                            f"job {job.id} is leased before {after.parent} satisfies it"
                         )
 
     def check(self) -> None:
@@ -212,6 +224,9 @@ class Machine:
             case e.KillAttempts(runner, leases):
                 model = self.runners[runner]
                 model.receive(lambda: model.kill(leases, self.wall))
+            case e.RecallLeases(runner, leases):
+                model = self.runners[runner]
+                model.receive(lambda: model.recall(leases))
             case _:
                 pass
 
@@ -219,7 +234,7 @@ class Machine:
         if not model.ruled:
             return
         grants = [
-            Grant((-job.spec.priority, job.id), lease, job.spec)
+            Grant((-job.spec.priority, job.id), lease, job.spec, job.size)
             for job, lease in zip(work.jobs, work.leases, strict=True)
         ]
         for grant in grants:
@@ -228,8 +243,13 @@ class Machine:
         model.receive(lambda: model.take_work(seats, grants, self.wall))
 
     def advance(self, seconds: float) -> None:
+        """Time passes; runners that hold nothing touch meanwhile, the others only when they report."""
         self.wall += seconds
         self.mono += seconds
+        for model in self.runners.values():
+            known = self.world.runners.get(model.id)
+            if model.connected and known is not None and not known.leases:
+                self.happened(Report(0).event(model.id))
         self.happened(events.TimerFired())
 
     # ------------------------------------------------------------------ what people ask
@@ -260,8 +280,9 @@ class Machine:
                 new.append((self._spec_ids[entry.spec], msgspec.json.encode(entry.spec).decode()))
             spec_of.append(upload.specs.index(entry.spec))
             maker = key_maker(user=entry.spec.user, cwd=None if entry.spec.scratch else entry.spec.cwd)
-            key = maker(entry.cmd, 0)
-            keys.append(maker(entry.cmd, upload.seen[key]))
+            index = entry.element[1] if entry.element else None
+            key = maker(entry.cmd, 0, index)
+            keys.append(maker(entry.cmd, upload.seen[key], index))
             upload.seen[key] += 1
         known = self.store.known_keys("ann", keys)
         again = [id for id, state in known.values() if state in RETRYABLE]
@@ -279,10 +300,26 @@ class Machine:
                     for n, entry in enumerate(entries)
                     for parent, condition, local in entry.after
                 ],
-                known=known, loaded=self.load(again), last=last, **flags,
+                known=known, loaded=self.load(again), last=last,
+                elements={first + n: entry.element for n, entry in enumerate(entries) if entry.element},
+                inputs={
+                    first + n: entry.input_bytes for n, entry in enumerate(entries) if entry.input_bytes is not None
+                },
+                dependents=self._complete_dependents(upload) if last else {}, **flags,
             ),
         )  # fmt: skip
         return by.n
+
+    def _complete_dependents(self, upload: Upload) -> dict[int, Job]:
+        """As the manager does it: complete jobs on disk that groups of this submission may re-open."""
+        found: dict[int, Job] = {}
+        pending: list[Parent] = sorted({name for each in upload.specs for name in each.dep_groups})
+        while pending:
+            loaded = self.load([id for id in self.store.dependents(pending) if id not in found])
+            complete = {id: job for id, job in loaded.items() if job.state is State.COMPLETE}
+            found |= complete
+            pending = [*complete, *sorted({name for job in complete.values() for name in job.spec.dep_groups})]
+        return found
 
     def drop(self, submission: str) -> None:
         """The rest of a submission will not come."""
@@ -367,10 +404,11 @@ class Machine:
         self.pump()
         return model
 
-    def add(self, *cmds: Command, after: tuple[tuple[int, Condition, bool], ...] = (), **fields: Any) -> Added:
+    def add(self, *cmds: Command, after: tuple[tuple[Parent, Condition, bool], ...] = (), **fields: Any) -> Added:
         """Add commands that share one specification and pump; the answer, or the refusal raised."""
         flags = {name: fields.pop(name) for name in ("fresh", "check", "allow_unsatisfiable") if name in fields}
-        entries = [Entry(cmd, spec(**fields), after) for cmd in cmds]
+        input_bytes = fields.pop("input_bytes", None)
+        entries = [Entry(cmd, spec(**fields), after, input_bytes=input_bytes) for cmd in cmds]
         return self.answer(self.send_chunk(entries, **flags))
 
     def do(self, verb: str, *ids: int, **flags: Any) -> Acted:
@@ -410,7 +448,7 @@ class Machine:
         return [self.state(job) for job in jobs]
 
     def _opening(self, job: int) -> int:
-        return sum(1 for event in self.store.events(job) if event.kind == "retried")
+        return sum(1 for event in self.store.events(job) if event.kind in ("retried", "reopened", "again"))
 
     # ------------------------------------------------------------------ healing
 

@@ -32,7 +32,7 @@ class Witness:
         self.succeeded: set[tuple[int, int]] = set()
         self._in_opening: defaultdict[tuple[int, int], int] = defaultdict(int)
 
-    def start(self, job: int, attempt: int, host: str, spec: Spec) -> None:
+    def start(self, job: int, attempt: int, host: str, spec: Spec, size: Size) -> None:
         assert job not in self.running, f"job {job} executes twice at once"
         assert all(attempt > earlier for earlier in self.attempts[job]), f"job {job}: attempt {attempt} again"
         opening = (job, self._opening(job))
@@ -40,7 +40,7 @@ class Witness:
         assert self._in_opening[opening] <= spec.retries + 1, f"job {job} is started too often"
         self.attempts[job].append(attempt)
         self.executed.add((job, attempt))
-        self.running[job] = (attempt, host, spec.size)
+        self.running[job] = (attempt, host, size)
         self._refuse_excess(host)
 
     def end(self, job: int, attempt: int, *, ok: bool) -> None:
@@ -63,6 +63,7 @@ class Grant:
     rank: tuple[int, int]
     lease: Lease = field(compare=False)
     spec: Spec = field(compare=False)
+    size: Size = field(compare=False)
 
 
 @dataclass
@@ -149,6 +150,11 @@ class ModelRunner:
             for seat in [seat for seat, busy in self.busy.items() if busy.grant.lease == lease]:
                 self.end(seat, Outcome(signal=15, reason="kill_requested", ended_at=now), now)
 
+    def recall(self, leases: list[Lease]) -> None:
+        for grant in [each for each in self.waiting if each.lease in leases]:
+            self.waiting.remove(grant)
+            self.draft.returned.append(LeaseRef(*grant.lease))
+
     def forget(self, leases: list[Lease], now: float) -> None:
         for lease in leases:
             self.waiting = [grant for grant in self.waiting if grant.lease != lease]
@@ -159,7 +165,7 @@ class ModelRunner:
     def _use_seats(self, now: float) -> None:
         """Start the lowest rank whose size is that of a free seat; give back seats that stay empty."""
         for seat in [seat for seat in self.seats if seat not in self.busy]:
-            fitting = [grant for grant in self.waiting if grant.spec.size == self.seats[seat]]
+            fitting = [grant for grant in self.waiting if grant.size == self.seats[seat]]
             if fitting:
                 self._start(fitting[0], seat, now)
             else:
@@ -169,7 +175,7 @@ class ModelRunner:
     def _start(self, grant: Grant, seat: int, now: float) -> None:
         self.waiting.remove(grant)
         self.journal[grant.lease] = None
-        self.witness.start(grant.lease[0], grant.lease[1], self.host, grant.spec)
+        self.witness.start(grant.lease[0], grant.lease[1], self.host, grant.spec, grant.size)
         self.busy[seat] = Busy(grant, seat, now)
         self.draft.started.append(Started(*grant.lease, seat, now, pid=seat))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.plan.need import LimitUse, Need
 from rota.plan.packing import AHEAD_MAX, AHEAD_S, Packing
 from rota.plan.placement import Capacity, Opened
 from rota.plan.size import Size
@@ -35,26 +36,26 @@ def place(made: Packing, now: float = 0.0) -> list[int]:
 
 def test_the_highest_priority_comes_first_then_the_oldest() -> None:
     made = packing()
-    made.offer(Size(cpus=100), priority=0, jobs=[1, 4, 5])
-    made.offer(Size(cpus=100, mem=GIB), priority=0, jobs=[2, 3])
-    made.offer(Size(cpus=100), priority=9, jobs=[6])
+    made.offer(Need(Size(cpus=100)), priority=0, jobs=[1, 4, 5])
+    made.offer(Need(Size(cpus=100, mem=GIB)), priority=0, jobs=[2, 3])
+    made.offer(Need(Size(cpus=100)), priority=9, jobs=[6])
     assert place(made) == [6, 1, 2, 3]
 
 
 def test_a_job_offered_late_takes_its_place_by_age() -> None:
     made = packing()
-    made.offer(Size(cpus=400), priority=0, jobs=[5, 6])
-    made.offer(Size(cpus=400), priority=0, jobs=[2])
+    made.offer(Need(Size(cpus=400)), priority=0, jobs=[5, 6])
+    made.offer(Need(Size(cpus=400)), priority=0, jobs=[2])
     assert place(made) == [2]
 
 
 def test_a_withdrawn_job_is_passed_over_and_may_come_back() -> None:
     made = packing()
     size = Size(cpus=400)
-    made.offer(size, priority=0, jobs=[1, 2, 3])
-    made.withdraw(size, priority=0, job=1)
-    made.withdraw(size, priority=0, job=3)
-    made.offer(size, priority=0, jobs=[3])
+    made.offer(Need(size), priority=0, jobs=[1, 2, 3])
+    made.withdraw(Need(size), priority=0, job=1)
+    made.withdraw(Need(size), priority=0, job=3)
+    made.offer(Need(size), priority=0, jobs=[3])
     opened, chosen = made.place(0.0)
     assert [job for job, _host in chosen] == [2]
     made.close(opened[0].seat)
@@ -63,9 +64,9 @@ def test_a_withdrawn_job_is_passed_over_and_may_come_back() -> None:
 
 def test_backfill_keeps_the_order_of_rank_too() -> None:
     made = packing()
-    made.offer(Size(cpus=300, time_s=100.0), priority=0, jobs=[1, 2])
-    made.offer(Size(cpus=30, time_s=10.0), priority=0, jobs=[3, 6])
-    made.offer(Size(cpus=30, mem=1, time_s=10.0), priority=0, jobs=[4, 5])
+    made.offer(Need(Size(cpus=300, time_s=100.0)), priority=0, jobs=[1, 2])
+    made.offer(Need(Size(cpus=30, time_s=10.0)), priority=0, jobs=[3, 6])
+    made.offer(Need(Size(cpus=30, mem=1, time_s=10.0)), priority=0, jobs=[4, 5])
     assert place(made) == [1, 3, 4, 5]
 
 
@@ -74,34 +75,34 @@ def test_backfill_keeps_the_order_of_rank_too() -> None:
 
 def test_fractions_of_a_core_add_up_exactly() -> None:
     made = packing(Capacity(cpus=100, mem=0, disk=0))
-    made.offer(Size(cpus=10), priority=0, jobs=list(range(1, 20)))
+    made.offer(Need(Size(cpus=10)), priority=0, jobs=list(range(1, 20)))
     assert len(place(made)) == 10
 
 
 def test_jobs_without_a_processor_run_beside_a_full_host_but_not_without_end() -> None:
     made = packing(Capacity(cpus=200, mem=0, disk=0))
-    made.offer(Size(cpus=200), priority=9, jobs=[1])
-    made.offer(Size(cpus=0), priority=0, jobs=list(range(2, 50)))
+    made.offer(Need(Size(cpus=200)), priority=9, jobs=[1])
+    made.offer(Need(Size(cpus=0)), priority=0, jobs=list(range(2, 50)))
     assert len(place(made)) == 1 + 8
 
 
 def test_memory_disk_and_gpus_are_counted_like_processors() -> None:
     made = packing(Capacity(cpus=10_000, mem=3, disk=3, gpus=3))
     for n, size in enumerate((Size(mem=2), Size(disk=2), Size(gpus=2))):
-        made.offer(size, priority=0, jobs=[n * 10 + 1, n * 10 + 2])
+        made.offer(Need(size), priority=0, jobs=[n * 10 + 1, n * 10 + 2])
     assert place(made) == [1, 11, 21]
 
 
 def test_nothing_is_placed_on_a_host_that_cannot_be_used() -> None:
     made = packing(FOUR, FOUR)
     made.host_usable("h1", False)
-    made.offer(Size(cpus=400), priority=0, jobs=[1, 2])
+    made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2])
     assert made.place(0.0)[1] == [(1, "h2")]
 
 
 def test_a_host_that_shrinks_gets_nothing_until_it_has_room() -> None:
     made = packing()
-    made.offer(Size(cpus=200), priority=0, jobs=[1, 2, 3])
+    made.offer(Need(Size(cpus=200)), priority=0, jobs=[1, 2, 3])
     opened, _chosen = made.place(0.0)
     made.host_known("h1", Capacity(cpus=200, mem=0, disk=0))
     made.close(opened[0].seat)
@@ -140,14 +141,17 @@ def test_nothing_is_refused_while_no_host_is_known() -> None:
 
 def test_a_waiting_job_can_say_why() -> None:
     made = packing()
-    made.offer(Size(cpus=400), priority=0, jobs=[1, 2, 3])
-    made.offer(Size(cpus=500), priority=0, jobs=[4])
+    made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2, 3])
+    made.offer(Need(Size(cpus=500)), priority=0, jobs=[4])
     place(made)
-    assert made.why(Size(cpus=400), priority=0, job=2) == ("resources", "waiting for room; it is the next in rank")
-    assert made.why(Size(cpus=400), priority=0, job=3)[1] == "waiting for room; 1 jobs are before it"
-    assert made.why(Size(cpus=500), priority=0, job=4)[0] == "unsatisfiable"
+    assert made.why(Need(Size(cpus=400)), priority=0, job=2)[:2] == (
+        "resources",
+        "waiting for room; it is the next in rank",
+    )
+    assert made.why(Need(Size(cpus=400)), priority=0, job=3)[1] == "waiting for room; 1 jobs are before it"
+    assert made.why(Need(Size(cpus=500)), priority=0, job=4)[0] == "unsatisfiable"
     made.host_usable("h1", False)
-    assert made.why(Size(cpus=400), priority=0, job=2)[0] == "no_resources"
+    assert made.why(Need(Size(cpus=400)), priority=0, job=2)[0] == "no_resources"
 
 
 # ------------------------------------------------------------------ backfill
@@ -155,31 +159,31 @@ def test_a_waiting_job_can_say_why() -> None:
 
 def test_a_job_that_ends_in_time_passes_and_one_that_does_not_waits() -> None:
     made = packing()
-    made.offer(Size(cpus=300, time_s=100.0), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=300, time_s=100.0)), priority=0, jobs=[1])
     assert place(made, 0.0) == [1]
-    made.offer(Size(cpus=400), priority=5, jobs=[2])
-    made.offer(Size(cpus=100, time_s=101.0), priority=0, jobs=[3])
+    made.offer(Need(Size(cpus=400)), priority=5, jobs=[2])
+    made.offer(Need(Size(cpus=100, time_s=101.0)), priority=0, jobs=[3])
     assert place(made, 0.0) == []
-    made.offer(Size(cpus=100, time_s=100.0), priority=0, jobs=[4])
+    made.offer(Need(Size(cpus=100, time_s=100.0)), priority=0, jobs=[4])
     assert place(made, 0.0) == [4]
 
 
 def test_a_long_job_passes_if_the_first_leaves_room_for_it() -> None:
     made = packing()
-    made.offer(Size(cpus=200, time_s=100.0), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=200, time_s=100.0)), priority=0, jobs=[1])
     place(made)
-    made.offer(Size(cpus=300), priority=5, jobs=[2])
-    made.offer(Size(cpus=100, time_s=10**6), priority=0, jobs=[3, 4])
+    made.offer(Need(Size(cpus=300)), priority=5, jobs=[2])
+    made.offer(Need(Size(cpus=100, time_s=10**6)), priority=0, jobs=[3, 4])
     assert place(made) == [3]
 
 
 def test_one_that_fits_nowhere_protects_nothing_and_the_next_is_protected_instead() -> None:
     made = packing()
-    made.offer(Size(cpus=300, time_s=100.0), priority=0, jobs=[1])
+    made.offer(Need(Size(cpus=300, time_s=100.0)), priority=0, jobs=[1])
     place(made)
-    made.offer(Size(cpus=100, gpus=1), priority=9, jobs=[2])
-    made.offer(Size(cpus=400), priority=5, jobs=[3])
-    made.offer(Size(cpus=100, time_s=10**6), priority=0, jobs=[4])
+    made.offer(Need(Size(cpus=100, gpus=1)), priority=9, jobs=[2])
+    made.offer(Need(Size(cpus=400)), priority=5, jobs=[3])
+    made.offer(Need(Size(cpus=100, time_s=10**6)), priority=0, jobs=[4])
     assert place(made) == []
 
 
@@ -205,7 +209,7 @@ class Simulation:
             job, (self.now, seat) = min(self.open.items(), key=lambda item: (item[1][0], item[0]))
             del self.open[job]
             # Without a rate nothing is sent ahead: every job gets a seat of its own.
-            self.made.released("h1", seat.size, ended_at=None)
+            self.made.released("h1", Need(seat.size), ended_at=None)
             self.made.close(seat.seat)
             self.step()
         return self.started
@@ -222,13 +226,13 @@ def test_backfill_never_delays_the_first_in_rank(running: list[Size], first: Siz
         made = packing(Capacity(cpus=400, mem=8, disk=0))
         simulation = Simulation(made)
         for n, size in enumerate(running):
-            made.offer(size, priority=9, jobs=[n + 1])
+            made.offer(Need(size), priority=9, jobs=[n + 1])
         simulation.step()
         if len(simulation.started) < len(running):
             return  # somebody else is first
-        made.offer(first, priority=5, jobs=[100])
+        made.offer(Need(first), priority=5, jobs=[100])
         for n, size in enumerate(others):
-            made.offer(size, priority=0, jobs=[200 + n])
+            made.offer(Need(size), priority=0, jobs=[200 + n])
         starts.append(simulation.run()[100])
         assert len(simulation.started) == len(running) + 1 + len(others)
     assert starts[1] <= starts[0]
@@ -275,16 +279,16 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
         if what == "offer":
             assert isinstance(value, Size)
             waiting[number] = (value, extra)
-            made.offer(value, priority=extra, jobs=[number])
+            made.offer(Need(value), priority=extra, jobs=[number])
         elif what == "close" and seats:
             seat = sorted(seats)[value % len(seats)]
             host, size = seats.pop(seat)
-            made.released(host, size, ended_at=None)
+            made.released(host, Need(size), ended_at=None)
             made.close(seat)
         elif what == "withdraw" and waiting:
             job = sorted(waiting)[value % len(waiting)]
             size, priority = waiting.pop(job)
-            made.withdraw(size, priority=priority, job=job)
+            made.withdraw(Need(size), priority=priority, job=job)
         elif what == "usable":
             host = sorted(usable)[value % len(usable)]
             usable[host] = bool(extra)
@@ -317,14 +321,14 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
 def short_jobs(made: Packing, *, every_s: float, count: int = 200) -> int:
     """Jobs on one core that end after `every_s`; the most leases that were out at once."""
     size = Size(cpus=400, time_s=1.0)
-    made.offer(size, priority=0, jobs=list(range(1, 2000)))
+    made.offer(Need(size), priority=0, jobs=list(range(1, 2000)))
     now, most = 0.0, 0
     opened, chosen = made.place(now)
     leases = len(chosen)
     assert leases == 1
     for _each in range(count):
         now += every_s
-        made.released("h1", size, ended_at=now)
+        made.released("h1", Need(size), ended_at=now)
         leases -= 1
         if not leases:
             made.close(opened.pop().seat)
@@ -344,8 +348,8 @@ def test_leases_are_sent_ahead_only_when_jobs_end_in_quick_succession() -> None:
 def test_leases_ahead_stop_when_somebody_of_another_size_comes_first() -> None:
     made = packing()
     short_jobs(made, every_s=0.001)
-    made.offer(Size(cpus=200), priority=9, jobs=[9999])
-    made.released("h1", Size(cpus=400, time_s=1.0), ended_at=0.2005)
+    made.offer(Need(Size(cpus=200)), priority=9, jobs=[9999])
+    made.released("h1", Need(Size(cpus=400, time_s=1.0)), ended_at=0.2005)
     assert place(made, 0.2005) == []
 
 
@@ -362,9 +366,10 @@ def test_a_seat_for_a_lease_that_has_none_needs_room() -> None:
 
 def test_adopted_seats_take_room_once() -> None:
     made = packing()
-    made.adopt(77, "h1", Size(cpus=300), leases=1)
-    made.adopt(77, "h1", Size(cpus=300), leases=0)
-    made.offer(Size(cpus=200), priority=0, jobs=[1])
+    made.adopt(77, "h1", Size(cpus=300))
+    made.adopt(77, "h1", Size(cpus=300))
+    made.adopt_lease("h1", Need(Size(cpus=300)))
+    made.offer(Need(Size(cpus=200)), priority=0, jobs=[1])
     assert place(made) == []
     made.close(77)
     made.close(77)
@@ -394,20 +399,20 @@ def costs(queue: int) -> list[int]:
     """Of an end and what follows, of one more job, and of one that is withdrawn."""
     made = packing()
     size, big = Size(cpus=100), Size(cpus=400, time_s=10.0)
-    made.offer(big, priority=9, jobs=[1])
-    made.offer(size, priority=0, jobs=list(range(2, queue)))
-    made.offer(Size(cpus=50, mem=1), priority=0, jobs=list(range(queue, 2 * queue)))
+    made.offer(Need(big), priority=9, jobs=[1])
+    made.offer(Need(size), priority=0, jobs=list(range(2, queue)))
+    made.offer(Need(Size(cpus=50, mem=1)), priority=0, jobs=list(range(queue, 2 * queue)))
     opened, _chosen = made.place(0.0)
 
     def end() -> None:
-        made.released("h1", big, ended_at=None)
+        made.released("h1", Need(big), ended_at=None)
         made.close(opened[0].seat)
         made.place(5.0)
 
     return [
         calls(end),
-        calls(lambda: made.offer(size, priority=0, jobs=[2 * queue])),
-        calls(lambda: made.withdraw(size, priority=0, job=queue // 2)),
+        calls(lambda: made.offer(Need(size), priority=0, jobs=[2 * queue])),
+        calls(lambda: made.withdraw(Need(size), priority=0, job=queue // 2)),
         calls(lambda: made.place(6.0)),
     ]
 
@@ -420,9 +425,9 @@ def test_sizes_that_are_not_used_any_more_are_forgotten() -> None:
     made = packing()
     for n in range(1, 100):
         size = Size(cpus=100, mem=n)
-        made.offer(size, priority=0, jobs=[n])
+        made.offer(Need(size), priority=0, jobs=[n])
         opened, _chosen = made.place(float(n))
-        made.released("h1", size, ended_at=float(n))
+        made.released("h1", Need(size), ended_at=float(n))
         made.close(opened[0].seat)
     assert place(made, 100.0) == []
     assert len(made._hosts["h1"].flows) <= 2

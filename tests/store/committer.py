@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rows import SPEC, an_add, end_row, state_row
+from rows import SPEC, an_add, attempt_row, end_row, state_row
 
 from rota.core.changes import Changes
 from rota.core.states import State
@@ -23,7 +23,7 @@ SIZE = 10
 def batch(k: int) -> Changes:
     ids = range(k * SIZE + 1, (k + 1) * SIZE + 1)
     made = an_add(*ids, submission=f"s{k}")
-    made.attempts = [(n, 1, n, "r", "h", 1.0) for n in ids[:5]]
+    made.attempts = [attempt_row(n) for n in ids[:5]]
     made.ends = [end_row(n) for n in ids[:5]]
     made.job_states = {n: state_row(n, State.COMPLETE, attempt=1) for n in ids[:5]}
     made.tally = {("default", int(State.COMPLETE)): 5}

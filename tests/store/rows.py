@@ -23,7 +23,24 @@ def job_row(n: int, **other: Any) -> tuple[Any, ...]:
     row = {
         "id": n, "key": key_of(n), "submission": "s1", "spec": 1, "group": "default", "user": "ann",
         "cmd": f"echo {n}", "state": State.READY, "submitted_at": 1000.25, "ready_at": 1000.25,
-        "reason_code": None, "reason_message": None, "after": None,
+        "reason_code": None, "reason_message": None, "after": None, "input_bytes": None, "array": None,
+        "index": None,
+    }  # fmt: skip
+    return tuple((row | other).values())
+
+
+def attempt_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
+    row = {
+        "job": job, "number": number, "token": job, "runner": "r", "host": "h", "leased_at": 1.0, "spec": 1,
+        "size": None,
+    }  # fmt: skip
+    return tuple((row | other).values())
+
+
+def observation(group: str, place: int = 0, **other: Any) -> tuple[Any, ...]:
+    row = {
+        "group": group, "place": place, "at": 1000.1 + place, "mem": 1 << 33, "disk": 0, "time_s": 0.1,
+        "outcome": "complete", "input_bytes": None, "asked_mem": 1 << 30, "asked_disk": 5, "asked_time_s": 3600.0,
     }  # fmt: skip
     return tuple((row | other).values())
 
@@ -33,7 +50,7 @@ def end_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
         "job": job, "number": number, "outcome": "complete", "exit_code": 0, "signal": None,
         "reason_code": None, "reason_message": None, "started_at": 1001.5, "ended_at": 1002.125,
         "cpu_s": 0.1, "peak_mem": 1 << 40, "peak_disk": 0, "segment": "seg-1", "offset": 7,
-        "out_len": 3, "err_len": 0, "out_total": 3, "err_total": 0,
+        "out_len": 3, "err_len": 0, "out_total": 3, "err_total": 0, "behaviours": None,
     }  # fmt: skip
     return tuple((row | other).values())
 
@@ -41,7 +58,7 @@ def end_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
 def state_row(n: int, state: int, **other: Any) -> tuple[Any, ...]:
     row = {
         "id": n, "state": state, "attempt": 0, "tries": 0, "due_at": None, "ready_at": None, "ended_at": None,
-        "reason_code": None, "reason_message": None,
+        "reason_code": None, "reason_message": None, "floor": None,
     }  # fmt: skip
     return tuple((row | other).values())
 
@@ -69,7 +86,8 @@ def a_world() -> Changes:
     made.envs = [(1, "digest-1", base64.b64encode(b"A=1\0B=\xff").decode())]
     made.specs = [(1, SPEC)]
     made.runners = [("r1", "host1", "boot-1", 41, 12345, 999.5)]
-    made.attempts = [(1, 1, (1 << 63) - 1, "r1", "host1", 1001.0), (2, 1, 5, "r1", "host1", 1001.0)]
+    leased: dict[str, Any] = {"runner": "r1", "host": "host1", "leased_at": 1001.0}
+    made.attempts = [attempt_row(1, token=(1 << 63) - 1, **leased), attempt_row(2, token=5, **leased)]
     made.starts = [(1, 1, 1001.5, 77, 2)]
     made.ends = [end_row(1)]
     made.job_states = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rows import a_world, an_add, changes, end_row, job_row, key_of, state_row
+from rows import a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
 
 from rota.core.job import After, Condition
 from rota.core.states import State
@@ -47,7 +47,7 @@ def test_an_attempt_may_be_inserted_started_and_ended_in_one_batch(store):
             job=1, number=1, token=(1 << 63) - 1, runner="r1", host="host1", leased_at=1001.0,
             started_at=1001.5, pid=77, seat=2, outcome="complete", exit_code=0, ended_at=1002.125, cpu_s=0.1,
             peak_mem=1 << 40, peak_disk=0, segment="seg-1", offset=7, out_len=3, err_len=0, out_total=3,
-            err_total=0,
+            err_total=0, spec=1,
         )
     ]  # fmt: skip
     assert store.segments_in_use() == {"seg-1"}
@@ -105,7 +105,7 @@ def test_jobs_come_with_their_newest_attempt_and_unknown_ids_are_left_out(store)
     store.commit(
         changes(
             ends=[end_row(2, outcome="failed")],
-            attempts=[(2, 2, 6, "r1", "host2", 1004.0)],
+            attempts=[attempt_row(2, 2, host="host2")],
             job_states={2: state_row(2, State.RUNNING, attempt=2, tries=1)},
         )
     )
@@ -144,7 +144,7 @@ def some_groups(store):
     store.commit(an_add(6, submission="s1", group="red"))
     store.commit(
         changes(
-            attempts=[(2, 1, 1, "r1", "host1", 1.0), (5, 1, 2, "r2", "host2", 1.0)],
+            attempts=[attempt_row(2, host="host1"), attempt_row(5, host="host2")],
             job_states={
                 2: state_row(2, State.FAILED, attempt=1),
                 4: state_row(4, State.CANCELLED),

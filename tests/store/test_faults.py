@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from committer import SIZE, batch
-from rows import an_add, changes, end_row, state_row
+from rows import an_add, attempt_row, changes, end_row, state_row
 
 from rota.core.states import State
 from rota.errors import StoreFull, StoreRefused
@@ -132,7 +132,7 @@ def test_a_full_disk_refuses_jobs_and_still_records_completions(small_disk):
     now = [0.0]
     store = SqliteStore(small_disk / "home", reserve=1 << 20, clock=lambda: now[0])
     first = an_add(*range(1, 101))
-    first.attempts = [(n, 1, n, "r", "h", 1.0) for n in range(1, 101)]
+    first.attempts = [attempt_row(n) for n in range(1, 101)]
     store.commit(first)
     store._ballast.fill()
     assert store._ballast.held

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rows import SPEC, changes, end_row, key_of
+from rows import SPEC, changes, end_row, key_of, observation
 
 from rota.core.changes import Changes
 from rota.core.states import State
@@ -22,13 +22,23 @@ reasons = st.none() | text
 names = st.sampled_from(["a", "b", "c"])
 ids = st.integers(1, 30)
 states = st.sampled_from(list(State)).map(int)
-parents = st.sampled_from([None, "[[1,1],[2,2]]"])
+parents = st.sampled_from([None, "[[1,1],[2,2]]", '[["1",1]]'])
+either = st.integers(1, 4) | st.sampled_from(["a", "1", "2"])
+spec_ids = st.sampled_from([1, 2])
+#: input_bytes, array, index
+rare = st.tuples(st.none() | ids, *[st.none()] * 2) | st.tuples(
+    st.none() | ids, st.integers(1, 3), st.integers(0, 9)
+)
+sizes = st.sampled_from([None, "[100,5,0,0.1,0]"])
+floors = st.sampled_from([None, "[5,6,0.1]"])
+behaviours = st.sampled_from([None, '[["run: x",false,"ü\\u0000"],["cleanup",true,""]]'])
+GROUPED = SPEC.replace('"dep_groups":[]', '"dep_groups":["a"]')
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Changes | None]:
     """Batches that an engine could write; None closes the store and opens it again."""
-    history: list[Changes | None] = [changes(specs=[(1, SPEC)])]
+    history: list[Changes | None] = [changes(specs=[(1, SPEC), (2, GROUPED)])]
     next_job = 1
     attempts: dict[int, int] = {}
     for _ in range(draw(st.integers(1, 8))):
@@ -43,25 +53,29 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
             command = draw(text.map(lambda some: some.lstrip("\x01")) | st.just('\x01["x","y"]'))
             key = key_of(draw(st.integers(1, 6)))
             batch.jobs.append(
-                (next_job, key, submission, 1, draw(names), draw(names), command, draw(states), draw(times),
-                 draw(maybe_time), draw(reasons), draw(reasons), draw(parents))
+                (next_job, key, submission, draw(spec_ids), draw(names), draw(names), command, draw(states),
+                 draw(times), draw(maybe_time), draw(reasons), draw(reasons), draw(parents), *draw(rare))
             )  # fmt: skip
             next_job += 1
         for job in draw(st.lists(ids, max_size=4)):
             number = attempts[job] = attempts.get(job, 0) + 1
             token = draw(st.integers(0, (1 << 63) - 1))
-            batch.attempts.append((job, number, token, draw(names), draw(names), draw(times)))
+            batch.attempts.append(
+                (job, number, token, draw(names), draw(names), draw(times), draw(spec_ids), draw(sizes))
+            )
         known = sorted(attempts.items())
         if known:
             some = st.lists(st.sampled_from(known), max_size=3)
             batch.starts += [(*attempt, draw(times), draw(ids), draw(ids)) for attempt in draw(some)]
             for attempt in draw(some):
-                batch.ends.append(end_row(*attempt, started_at=draw(maybe_time), segment=draw(text)))
+                batch.ends.append(
+                    end_row(*attempt, started_at=draw(maybe_time), segment=draw(text), behaviours=draw(behaviours))
+                )
             batch.voids += draw(some)
         for job in draw(st.lists(ids, max_size=4)):
             batch.job_states[job] = (
                 job, draw(states), attempts.get(job, 0), draw(ids), draw(maybe_time), draw(maybe_time),
-                draw(maybe_time), draw(reasons), draw(reasons),
+                draw(maybe_time), draw(reasons), draw(reasons), draw(floors),
             )  # fmt: skip
         for job in draw(st.lists(ids, max_size=2)):
             batch.events.append((draw(times), job, 1, draw(text), draw(text)))
@@ -69,6 +83,18 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
         batch.tally = draw(st.dictionaries(ended, st.integers(-2, 5), max_size=2))
         batch.meta = draw(st.dictionaries(names, text, max_size=2))
         batch.runners += [(draw(names), draw(text), draw(text), 1, draw(text | ids), draw(times))]
+        for job in draw(st.lists(ids, max_size=2)):
+            batch.respecified[job] = (job, draw(spec_ids), draw(names), draw(names), draw(st.none() | ids))
+        batch.edges += draw(st.lists(st.tuples(either, ids), max_size=3))
+        batch.dep_groups = draw(st.dictionaries(names, st.integers(-1, 2), max_size=2))
+        batch.limits = draw(st.dictionaries(names, st.none() | text, max_size=2))
+        batch.forgotten += [(group,) for group in draw(st.lists(names, max_size=1))]
+        for group in draw(st.lists(names, max_size=3)):
+            batch.observations.append(
+                observation(
+                    group, draw(ids), at=draw(times), time_s=draw(times), input_bytes=draw(st.none() | ids)
+                )
+            )
         batch.removed += [(job,) for job in draw(st.lists(ids, max_size=1))]
         history.append(batch)
     return history
@@ -82,6 +108,8 @@ QUERIES = [
     [Clause(host="a")],
     [Clause(submission="a1"), Clause(submission="b2", high=9)],
     [Clause(low=2, high=4), Clause(low=7)],
+    [Clause(array=1)],
+    [Clause(array=2, indexes=((3, 7), (5, 6), (9, 9), (8, 1))), Clause(array=1, state=13, group="a", high=9)],
 ]
 
 
@@ -114,6 +142,8 @@ def test_any_history_reads_the_same_from_both_stores(history):
             for job in everything:
                 assert store.attempts(job) == model.attempts(job)
                 assert store.events(job) == model.events(job)
+                assert store.dependents([job, str(job)]) == model.dependents([job, str(job)])
+                assert store.dependents([str(job)]) == model.dependents([str(job)])
             assert store.segments_in_use() == model.segments_in_use()
             store.close()
             store = SqliteStore(home, reserve=0, run=8)

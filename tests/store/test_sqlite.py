@@ -13,12 +13,13 @@ import threading
 from pathlib import Path
 
 import pytest
-from rows import a_world, an_add, changes, end_row, job_row, state_row
+from rows import a_world, an_add, attempt_row, changes, end_row, job_row, observation, state_row
 
 from rota.core.states import State
 from rota.errors import RotaError, StoreRefused
 from rota.store import opening
-from rota.store.base import Clause
+from rota.store.base import OBSERVATIONS, Clause
+from rota.store.clauses import parts_of
 from rota.store.files import file_system_of, prepare_home
 from rota.store.sqlite import SqliteStore
 from rota.store.statements import migrations, statements
@@ -223,27 +224,28 @@ def test_a_home_of_another_user_is_refused():
 
 
 def test_an_interrupted_migration_leaves_the_old_schema_and_is_run_again(db, monkeypatch):
+    newest = max(migrations())
     good = "CREATE TABLE more (id INTEGER); INSERT INTO more VALUES (7);"
     monkeypatch.setattr(
-        opening, "migrations", lambda: migrations() | {2: f"{good} INSERT INTO nowhere VALUES (1);"}
+        opening, "migrations", lambda: migrations() | {newest + 1: f"{good} INSERT INTO nowhere VALUES (1);"}
     )
     refusal(db.parent)
     with sqlite3.connect(db) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (newest,)
         assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'more'").fetchone() == (0,)
     connection.close()
-    monkeypatch.setattr(opening, "migrations", lambda: migrations() | {2: good})
+    monkeypatch.setattr(opening, "migrations", lambda: migrations() | {newest + 1: good})
     for _ in range(2):
         store = SqliteStore(db.parent, reserve=0)
         assert store._writer.execute("SELECT id FROM more").fetchall() == [(7,)]
-        assert store._writer.execute("PRAGMA user_version").fetchone() == (2,)
+        assert store._writer.execute("PRAGMA user_version").fetchone() == (newest + 1,)
         store.close()
 
 
 def a_batch(first: int, size: int):
     ids = range(first, first + size)
     made = an_add(*ids, submission=f"s{first}")
-    made.attempts = [(n, 1, n, "r", "h", 1.0) for n in ids]
+    made.attempts = [attempt_row(n) for n in ids]
     made.starts = [(n, 1, 1.0, 1, 1) for n in ids]
     made.ends = [end_row(n) for n in ids]
     made.voids = [(n, 2) for n in ids]
@@ -254,6 +256,12 @@ def a_batch(first: int, size: int):
     made.envs = [(n, f"d{n}", "") for n in ids]
     made.tally = {(f"g{n}", 12): 1 for n in ids}
     made.meta = {f"m{n}": "" for n in ids}
+    made.respecified = {n: (n, n, f"g{n}", "ann", n) for n in ids}
+    made.edges = [(edge, n) for n in ids for edge in (n, f"g{n}")]
+    made.dep_groups = {f"g{n}": 1 for n in ids}
+    made.limits = {f"l{n}": "{}" if n % 2 else None for n in range(first, first + size + 1)}
+    made.observations = [observation(f"g{n}") for n in ids]
+    made.forgotten = [(f"g{n}",) for n in ids]
     made.removed = [(n,) for n in ids]
     return made
 
@@ -265,7 +273,7 @@ def test_a_commit_runs_the_same_statements_whatever_the_size_of_the_batch(home):
     store.commit(a_batch(1, 1))
     few, seen[:] = list(seen), []
     store.commit(a_batch(2, 2000))
-    assert len(seen) == len(few) <= 22
+    assert len(seen) == len(few) <= 31
     seen.clear()
     store.commit(changes(meta={"a": "b"}))
     assert len(seen) == 3
@@ -307,6 +315,46 @@ def test_readers_see_whole_batches_while_commits_go_on(home):
         reader.join()
     assert not errors
     assert {size % 100 for size in sizes} == {1}
+    store.close()
+
+
+def test_the_table_of_observations_does_not_grow_with_every_attempt(home):
+    stored = "SELECT count(*) FROM observations"
+    store = SqliteStore(home, reserve=0)
+    for n in range(40):
+        if n % 7 == 0:
+            store.close()
+            store = SqliteStore(home, reserve=0)
+            store.load()
+        store.commit(changes(observations=[observation("a", n * 300 + k) for k in range(300)]))
+        assert store._writer.execute(stored).fetchone()[0] <= 2 * OBSERVATIONS
+    store.commit(changes(forgotten=[("a",)]))
+    assert store._writer.execute(stored).fetchone() == (0,)
+    store.commit(changes(observations=[observation("a", k) for k in range(2 * OBSERVATIONS)]))
+    assert store._writer.execute(stored).fetchone() == (2 * OBSERVATIONS,)
+    store.commit(changes(observations=[observation("a", k) for k in range(5 * OBSERVATIONS)]))
+    assert store._writer.execute(stored).fetchone() == (OBSERVATIONS,)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        Clause(array=7),
+        Clause(array=7, low=3, high=900),
+        Clause(array=7, group="default", user="ann", state=State.FAILED),
+        Clause(array=7, indexes=((3, 3),), state=State.READY),
+        Clause(array=7, indexes=((3, 4), (9, 9)), low=5),
+    ],
+)
+def test_elements_are_found_by_the_index_of_their_array(db, clause):
+    store = SqliteStore(db.parent, reserve=0)
+    (part,) = parts_of(store._writer, [clause], above=1)
+    plan = store._writer.execute(f"EXPLAIN QUERY PLAN {part.ids()} ORDER BY j.id LIMIT 9", part.params).fetchall()
+    steps = [row[3] for row in plan if " j " in row[3]]
+    between = " AND array_index>? AND array_index<?" if clause.indexes else ""
+    assert len(steps) == 1
+    assert f"INDEX jobs_of_array (array_id=?{between}" in steps[0]
     store.close()
 
 

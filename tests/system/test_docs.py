@@ -35,6 +35,10 @@ def _blocks(page: str, *, begin: str) -> str:
             "docs/tutorial.md", "# Tutorial",
             ["exit status 5", "55\t10", "I was not disturbed", "never fits"],
         ),
+        (
+            "docs/coming-from.md", "# Coming from another tool",
+            ["field 'cloud_os'", "already complete", "exit status 1", "exit status 0", "task 4", "all three are"],
+        ),
     ],
 )  # fmt: skip
 def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:

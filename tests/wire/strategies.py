@@ -21,6 +21,7 @@ _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     float: st.floats(allow_nan=False),
     bytes: st.binary(max_size=40),
     type(None): st.none(),
+    msgspec.UnsetType: st.just(msgspec.UNSET),
     msgspec.Raw: st.recursive(
         st.none() | st.booleans() | INTEGERS | TEXT, lambda inner: st.lists(inner, max_size=3), max_leaves=5
     ).map(codec.body),

@@ -12,7 +12,7 @@ from rota.wire import messages as m
 from rota.wire import tokens
 from tests.wire.strategies import TAGGED, messages_of, of
 
-JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Watch, m.ReadOutput, m.Stop}
+JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
 RUNNER = {m.Join, m.Report, m.Settle, m.Live, m.LiveEnd}
 CONTROL = {"status": "user", "doctor": "user", "stop": "admin"} | dict.fromkeys(
     ["token-add", "token-list", "token-remove"], "admin"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli.command import Invocation, command
 from rota.cli.selecting import selectors
+
+if TYPE_CHECKING:
+    from rota.core.answers import Acted
 
 
 @command("kill")
@@ -92,6 +96,11 @@ def confirm_dead(call: Invocation, selectors: tuple[str, ...]) -> int:
 def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str, cascade: bool = False) -> int:
     with call.connect() as client:
         acted = client.remove(*words, cascade=cascade) if verb == "remove" else client.act(verb, *words)
+    return tell(call, acted, done=done)
+
+
+def tell(call: Invocation, acted: Acted, *, done: str) -> int:
+    """Say how many jobs changed; the exit status."""
     if call.json:
         import msgspec
 

@@ -45,6 +45,8 @@ def add(
       rota add commands.txt
       seq 100 | sed 's/.*/work &/' | rota add --mem 2G --time 10m -g work
       rota add --after 12,13 -- ./report.sh --all
+      rota add --array 1-100%5 -- 'simulate --seed $ROTA_ARRAY_INDEX'
+      rota add --array-file parameters.txt --limit licence -- ./simulate
       rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
     """
     from rota.cli.submitting import Submission
@@ -62,6 +64,11 @@ def add(
     )
     if dry_run:
         return preview(call, jobs)
+    return finish(call, jobs, sync=sync)
+
+
+def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
+    """Add them and say so; with `sync`, wait for them."""
     added = jobs.upload()
     if sync:
         return _wait(call, jobs, added)

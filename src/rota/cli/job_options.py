@@ -1,63 +1,165 @@
-"""The options of `add` and `run` that give the defaults of the jobs' fields."""
+"""The options that give fields of jobs: with `add` and `run` the defaults, with `modify` what to change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_OPTIONS: Final = (
-    click.option("-n", "--name", metavar="TEXT", help="A label."),
-    click.option("-g", "--group", metavar="TEXT", help="Report group (default: the file's name, or 'default')."),
-    click.option("--cwd", metavar="DIR", help="Working directory (default: here)."),
-    click.option(
-        "--scratch", is_flag=True, help="A new private directory, removed afterwards, with its own TMPDIR."
-    ),
-    click.option("--env", metavar="K=V", multiple=True, help="Add to the environment, which is captured now."),
-    click.option("--cpus", metavar="N", help="Cores; may be 0 or a fraction (default: 1)."),
-    click.option("--mem", metavar="SIZE", help="Memory (default: 1G, or less on small machines)."),
-    click.option("--disk", metavar="SIZE", help="Disk (default: none)."),
-    click.option("--time", metavar="TIME", help="Expected duration; never kills (default: 1h)."),
-    click.option("--gpus", metavar="N", help="GPUs (default: 0)."),
-    click.option("--walltime", metavar="TIME", help="Hard limit on the duration (default: none)."),
-    click.option("--priority", metavar="N", help="0 to 255, higher first (default: 0)."),
-    click.option("--project", metavar="TEXT", help="Project to account to."),
-    click.option("-q", "--queue", metavar="NAME", help="Queue (default: 'default')."),
-    click.option(
-        "--after",
-        metavar="IDS",
-        multiple=True,
-        help="Wait for jobs: ids, ranges, afterok:ID (default), afterany:ID, afternotok:ID; with commas.",
-    ),
-    click.option(
-        "--retries", metavar="N", help="Further attempts after a failure (default: 3 with add, 0 with run)."
-    ),
-    click.option("--backoff", metavar="TIME", help="Wait before a retry; doubles each time (default: 30s)."),
-    click.option("--no-retry-over", metavar="TIME", help="Do not retry an attempt that ran longer."),
-    click.option("--pipefail", is_flag=True, help="A pipeline fails if any part of it does."),
-    click.option("--rerun", is_flag=True, help="Run jobs again that were added before, as new jobs."),
-    click.option("--once", is_flag=True, help="With a command after --: not if it was added before."),
-    click.option("--allow-unsatisfiable", is_flag=True, help="Keep jobs that no machine could run now."),
-)
+_MANY: Final = {"multiple": True}
+#: Not given is None, so that a flag can also say no.
+_FLAG: Final = {"is_flag": True, "default": None}
 
-NAMES: Final = (
-    *("name", "group", "cwd", "scratch", "env", "cpus", "mem", "disk", "time", "gpus", "walltime", "priority"),
-    *("project", "queue", "after", "retries", "backoff", "no_retry_over", "pipefail", "rerun", "once"),
-    "allow_unsatisfiable",
-)
+#: Field → how its option is called, what it is and what the help says.
+_OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
+    "name": (("-n", "--name"), {"metavar": "TEXT"}, "A label."),
+    "group": (
+        ("-g", "--group"),
+        {"metavar": "TEXT"},
+        "Report group (default: the file's name, or 'default').",
+    ),
+    "cwd": (("--cwd",), {"metavar": "DIR"}, "Working directory (default: here)."),
+    "scratch": (
+        ("--scratch",),
+        _FLAG,
+        "A new private directory, removed afterwards, with its own TMPDIR.",
+    ),
+    "env": (
+        ("--env",),
+        {"metavar": "K=V", **_MANY},
+        "Add to the environment, which is captured now.",
+    ),
+    "cpus": (("--cpus",), {"metavar": "N"}, "Cores; may be 0 or a fraction (default: 1)."),
+    "mem": (("--mem",), {"metavar": "SIZE"}, "Memory (default: 1G, or less on small machines)."),
+    "disk": (("--disk",), {"metavar": "SIZE"}, "Disk (default: none)."),
+    "time": (("--time",), {"metavar": "TIME"}, "Expected duration; never kills (default: 1h)."),
+    "gpus": (("--gpus",), {"metavar": "N"}, "GPUs (default: 0)."),
+    "walltime": (
+        ("--walltime",),
+        {"metavar": "TIME"},
+        "Hard limit on the duration (default: none).",
+    ),
+    "priority": (("--priority",), {"metavar": "N"}, "0 to 255, higher first (default: 0)."),
+    "project": (("--project",), {"metavar": "TEXT"}, "Project to account to."),
+    "queue": (("-q", "--queue"), {"metavar": "NAME"}, "Queue (default: 'default')."),
+    "array": (
+        ("--array",),
+        {"metavar": "SPEC"},
+        "Make each command an array of jobs: 1-100, 0-99:2, 1,3,7-9; with %5 behind, five at once.",
+    ),
+    "array_file": (
+        ("--array-file",),
+        {"metavar": "PATH"},
+        "One job for each line of this file, which is appended to the command; --array picks lines.",
+    ),
+    "after": (
+        ("--after",),
+        {"metavar": "IDS", **_MANY},
+        "Wait for jobs: ids, ranges, @GROUP, afterok:ID (default), afterany:ID, afternotok:ID; with commas.",
+    ),
+    "dep_groups": (
+        ("--dep-group", "dep_groups"),
+        {"metavar": "NAME", **_MANY},
+        "Join a group that others may wait for.",
+    ),
+    "live": (
+        ("--live/--no-live",),
+        {"default": None},
+        "Whether jobs that join a group later are waited for as well (default: yes).",
+    ),
+    "allow_empty_group": (
+        ("--allow-empty-group",),
+        _FLAG,
+        "Wait for a group that nothing has joined yet.",
+    ),
+    "limits": (
+        ("--limit", "limits"),
+        {"metavar": "NAME[:N][!]", **_MANY},
+        "Take units of a limit (default: 1 of it); with ! alone.",
+    ),
+    "learn": (
+        ("--learn",),
+        {"metavar": "NAME"},
+        "Learning group, whose jobs need about the same (default: the program's name).",
+    ),
+    "override": (
+        ("--override",),
+        {"metavar": "no|higher|always"},
+        "Use what was learned, the higher of that and what is given, or always what is given.",
+    ),
+    "input_bytes": (
+        ("--input-bytes",),
+        {"metavar": "SIZE"},
+        "Size of the input, on which the needs may depend.",
+    ),
+    "input_file": (("--input-file",), {"metavar": "PATH"}, "The same, taken from a file."),
+    "retries": (
+        ("--retries",),
+        {"metavar": "N"},
+        "Further attempts after a failure (default: 3 with add, 0 with run).",
+    ),
+    "backoff": (
+        ("--backoff",),
+        {"metavar": "TIME"},
+        "Wait before a retry; doubles each time (default: 30s).",
+    ),
+    "no_retry_over": (
+        ("--no-retry-over",),
+        {"metavar": "TIME"},
+        "Do not retry an attempt that ran longer.",
+    ),
+    "pipefail": (
+        ("--pipefail/--no-pipefail",),
+        {"default": None},
+        "Whether a pipeline fails if any part of it does (default: no).",
+    ),
+    "on_success": (
+        ("--on-success",),
+        {"metavar": "WHAT", **_MANY},
+        "When the job is complete: 'run: CMD', 'cleanup' of its scratch directory, or 'remove'.",
+    ),
+    "on_failure": (("--on-failure",), {"metavar": "WHAT", **_MANY}, "Likewise when an attempt has failed."),
+    "on_exit": (("--on-exit",), {"metavar": "WHAT", **_MANY}, "Likewise after every attempt, last."),
+    "stdout": (
+        ("-o", "--stdout"),
+        {"metavar": "FILE"},
+        "Write the output there; %j id, %A array, %a index, %x name, %u user, %N host (default: kept by Rota).",
+    ),
+    "stderr": (("-e", "--stderr"), {"metavar": "FILE"}, "Likewise what is printed to stderr."),
+    "rerun": (("--rerun",), _FLAG, "Run jobs again that were added before, as new jobs."),
+    "once": (("--once",), _FLAG, "With a command after --: not if it was added before."),
+    "allow_unsatisfiable": (
+        ("--allow-unsatisfiable",),
+        _FLAG,
+        "Keep jobs that no machine could run now.",
+    ),
+}
+
+NAMES: Final = tuple(_OPTIONS)
 
 
 def job_options(function: F) -> F:
     """Decorator: add all of them."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+    return options_for(NAMES)(function)
+
+
+def options_for(names: Collection[str], *, hidden: Collection[str] = ()) -> Callable[[F], F]:
+    """Decorator: add these, and others that the help does not show because they are refused."""
+
+    def decorate(function: F) -> F:
+        for name in reversed(NAMES):
+            if name in names or name in hidden:
+                words, attributes, text = _OPTIONS[name]
+                function = click.option(*words, **attributes, help=text, hidden=name not in names)(function)
+        return function
+
+    return decorate
 
 
 def given(options: dict[str, Any]) -> dict[str, object]:
     """Take the job options out of a command's arguments: those that were given."""
-    found = {name: options.pop(name) for name in NAMES}
-    return {name: value for name, value in found.items() if value not in (None, False, ())}
+    found = {name: options.pop(name) for name in NAMES if name in options}
+    return {name: value for name, value in found.items() if value is not None and value != ()}

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rota.cli.backups import backup, restore
 from rota.cli.command import Group, Invocation
+from rota.cli.pausing import drain, pause, resume, standstill, wait_for_end
 
 if TYPE_CHECKING:
     from rota.wire.views import ManagerView
@@ -88,31 +90,12 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
         except Disconnected:
             pass  # it stopped before its answer was sent
     if wait:
-        _wait_for_end(view)
+        wait_for_end(view.pid)
     if call.json:
         _json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
         print("the manager has stopped" if wait else "the manager is stopping")
     return 0
-
-
-def _wait_for_end(view: ManagerView) -> None:
-    from rota.errors import TimedOut
-
-    limit = time.monotonic() + 60
-    while _alive(view.pid):
-        if time.monotonic() > limit:
-            raise TimedOut(f"the manager (pid {view.pid}) has not ended yet", hint="see 'rota manager logs'")
-        time.sleep(0.02)
-
-
-def _alive(pid: int) -> bool:
-    """Does the process run? A zombie does not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except (OSError, IndexError):
-        return False
 
 
 @manager.command("status")
@@ -148,6 +131,7 @@ def _card(view: ManagerView) -> str:
         ("store", view.store),
         ("address", view.address or "none yet"),
         ("jobs", jobs or "none"),
+        ("state", standstill(view) or ""),
         ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
         ("idle stop", "" if view.idle_stop_s is None else about_duration(view.idle_stop_s)),
     ]
@@ -203,6 +187,10 @@ def logs(call: Invocation, follow: bool, lines: int) -> int:
             else:
                 time.sleep(0.2)
     return 0
+
+
+for _command in (drain, pause, resume, backup, restore):
+    manager.add_command(_command)
 
 
 # ------------------------------------------------------------------ tokens

@@ -30,10 +30,17 @@ class Printer:
 
     follow = False
 
-    def __init__(self, client: Client, *, stdout: BinaryIO | None = None, only: int = 0) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        stdout: BinaryIO | None = None,
+        stderr: BinaryIO | None = None,
+        only: int = 0,
+    ) -> None:
         self.client = client
         self._out = stdout or sys.stdout.buffer
-        self._err = sys.stderr.buffer
+        self._err = stderr or sys.stderr.buffer
         self._ended: set[tuple[int, int]] = set()
         self.before: Callable[[], None] = lambda: None  #: called before something is printed
         self._only = only  #: print only this stream, to stdout; 0: both, each to its own
@@ -147,8 +154,16 @@ class Live(Printer):
 
     follow = True
 
-    def __init__(self, client: Client, *, lines: bool, stdout: BinaryIO | None = None, only: int = 0) -> None:
-        super().__init__(client, stdout=stdout, only=only)
+    def __init__(
+        self,
+        client: Client,
+        *,
+        lines: bool,
+        stdout: BinaryIO | None = None,
+        stderr: BinaryIO | None = None,
+        only: int = 0,
+    ) -> None:
+        super().__init__(client, stdout=stdout, stderr=stderr, only=only)
         self._lines = lines
         #: (job, attempt, stream) → bytes printed or held back
         self._reached: dict[tuple[int, int, int], int] = {}

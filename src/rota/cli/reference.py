@@ -117,8 +117,20 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | `mem`, `disk` | size: `"500M"`, `"4G"`, `"1.5T"` (powers of 1024) |
 | `time`, `walltime`, `backoff`, `no_retry_over` | time: `"90s"`, `"2m"`, `"1h30m"`, `"2d"`, `"12:00:00"`, `"1-12:00:00"` |
 | `gpus`, `priority`, `retries` | whole number; `priority` from 0 to 255 |
-| `scratch`, `pipefail`, `rerun`, `once`, `allow_unsatisfiable` | true or false |
-| `after` | list, or text with commas, of `12`, `12-15`, `afterok:12`, `afterany:12`, `afternotok:12`, and `line:3`: the job of line 3 of the same input (of an array: its third entry), which may also stand behind a condition |
+| `scratch`, `pipefail`, `live`, `allow_empty_group`, `rerun`, `once`, `allow_unsatisfiable` | true or false |
+| `after` | list, or text with commas, of `12`, `12-15`, `@group` (a dependency group), `afterok:12`, `afterany:@group`, `afternotok:12`, and `line:3`: the job, or all jobs of the array, of line 3 of the same input (in a JSON array: its third entry), which may also stand behind a condition |
+| `dep_groups` | list, or text with commas, of the groups that others may wait for |
+| `array` | text: `"1-100%5"`, `"0-99:2"`, `"1,3,7-9"`; at most 1,000,000 elements, each index once; `%5`: at most five run at once; null: no array |
+| `array_file` | path of a file with the parameters of one job on each line, without blank lines and lines that begin with `#`; the index counts the jobs from 1; a relative path begins where the submission is made. The line is appended to a text command after a blank, to a list as arguments, split as a shell does. With `array`, only the lines with these indexes; `"%5"` alone means all lines |
+| `limits` | list, or text with commas, of `name`, `name:2`, and `name!` for exclusive use; `name:N` with N up to 1,000,000 |
+| `learn`, `override` | text; `no`, `higher` or `always` |
+| `input_bytes` | size, or a whole number of bytes |
+| `input_file` | path of a file, from the job's directory, whose size is that of the input |
+| `on_success`, `on_failure`, `on_exit` | list of `"run: CMD"`, `"cleanup"`, `"remove"`, or of `{"run": "CMD"}`, `{"cleanup": true}`, `{"remove": true}`; `cleanup` needs `scratch` |
+| `stdout`, `stderr` | name of a file, from the job's directory, with `%j` id, `%A` array, `%a` index, `%x` name, `%u` user, `%N` host, `%%` percent sign |
+
+Flags give the defaults of lines that do not say. A line's `env` is added to that of the flags; its `after`, `dep_groups`,
+`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back `walltime` and `no_retry_over`.
 
 A number without a unit is refused where a time or a size is meant.
 """  # noqa: E501

@@ -9,15 +9,17 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rota.cli.command import Invocation
 from rota.cli.failures import one_line
 from rota.client import submission
-from rota.client.fields import Wanted, check_command
+from rota.client.batches import Batch, Builder
+from rota.client.fields import Wanted
 from rota.client.here import default_memory
-from rota.client.intake import Batch, Builder, from_bytes
+from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
+from rota.client.values import check_command
 from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
 
 if TYPE_CHECKING:
@@ -49,13 +51,13 @@ class Submission:
         self._check = check
         self.source = _source(file, command)
         self.single_command = command is not None
-        if any(":" in str(word) and "line:" in str(word) for word in _after_words(fields)):
-            raise BadInput(
-                "--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line"
-            )
         group = submission.group_of(file) if file not in (None, "-") and file else "default"
         memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
         self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
+        if any(of_line for _, of_line, _ in self.base.after):
+            raise BadInput(
+                "--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line"
+            )
         batches = self._batches(file, command)
         # Most mistakes are in the first lines: find them before anything is started.
         first = first_batch(batches, f"no commands in {self.source}")
@@ -133,11 +135,6 @@ class Submission:
         return from_code(error.code, message, hint=error.hint)
 
 
-def _after_words(fields: dict[str, object]) -> list[Any]:
-    words = fields.get("after", ())
-    return list(words) if isinstance(words, tuple | list) else []
-
-
 def _source(file: str | None, command: list[str] | None) -> str:
     if command is not None:
         if file is not None:
@@ -169,7 +166,10 @@ def _from_words(words: list[str], base: Wanted) -> Iterator[Batch]:
     except BadInput as error:
         raise BadInput(f"the command {error.message}", hint=error.hint) from None
     builder = Builder(base)
-    builder.fielded({"cmd": command}, 1)
+    try:
+        builder.fielded({"cmd": command}, 1)
+    except BadInput as error:
+        raise BadInput(error.message.removeprefix(f"{builder.place(1)}: "), hint=error.hint) from None
     yield from builder.finish()
 
 

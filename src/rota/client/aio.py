@@ -9,10 +9,11 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from rota.client import calls, submission
+from rota.client.batches import Batch
 from rota.client.blocking import TIMEOUT
 from rota.client.calls import Call, Selector, Stream, words
+from rota.client.changes import spec_change
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
-from rota.client.intake import Batch
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.config import Home
@@ -106,6 +107,34 @@ class AsyncClient:
         """Declare lost jobs dead."""
         return await self.act("confirm-dead", *selectors)
 
+    async def modify(self, *selectors: Selector, **fields: Any) -> Acted:
+        """Change fields of jobs that are not running."""
+        return await self.change(spec_change(fields), *selectors)
+
+    async def change(self, change: m.SpecChange, *selectors: Selector) -> Acted:
+        """The same with a prepared change."""
+        return await self._call(calls.modify(words(selectors), change))
+
+    async def why(self, job: int) -> views.WhyView:
+        """What keeps a job from running, who, and what would change it."""
+        return await self._call(calls.why(job))
+
+    async def limits(self) -> list[views.LimitView]:
+        """All limits with capacity, use and waiting jobs."""
+        return await self._call(calls.limits())
+
+    async def set_limit(self, text: str, *, host: str = "") -> None:
+        """Declare or change a limit: `manager.set_limit("blast:5")`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
+        await self._call(calls.set_limit(text, host=host))
+
+    async def learned(self, name: str = "") -> list[views.LearnedGroupView]:
+        """What was learned about a learning group, with histograms, or (no name) about all."""
+        return await self._call(calls.learned(name))
+
+    async def forget_learned(self, name: str = "") -> None:
+        """Forget what was learned about a group, or (no name) about all."""
+        await self._call(calls.forget_learned(name))
+
     async def act(self, verb: str, *selectors: Selector) -> Acted:
         return await self._call(calls.act(verb, words(selectors)))
 
@@ -157,6 +186,31 @@ class AsyncClient:
     async def stop_manager(self, *, kill: bool = False) -> None:
         """Stop the manager."""
         await self._call(calls.stop_manager(kill=kill))
+
+    async def pause_manager(self) -> views.PauseView:
+        """Start nothing more until `resume_manager`, also after a restart. Running jobs go on."""
+        return await self._call(calls.pause_manager())
+
+    async def drain_manager(self) -> views.PauseView:
+        """Start nothing more; the manager stops when nothing runs any more."""
+        return await self._call(calls.drain_manager())
+
+    async def resume_manager(self) -> views.PauseView:
+        """End a pause or a drain."""
+        return await self._call(calls.resume_manager())
+
+    async def backup(
+        self, path: str, *, force: bool = False, progress: Callable[[float], None] | None = None
+    ) -> views.BackupView:
+        """Have the manager copy its database to a new file, of which it is given the absolute path."""
+        stream = calls.backup(path, force=force)
+        n = await self._ask(self._line.session.begin(stream), self._timeout)
+        watching = AsyncWatching(self, stream, n)
+        async for share in watching:
+            if progress is not None:
+                progress(share)
+        assert watching.settled is not None
+        return watching.settled
 
     async def add_token(
         self, name: str, role: str = "user", *, expires_s: float | None = None

@@ -10,9 +10,10 @@ from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
 from rota.client import calls, submission
+from rota.client.batches import Batch
 from rota.client.calls import Call, Selector, Stream, words
+from rota.client.changes import spec_change
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
-from rota.client.intake import Batch
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.config import Home
@@ -121,6 +122,34 @@ class Client:
         """Declare lost jobs dead: you know that nothing of them runs any more."""
         return self.act("confirm-dead", *selectors)
 
+    def modify(self, *selectors: Selector, **fields: Any) -> Acted:
+        """Change fields of jobs that are not running: `manager.modify("@build", mem="8G", priority=9)`."""
+        return self.change(spec_change(fields), *selectors)
+
+    def change(self, change: m.SpecChange, *selectors: Selector) -> Acted:
+        """The same with a prepared change."""
+        return self._call(calls.modify(words(selectors), change))
+
+    def why(self, job: int) -> views.WhyView:
+        """What keeps a job from running, who, and what would change it."""
+        return self._call(calls.why(job))
+
+    def limits(self) -> list[views.LimitView]:
+        """All limits with capacity, use and waiting jobs."""
+        return self._call(calls.limits())
+
+    def set_limit(self, text: str, *, host: str = "") -> None:
+        """Declare or change a limit: `manager.set_limit("blast:5")`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
+        self._call(calls.set_limit(text, host=host))
+
+    def learned(self, name: str = "") -> list[views.LearnedGroupView]:
+        """What was learned about a learning group, with histograms, or (no name) about all."""
+        return self._call(calls.learned(name))
+
+    def forget_learned(self, name: str = "") -> None:
+        """Forget what was learned about a group, or (no name) about all."""
+        self._call(calls.forget_learned(name))
+
     def act(self, verb: str, *selectors: Selector) -> Acted:
         return self._call(calls.act(verb, words(selectors)))
 
@@ -172,6 +201,33 @@ class Client:
     def stop_manager(self, *, kill: bool = False) -> None:
         """Stop the manager. Running jobs go on, unless `kill`."""
         self._call(calls.stop_manager(kill=kill))
+
+    def pause_manager(self) -> views.PauseView:
+        """Start nothing more until `resume_manager`, also after a restart. Running jobs go on."""
+        return self._call(calls.pause_manager())
+
+    def drain_manager(self) -> views.PauseView:
+        """Start nothing more; the manager stops when nothing runs any more."""
+        return self._call(calls.drain_manager())
+
+    def resume_manager(self) -> views.PauseView:
+        """End a pause or a drain."""
+        return self._call(calls.resume_manager())
+
+    def backup(
+        self, path: str, *, force: bool = False, progress: Callable[[float], None] | None = None
+    ) -> views.BackupView:
+        """Have the manager copy its database to a new file, of which it is given the absolute path.
+        `force`: replace an old one. `progress` is told how much of the whole, 0 to 1, is done.
+
+            manager.backup("/backups/rota.db").jobs
+        """
+        watching = Watching(self, calls.backup(path, force=force))
+        for share in watching:
+            if progress is not None:
+                progress(share)
+        assert watching.settled is not None
+        return watching.settled
 
     def add_token(self, name: str, role: str = "user", *, expires_s: float | None = None) -> views.NewTokenView:
         """Make a token. Its secret is told only here."""

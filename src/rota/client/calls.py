@@ -88,6 +88,31 @@ def act(verb: str, selectors: list[str], *, cascade: bool = False) -> Call[answe
     return Call(lambda n: m.Act(n, verb, selectors, cascade), answers.Acted)
 
 
+def modify(selectors: list[str], change: m.SpecChange) -> Call[answers.Acted]:
+    return Call(lambda n: m.Modify(n, selectors, change), answers.Acted)
+
+
+def why(job: int) -> Call[views.WhyView]:
+    job_id(job)
+    return Call(lambda n: m.Why(n, job), views.WhyView)
+
+
+def limits() -> Call[list[views.LimitView]]:
+    return Call(m.ListLimits, list[views.LimitView])
+
+
+def set_limit(text: str, *, host: str = "") -> Call[Any]:
+    return Call(lambda n: m.SetLimit(n, text, host), Any)
+
+
+def learned(name: str = "") -> Call[list[views.LearnedGroupView]]:
+    return Call(lambda n: m.Learned(n, name), list[views.LearnedGroupView])
+
+
+def forget_learned(name: str) -> Call[Any]:
+    return Call(lambda n: m.Learned(n, name, forget=True), Any)
+
+
 def watch(selectors: list[str], *, outputs: bool, follow: bool) -> Stream[m.Progress, views.SettledView]:
     return Stream(lambda n: m.Watch(n, selectors, outputs, follow), m.Progress, views.SettledView)
 
@@ -139,6 +164,27 @@ def manager_status() -> Call[views.ManagerView]:
 
 def stop_manager(*, kill: bool) -> Call[Any]:
     return Call(lambda n: m.Control(n, "stop", {"kill": "true"} if kill else {}), Any)
+
+
+def pause_manager() -> Call[views.PauseView]:
+    return Call(lambda n: m.Control(n, "pause"), views.PauseView)
+
+
+def drain_manager() -> Call[views.PauseView]:
+    return Call(lambda n: m.Control(n, "drain"), views.PauseView)
+
+
+def resume_manager() -> Call[views.PauseView]:
+    return Call(lambda n: m.Control(n, "resume"), views.PauseView)
+
+
+def backup(path: str, *, force: bool) -> Stream[float, views.BackupView]:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise BadInput(f"{path!r} is not valid UTF-8", hint="choose another name") from None
+    args = {"path": path, "force": "true"} if force else {"path": path}
+    return Stream(lambda n: m.Control(n, "backup", args), float, views.BackupView)
 
 
 def token_add(name: str, role: str, *, expires_s: float | None) -> Call[views.NewTokenView]:

@@ -15,8 +15,8 @@ from msgspec import Raw, Struct
 
 from rota import __version__
 from rota.client import calls
+from rota.client.batches import Batch
 from rota.client.calls import Call, Stream
-from rota.client.intake import Batch
 from rota.errors import BadInput, NoManager, RotaError, WireError, from_code
 from rota.wire import codec
 from rota.wire import messages as m
@@ -203,6 +203,8 @@ def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Ad
         allow_unsatisfiable=options.allow_unsatisfiable,
         fresh_entries=batch.fresh,
         allowed_entries=batch.allowed,
+        elements=batch.elements,
+        inputs=batch.inputs,
     )
 
 

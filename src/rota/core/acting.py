@@ -8,14 +8,14 @@ from __future__ import annotations
 from heapq import heappush
 
 from rota.core.answers import Acted
-from rota.core.attempts import close_seat, end_attempt, retire
-from rota.core.dependencies import announce_reopened, end_job, enter, register, satisfied, waiting_state
-from rota.core.effects import KillAttempts, Reply
+from rota.core.attempts import end_attempt, retire, vacate_seat
+from rota.core.dependencies import end_job, enter, register, ripple, waiting_state
+from rota.core.effects import KillAttempts, NotifyReopened, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
 from rota.core.job import Job, Outcome, Reason
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, World, dequeue, move, reopen, write
+from rota.core.world import NO_JOB, World, dequeue, erase, move, reopen, write
 from rota.errors import BadInput
 
 
@@ -60,7 +60,8 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
             dequeue(world, job)
         move(world, job, State.HELD)
         if was is State.BLOCKED:
-            announce_reopened(world, turn, job)
+            turn.effects.append(NotifyReopened(id))
+            ripple(world, turn, [job])
         job.reason = Reason("held", f"held by {event.by.user}")
         write(turn, job)
         turn.note(id, job.attempt, "held", f"by {event.by.user}")
@@ -136,8 +137,7 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
 
 
 def _waiting_for(world: World, parent: int) -> list[int]:
-    outcome = world.outcome(parent)
-    return [child for child, condition in world.children.get(parent, ()) if not satisfied(condition, outcome)]
+    return [child for (child, _condition), content in world.children.get(parent, {}).items() if not content]
 
 
 def _with_dependents(world: World, jobs: dict[int, None]) -> None:
@@ -152,16 +152,9 @@ def _with_dependents(world: World, jobs: dict[int, None]) -> None:
 def _remove(world: World, turn: Turn, job: Job) -> None:
     if job.state not in TERMINAL:
         _cancel(world, turn, job, Reason("kill_requested", "removed"))
-    key = (job.spec.group, int(job.state))
-    turn.changes.tally[key] = turn.changes.tally.get(key, 0) - 1
-    world.counts[job.spec.group][job.state] -= 1
-    world.outcomes[job.id] = NO_JOB
-    world.children.pop(job.id, None)
-    world.jobs.pop(job.id, None)
-    if world.keys.get(job.key) == job.id:
-        del world.keys[job.key]
-    turn.changes.job_states.pop(job.id, None)
-    turn.changes.removed.append((job.id,))
+    erase(world, turn, job)
+    if job.spec.dep_groups:
+        ripple(world, turn, [job])  # a group without it may say something else
 
 
 def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
@@ -178,8 +171,9 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
         message = f"lost; declared dead by {event.by.user}"
         # Should they live after all and hear of it, they must not go on.
         turn.effects.append(KillAttempts(runner.id, [(id, job.attempt, lease.token)]))
+        size = job.size
         end_attempt(world, turn, job, Outcome(reason="lost", message=message, ended_at=turn.wall))
-        close_seat(world, runner, lease.seat)
+        vacate_seat(world, runner, job=id, seat=lease.seat, size=size)
         if not runner.connected and not runner.leases:
             retire(world, runner)
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))

@@ -6,16 +6,19 @@ the last chunk makes them jobs. A refused chunk takes the whole submission back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 
 import msgspec
 
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added
-from rota.core.dependencies import announce_blocked, refuse_cycle, register
+from rota.core.dependencies import announce_blocked, refuse_cycle, register, ripple
 from rota.core.effects import Reply
+from rota.core.estimate import offer
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
-from rota.core.job import After, Condition, Job, Spec, command_to_text
+from rota.core.job import After, Condition, Element, Job, Parent, Spec, command_to_text
+from rota.core.reopening import reopen_dependents
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, Upload, World, leave
@@ -121,6 +124,7 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
     live, staged, known = world.keys, upload.keys, event.known
     rows = turn.changes.jobs
     submission, now = event.submission, turn.wall
+    special = bool(event.elements or event.inputs)
     for position, (cmd, key) in enumerate(zip(event.cmds, event.keys, strict=True)):
         index = event.spec_of[position] if event.spec_of else 0
         fresh = _applies(event.fresh, event.first + position)
@@ -144,6 +148,8 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
         id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
         spec, spec_id = event.specs[index], event.spec_ids[index]
         job = Job(id, key, spec, spec_id, cmd, State.READY, submission, now, ready_at=now)
+        if special:
+            _specialise(job, upload, event, event.first + position)
         upload.jobs[id] = job
         staged[key] = id
         upload.entries.append(id)
@@ -157,6 +163,14 @@ def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> Non
     upload.after.extend((each.entry, each.parent, each.condition, each.local) for each in event.after)
     if event.first == 0 and not event.last and not event.check:
         _write_submission(turn, (submission, event.by.user, now, 0, None))
+
+
+def _specialise(job: Job, upload: Upload, event: ChunkArrived, entry: int) -> None:
+    """What one job has that others of its specification have not."""
+    job.input_bytes = event.inputs.get(entry)
+    if entry in event.elements:
+        array, index = event.elements[entry]
+        job.element = Element(upload.arrays.setdefault(array, job.id), index)
 
 
 def _write_submission(turn: Turn, row: tuple[object, ...]) -> None:
@@ -203,35 +217,92 @@ def _row(job: Job) -> tuple[object, ...]:
     return (
         job.id, job.key, job.submission, job.spec_id, job.spec.group, job.spec.user, command_to_text(job.cmd),
         int(job.state), job.submitted_at, job.ready_at, reason.code if reason else None,
-        reason.message if reason else None, after,
+        reason.message if reason else None, after, job.input_bytes,
+        job.element.array if job.element else None, job.element.index if job.element else None,
     )  # fmt: skip
 
 
 def _resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
     """Job → its dependencies, for the new jobs that have some. Raises if a parent is unknown."""
     resolved: dict[int, list[After]] = {}
-    local_edges: dict[int, list[int]] = {}
+    joined = _joined(upload)
     for entry, parent, condition, local in upload.after:
-        job = upload.entries[entry]
+        job = upload.jobs.get(upload.entries[entry])
         line = upload.lines[entry]
-        if local:
+        parents: Iterable[Parent]
+        if isinstance(parent, str):
+            spec = job.spec if job is not None else None
+            if spec is not None and not spec.allow_empty_group and not _has_members(world, joined, parent):
+                raise NotFound(
+                    f"line {line}: field 'after': group '{parent}' has never had a member",
+                    hint="add its members first, or give --allow-empty-group",
+                )
+            parents = [parent] if spec is None or spec.live else _members_now(world, joined, parent, job)
+        elif local:
             if not 0 <= parent < len(upload.entries):
                 raise NotFound(f"line {line}: field 'after': the input has no such line")
-            parent = upload.entries[parent]
+            parents = [upload.entries[parent]]
         elif world.outcome(parent) == NO_JOB or parent in upload.jobs:
             raise NotFound(f"line {line}: field 'after': there is no job {parent}")
-        if job not in upload.jobs:
-            continue  # it exists already, with the dependencies it was given then
-        resolved.setdefault(job, []).append(After(parent, Condition(condition)))
-        if parent in upload.jobs:
-            local_edges.setdefault(job, []).append(parent)
-    if local_edges:
-        names = {
-            upload.entries[entry]: f"line {upload.lines[entry]}"
-            for entry, _parent, _condition, _local in upload.after
-        }
-        refuse_cycle(local_edges, name=names)
+        else:
+            parents = [parent]
+        if job is not None:  # else it exists already, with the dependencies it was given then
+            resolved.setdefault(job.id, []).extend(After(each, Condition(condition)) for each in parents)
+    if resolved:
+        _refuse_cycles(world, upload, resolved, joined)
     return resolved
+
+
+def _joined(upload: Upload) -> dict[str, list[int]]:
+    """Dependency group → those of the new jobs that will be in it."""
+    joined: dict[str, list[int]] = {}
+    for spec, run in groupby(upload.jobs.values(), key=lambda job: job.spec):
+        if spec.dep_groups:
+            ids = [job.id for job in run]
+            for name in spec.dep_groups:
+                joined.setdefault(name, []).extend(ids)
+    return joined
+
+
+def _has_members(world: World, joined: dict[str, list[int]], group: str) -> bool:
+    return group in joined or (group in world.groups and world.groups[group].known)
+
+
+def _members_now(world: World, joined: dict[str, list[int]], group: str, job: Job | None) -> list[int]:
+    """Who is waited for by a job that does not care who joins the group later."""
+    found = world.groups.get(group)
+    known = [*found.bad, *found.open] if found is not None else []
+    return [*known, *(id for id in joined.get(group, ()) if job is None or id != job.id)]
+
+
+def _refuse_cycles(
+    world: World, upload: Upload, after: dict[int, list[After]], joined: dict[str, list[int]]
+) -> None:
+    """Raise if a new job would wait for itself, through others or through groups that it joins."""
+
+    def parents(node: Parent) -> Iterable[Parent]:
+        if isinstance(node, str):
+            known = world.groups[node].after if node in world.groups else ()
+            return [*joined.get(node, ()), *known]
+        if node not in upload.jobs:
+            return world.reach.get(node, ())
+        return [each.parent for each in after.get(node, ())]
+
+    lines = {id: line for id, line in zip(upload.entries, upload.lines, strict=True) if id in after}
+
+    def name(node: Parent) -> str:
+        if isinstance(node, str):
+            return f"@{node}"
+        return f"line {lines[node]}" if node in lines else f"job {node}"
+
+    for id, waits in after.items():
+        for group in upload.jobs[id].spec.dep_groups:
+            if any(each.parent == group for each in waits):
+                raise BadInput(
+                    f"line {lines[id]}: field 'after': it would wait for its own group '{group}'",
+                    hint="leave that group out of 'after' or of 'dep_groups'",
+                )
+    refuse_cycle(after, parents, name=name)
 
 
 def _seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: dict[int, list[After]]) -> None:
@@ -242,18 +313,17 @@ def _seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: 
     world.keys.update(upload.keys)
     for id in jobs:
         world.outcomes[id] = OPEN
-    for id, parents in after.items():
-        jobs[id].after = tuple(dict.fromkeys(parents))
-    for id in sorted(after):
-        job = jobs[id]
-        job.state = register(world, job)
-        if job.state is not State.READY:
-            job.ready_at = None
-        turn.changes.jobs.append(_row(job))
+    joined = _joined(upload)
+    for name, members in joined.items():
+        turn.changes.dep_groups.setdefault(name, 0)
+        for id in members:
+            world.groups[name].join(id, State.READY)
+    blocked = _enter_dependencies(world, turn, upload, after) if after else []
     _enter_queues(world, jobs)
-    for id in after:
-        if jobs[id].state is State.BLOCKED:
-            announce_blocked(world, turn, jobs[id])
+    if joined or blocked:
+        ripple(world, turn, [*blocked, *(jobs[id] for id in {id for ids in joined.values() for id in ids})])
+    if joined:
+        reopen_dependents(world, turn, joined, ended=event.dependents)
     for id, loaded in upload.retried.items():
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
         leave(world, turn, id)  # it may have ended since, and have been kept in memory for this upload
@@ -262,6 +332,60 @@ def _seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: 
         turn, (event.submission, event.by.user, turn.wall, len(upload.entries), compact_answer(answer))
     )
     turn.effects.append(Reply(event.by, answer))
+
+
+def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[int, list[After]]) -> list[Job]:
+    """Put the new jobs that wait for something where they belong; those that are blocked."""
+    jobs = upload.jobs
+    for id, parents in after.items():
+        jobs[id].after = tuple(dict.fromkeys(parents))
+    if any(
+        isinstance(each.parent, str) or each.parent in world.reach for waits in after.values() for each in waits
+    ):
+        for id in after:
+            _find_reach(world, jobs, id)
+    blocked = []
+    for id in sorted(after):
+        job = jobs[id]
+        job.state = register(world, job)
+        if job.state is not State.READY:
+            job.ready_at = None
+            for name in job.spec.dep_groups:
+                world.groups[name].move(id, State.READY, job.state)
+        if job.state is State.BLOCKED:
+            announce_blocked(world, turn, job)
+            blocked.append(job)
+        if reach := world.reach.get(id):
+            turn.changes.edges.extend((each.parent, id) for each in job.after)
+            for name in job.spec.dep_groups:
+                world.groups[name].after |= reach
+        turn.changes.jobs.append(_row(job))
+    return blocked
+
+
+def _find_reach(world: World, jobs: dict[int, Job], start: int) -> None:
+    """Which groups a new job waits for, itself or through its parents. (Chains may be long.)"""
+    stack = [start]
+    while stack:
+        id = stack[-1]
+        missing = [
+            each.parent
+            for each in jobs[id].after
+            if isinstance(each.parent, int) and each.parent in jobs and each.parent not in world.reach
+            and jobs[each.parent].after
+        ]  # fmt: skip
+        if missing and id not in world.reach:
+            world.reach[id] = frozenset()  # being looked at
+            stack += missing
+            continue
+        stack.pop()
+        groups: set[str] = set()
+        for each in jobs[id].after:
+            if isinstance(each.parent, str):
+                groups.add(each.parent)
+            else:
+                groups |= world.reach.get(each.parent, frozenset())
+        world.reach[id] = frozenset(groups)
 
 
 def _answer(upload: Upload) -> Added:
@@ -276,9 +400,9 @@ def _enter_queues(world: World, jobs: dict[int, Job]) -> None:
         for job in run:
             counts[job.state] += 1
             if job.state is State.READY:
-                ready.append(job.id)
+                ready.append(job)
         if ready:
-            world.placement.offer(spec.size, priority=spec.priority, jobs=ready)
+            offer(world, ready)
 
 
 def compact_answer(answer: Added) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from heapq import heappush
 from signal import Signals
 
-from rota.core.dependencies import end_job, enter, waiting_state
+import msgspec
+
+from rota.core.dependencies import end_job, enter, must_run_again, waiting_state
 from rota.core.effects import (
     AcknowledgeReport,
     KillAttempts,
@@ -17,13 +19,14 @@ from rota.core.effects import (
     SendRules,
     SendWork,
 )
+from rota.core.estimate import learn
 from rota.core.events import RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
 from rota.core.job import Job, Lease, Outcome, Reason
 from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.core.retry import delay_s, may_retry
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World, move, write
+from rota.core.world import Runner, World, erase, move, write
 from rota.plan.placement import Opened
 from rota.plan.size import Size
 
@@ -52,7 +55,8 @@ def grant_leases(world: World, turn: Turn) -> None:
         token = int(turn.random() * (1 << 53)) + 1
         job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall)
         take_lease(runner, job)
-        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall))
+        size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
+        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size))
         send = work.setdefault(runner.id, SendWork(runner.id, [], [], []))
         send.jobs.append(job)
         send.leases.append((id, job.attempt, token))
@@ -76,7 +80,7 @@ def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:
 def take_lease(runner: Runner, job: Job) -> None:
     """The runner holds this lease from now on."""
     runner.leases.add(job.id)
-    _count_unseated(runner, job.spec.size, 1)
+    _count_unseated(runner, job.size, 1)
 
 
 def _take_seat(runner: Runner, seat: int, size: Size) -> None:
@@ -144,8 +148,7 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
 def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     began = State.SCHEDULED if lease.started_at is None else State.RUNNING
     move(world, job, State.FINISHING if job.kill else began)
-    if not job.kill:
-        job.reason = None
+    job.reason = Reason("kill_requested", "being killed") if job.kill else None
     write(turn, job)
     turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
 
@@ -170,8 +173,8 @@ def _drop_lease(world: World, turn: Turn, job: Job, *, ended: bool) -> None:
     assert lease is not None
     runner = world.runners[lease.runner]
     runner.leases.discard(job.id)
-    _count_unseated(runner, job.spec.size, -1)
-    world.placement.released(runner.host, job.spec.size, ended_at=turn.mono if ended else None)
+    _count_unseated(runner, job.size, -1)
+    world.placement.released(runner.host, job.need, ended_at=turn.mono if ended else None)
     job.lease = None
     job.kill = False
 
@@ -207,17 +210,32 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     verdict = "failed" if state is State.DELAYED else state.label
     started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
     code, message = (reason.code, reason.message) if reason else (None, None)
+    behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
     turn.changes.ends.append(
         (
             job.id, job.attempt, verdict, outcome.exit_code, outcome.signal, code, message, started_at,
             outcome.ended_at, outcome.cpu_s, outcome.peak_mem, outcome.peak_disk, outcome.segment or None,
-            outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total,
+            outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
         )
     )  # fmt: skip
+    learn(world, turn, job, outcome, code=code, started_at=started_at)
     if state is State.DELAYED:
         _delay(world, turn, job, reason)
+    elif state is State.COMPLETE and must_run_again(world, job):
+        turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
+        enter(world, turn, job, waiting_state(world, job))
     else:
         end_job(world, turn, job, state, reason=reason, outcome=outcome)
+        if any(done.behaviour == "remove" for done in outcome.behaviours):
+            _remove_as_wished(world, turn, job)
+
+
+def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
+    """The job's own behaviour was to be removed; not while others still wait for it."""
+    if job.id in world.children:
+        turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")
+    else:
+        erase(world, turn, job)
 
 
 def _delay(world: World, turn: Turn, job: Job, reason: Reason | None) -> None:
@@ -345,8 +363,8 @@ def retire(world: World, runner: Runner) -> None:
 def adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:
     """The runner has this seat, of the size of this job, whether we knew it or not."""
     if seat not in runner.seats:
-        _take_seat(runner, seat, job.spec.size)
-        world.placement.adopt(seat, runner.host, job.spec.size, leases=0)
+        _take_seat(runner, seat, job.size)
+        world.placement.adopt(seat, runner.host, job.size)
 
 
 def close_seat(world: World, runner: Runner, seat: int) -> None:
@@ -357,12 +375,24 @@ def close_seat(world: World, runner: Runner, seat: int) -> None:
         world.placement.close(seat)
 
 
+def vacate_seat(world: World, runner: Runner, *, job: int, seat: int, size: Size) -> None:
+    """Nothing is left of a job in its seat. If nobody knows which that was, a seat of its size that no
+    other lease is known to have is as good."""
+    if seat not in runner.seats:
+        known = {lease.seat for id in runner.leases if (lease := world.jobs[id].lease) is not None}
+        spare = [each for each, its in runner.seats.items() if its == size and each not in known]
+        if not spare or runner.unseated.get(size, 0) >= 0:
+            return
+        seat = -job if -job in spare else spare[-1]
+    close_seat(world, runner, seat)
+
+
 def _void_or_lose(world: World, turn: Turn, job: Job) -> None:
     """Nobody holds this lease any more. What is known to have started is never taken for unexecuted."""
-    if job.lease is not None and job.lease.started_at is None:
+    if job.lease is not None and job.lease.started_at is None and not job.lease.restored:
         void_attempt(world, turn, job)
     else:
-        _end_as_lost(world, turn, job, "it had started, and its runner knows nothing of it")
+        _end_as_lost(world, turn, job, "it may have run, and its runner knows nothing of it")
 
 
 def _end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:
@@ -370,17 +400,27 @@ def _end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:
     end_attempt(world, turn, job, Outcome(reason="lost", message=why, ended_at=turn.wall))
 
 
+def _give_up(world: World, turn: Turn, runner: Runner, why: str) -> None:
+    """By now this runner must have ended its jobs itself."""
+    given_up = [world.jobs[id] for id in runner.leases]
+    if runner.connected and given_up:
+        # Only its own process stood still, perhaps: should it go on, its jobs must not.
+        leases = [(job.id, job.attempt, job.lease.token) for job in given_up if job.lease is not None]
+        turn.effects.append(KillAttempts(runner.id, leases))
+    for job in given_up:
+        _end_as_lost(world, turn, job, why)
+    if not runner.connected:
+        retire(world, runner)
+
+
 def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float) -> None:
     """Jobs of runners that have been silent for too long are lost: unknown, not dead. Only after a time
     in which their runner must have ended them itself are they given up."""
     for runner in list(world.runners.values()):
         if runner.silent and turn.mono - runner.heard > given_up_after_s:
-            for id in list(runner.leases):
-                _end_as_lost(world, turn, world.jobs[id], f"no word for {given_up_after_s:g} s")
-            if not runner.connected:
-                retire(world, runner)
+            _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")
             continue
-        if runner.silent or not runner.leases or turn.mono - runner.heard <= lost_after_s:
+        if runner.silent or turn.mono - runner.heard <= lost_after_s:
             continue
         runner.silent = True
         if world.runner_at.get(runner.host) == runner.id:

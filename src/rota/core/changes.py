@@ -15,8 +15,9 @@ class Changes:
     """Rows to write. Merging two `Changes` in order equals committing them one after the other."""
 
     __slots__ = (
-        "attempts", "dropped", "ends", "envs", "events", "job_states", "jobs", "meta", "removed", "runners",
-        "specs", "starts", "submissions", "tally", "voids",
+        "attempts", "dep_groups", "dropped", "edges", "ends", "envs", "events", "forgotten", "job_states", "jobs",
+        "limits", "meta", "observations", "removed", "respecified", "runners", "specs", "starts", "submissions",
+        "tally", "voids",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -29,18 +30,30 @@ class Changes:
         #: (id, JSON of the Spec)
         self.specs: list[Row] = []
         #: (id, key, submission, spec id, group, user, cmd, state, submitted_at, ready_at, reason code,
-        #: reason message, after JSON or None); cmd as by `command_to_text`
+        #: reason message, after JSON or None, input_bytes, array, index); cmd as by `command_to_text`
         self.jobs: list[Row] = []
-        #: id → (id, state, attempt, tries, due_at, ready_at, ended_at, reason code, reason message); the
-        #: last word of the batch about a job, written after everything else
+        #: id → (id, state, attempt, tries, due_at, ready_at, ended_at, reason code, reason message, floor
+        #: JSON or None); the last word of the batch about a job, written after everything else
         self.job_states: dict[int, Row] = {}
-        #: (job, number, token, runner, host, leased_at)
+        #: job → (job, spec id, group, user, input_bytes): jobs that were modified
+        self.respecified: dict[int, Row] = {}
+        #: (parent, dependent): a job's id or a dependency group's name, for those that a group can re-open
+        self.edges: list[Row] = []
+        #: dependency group → how many complete members more; 0 makes it known
+        self.dep_groups: dict[str, int] = {}
+        #: limit → its declaration as JSON, or None when it is withdrawn
+        self.limits: dict[str, str | None] = {}
+        #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, asked mem, disk and time_s)
+        self.observations: list[Row] = []
+        #: (learning group,): everything observed before this batch is forgotten
+        self.forgotten: list[Row] = []
+        #: (job, number, token, runner, host, leased_at, spec id, size JSON where it is not the spec's)
         self.attempts: list[Row] = []
         #: (job, number, started_at, pid, seat)
         self.starts: list[Row] = []
         #: (job, number, state label of the attempt's outcome, exit_code, signal, reason code, message,
         #: started_at, ended_at, cpu_s, peak_mem, peak_disk, segment, offset, out_len, err_len, out_total,
-        #: err_total)
+        #: err_total, behaviours JSON or None)
         self.ends: list[Row] = []
         #: (job, number): leases that were never executed; the attempt row is marked void
         self.voids: list[Row] = []

@@ -1,13 +1,17 @@
-"""Who waits for whom: release, block and unblock dependents as their parents end.
+"""Who waits for whom: release, block and unblock dependents as their parents end, open again or grow.
 
-A dependent keeps a count of parents that do not satisfy it yet, so that a parent's end costs the same
-whatever the number of its dependent's other parents.
+A parent is a job or a dependency group. A dependent keeps a count of parents that do not satisfy it
+yet, so that a parent's end costs the same whatever the number of its dependent's other parents.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from rota.core.effects import NotifyReopened, NotifySettled
-from rota.core.job import Condition, Job, Outcome, Reason
+from rota.core.estimate import estimate
+from rota.core.groups import Verdict
+from rota.core.job import Condition, Job, Outcome, Parent, Reason
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, move, write
@@ -15,6 +19,8 @@ from rota.errors import BadInput
 
 #: Of a long cycle only so many jobs are named.
 _MOST_SHOWN = 12
+
+_MOVABLE = (State.DEPENDENT, State.BLOCKED, State.READY)
 
 
 def satisfied(condition: int, outcome: int) -> bool:
@@ -26,32 +32,46 @@ def satisfied(condition: int, outcome: int) -> bool:
     return outcome in (State.FAILED, State.CANCELLED)
 
 
+def verdict(world: World, parent: Parent, condition: int) -> Verdict:
+    """May a dependent with this condition run, as far as this parent goes? If not, will it never?
+
+    A parent that was removed is waited for no more.
+    """
+    if isinstance(parent, str):
+        return world.groups[parent].verdict(condition)
+    outcome = world.outcome(parent)
+    if outcome == OPEN:
+        return False, world.jobs[parent].state is State.BLOCKED
+    ok = outcome == NO_JOB or satisfied(condition, outcome)
+    return ok, not ok
+
+
+def _done_with(world: World, parent: Parent) -> bool:
+    """A job that is complete or removed changes its word only when it is re-opened."""
+    return isinstance(parent, int) and world.outcome(parent) in (State.COMPLETE, NO_JOB)
+
+
 def register(world: World, job: Job) -> State:
     """Enter a job's dependencies into the indexes; the state it should begin in.
 
-    A parent that was removed is waited for no more. One that failed or was cancelled in a way that
-    satisfies the job is remembered all the same: it may be retried.
+    A parent that satisfies the job now is remembered too, where it may be retried or grow.
     """
     waits = 0
-    blockers: set[int] = set()
+    blockers: set[Parent] = set()
     for after in job.after:
-        outcome = world.outcome(after.parent)
-        if outcome == NO_JOB or (outcome == State.COMPLETE and satisfied(after.condition, outcome)):
+        ok, never = verdict(world, after.parent, after.condition)
+        if ok and _done_with(world, after.parent):
             continue
-        world.children.setdefault(after.parent, {})[job.id, after.condition] = None
-        if outcome != OPEN and satisfied(after.condition, outcome):
-            continue
-        waits += 1
-        parent = world.jobs.get(after.parent)
-        if outcome != OPEN or (parent is not None and parent.state is State.BLOCKED):
-            blockers.add(after.parent)
-    if not waits:
-        return State.READY
-    world.waits[job.id] = waits
+        world.children.setdefault(after.parent, {})[job.id, after.condition] = ok
+        if not ok:
+            waits += 1
+            if never:
+                blockers.add(after.parent)
+    if waits:
+        world.waits[job.id] = waits
     if blockers:
         world.blocked_by[job.id] = blockers
-        return State.BLOCKED
-    return State.DEPENDENT
+    return waiting_state(world, job)
 
 
 def waiting_state(world: World, job: Job) -> State:
@@ -64,74 +84,120 @@ def waiting_state(world: World, job: Job) -> State:
 def enter(world: World, turn: Turn, job: Job, state: State) -> None:
     """Move a job to READY, DEPENDENT or BLOCKED with everything that goes with it."""
     was = job.state
-    if was in TERMINAL:
-        _wait_again(world, turn, job, was)
+    _enter(world, turn, job, state)
+    if was in TERMINAL or State.BLOCKED in (was, state):
+        ripple(world, turn, [job])
+
+
+def _enter(world: World, turn: Turn, job: Job, state: State) -> None:
+    was = job.state
     move(world, job, state)
-    if was is State.BLOCKED or was in TERMINAL:
-        announce_reopened(world, turn, job)
-    if state is State.BLOCKED:
-        announce_blocked(world, turn, job)
-        return
+    if was in TERMINAL or was is State.BLOCKED:
+        turn.effects.append(NotifyReopened(job.id))
+    job.reason = None
     if state is State.READY:
+        estimate(world, job)
         enqueue(world, turn, job)
-    else:
-        job.reason = None
+    elif state is State.BLOCKED:
+        announce_blocked(world, turn, job)
     write(turn, job)
 
 
-def _wait_again(world: World, turn: Turn, parent: Job, was: State) -> None:
-    """The parent is about to open again: those that were content with how it ended wait once more.
+def announce_blocked(world: World, turn: Turn, job: Job) -> None:
+    """The job, already BLOCKED, says by whom."""
+    job.reason = _why_blocked(world, job)
+    turn.effects.append(NotifySettled(job, State.BLOCKED, None))
+
+
+def ripple(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
+    """These jobs ended, opened again, or became blocked or free: tell those who wait for them, and so on.
 
     What executes already goes on, and what is held or delayed looks again when its time comes.
     """
-    for child, condition in world.children.get(parent.id, ()):
-        if satisfied(condition, was):
-            world.waits[child] = world.waits.get(child, 0) + 1
-            job = world.jobs[child]
-            if job.state is State.READY:
-                dequeue(world, job)
-                enter(world, turn, job, State.DEPENDENT)
-
-
-def announce_blocked(world: World, turn: Turn, blocked: Job) -> None:
-    """The job, already BLOCKED, says by whom, and so do all that wait for it. (Chains may be long.)"""
-    pending = [blocked]
-    while pending:
-        job = pending.pop()
-        job.reason = _why_blocked(world, job)
-        write(turn, job)
-        turn.effects.append(NotifySettled(job, State.BLOCKED, None))
-        for child, _condition in world.children.get(job.id, ()):
-            dependent = world.jobs[child]
-            world.blocked_by.setdefault(child, set()).add(job.id)
-            if dependent.state is State.DEPENDENT:
-                move(world, dependent, State.BLOCKED)
-                pending.append(dependent)
-
-
-def announce_reopened(world: World, turn: Turn, reopened: Job) -> None:
-    """The job was terminal or blocked and is no longer: unblock those it had blocked."""
-    turn.effects.append(NotifyReopened(reopened.id))
-    pending = [reopened.id]
+    pending: list[Parent] = []
+    for job in jobs:
+        pending += spoken_for(world, job)
     while pending:
         parent = pending.pop()
-        for child, _condition in world.children.get(parent, ()):
-            blockers = world.blocked_by.get(child)
-            if not blockers or parent not in blockers:
-                continue
-            blockers.discard(parent)
+        for child in listen(world, parent):
             job = world.jobs[child]
-            if job.state is State.BLOCKED and not blockers:
-                # Its parent is open again, so there is still something to wait for.
-                move(world, job, State.DEPENDENT)
-                job.reason = None
-                write(turn, job)
-                turn.effects.append(NotifyReopened(child))
-                pending.append(child)
+            was = job.state
+            if was not in _MOVABLE:
+                continue
+            target = waiting_state(world, job)
+            if target is was:
+                continue
+            if was is State.READY:
+                dequeue(world, job)
+            _enter(world, turn, job, target)
+            if State.BLOCKED in (was, target):
+                pending += spoken_for(world, job)
+
+
+def spoken_for(world: World, job: Job) -> list[Parent]:
+    """The job as a parent, and those of its groups that say something new to their dependents."""
+    changed: list[Parent] = [job.id] if job.id in world.children else []
+    for name in job.spec.dep_groups:
+        group = world.groups[name]
+        said = group.verdicts()
+        if said != group.said:
+            group.said = said
+            changed.append(name)
+    return changed
+
+
+def listen(world: World, parent: Parent) -> dict[int, None]:
+    """Correct the counts of all that wait for this parent; returns them."""
+    entries = world.children.get(parent)
+    if entries is None:
+        return {}
+    verdicts = {condition: verdict(world, parent, condition) for condition in Condition}
+    done = _done_with(world, parent)
+    listeners: dict[int, None] = {}
+    kept = {}
+    for (child, condition), was in entries.items():
+        listeners[child] = None
+        ok, never = verdicts[Condition(condition)]
+        if ok != was:
+            waits = world.waits.get(child, 0) + (-1 if ok else 1)
+            if waits:
+                world.waits[child] = waits
+            else:
+                del world.waits[child]
+        blockers = world.blocked_by.get(child)
+        if never:
+            if blockers is None:
+                blockers = world.blocked_by[child] = set()
+            blockers.add(parent)
+        elif blockers is not None and parent in blockers and not _never(world, parent, child):
+            blockers.discard(parent)
+            if not blockers:
+                del world.blocked_by[child]
+        if not (ok and done):
+            kept[child, condition] = ok
+    if kept:
+        world.children[parent] = kept
+    else:
+        del world.children[parent]
+    return listeners
+
+
+def _never(world: World, parent: Parent, child: int) -> bool:
+    """Two conditions on one parent: does any of them hold never?"""
+    conditions = [after.condition for after in world.jobs[child].after if after.parent == parent]
+    return len(conditions) > 1 and any(verdict(world, parent, condition)[1] for condition in conditions)
 
 
 def _why_blocked(world: World, job: Job) -> Reason:
-    parent = min(world.blocked_by[job.id])
+    parent = min(world.blocked_by[job.id], key=str)
+    if isinstance(parent, str):
+        condition = next(after.condition for after in job.after if after.parent == parent)
+        culprit = world.groups[parent].culprit(condition)
+        if culprit is None:
+            said = "can no longer become what is waited for"
+        else:
+            said = f"has job {culprit}, which is {State(world.outcome(culprit)).label}"
+        return Reason("dependency_never", f"group '{parent}', which it waits for, {said}")
     outcome = world.outcome(parent)
     said = "is blocked itself" if outcome == OPEN else f"is {State(outcome).label}"
     return Reason("dependency_never", f"job {parent}, which it waits for, {said}")
@@ -143,34 +209,19 @@ def end_job(
     """Put a job into a terminal state, with what that means for those who wait for it."""
     finish(world, turn, job, state, reason=reason, outcome=outcome)
     withdraw(world, job)
-    if job.id in world.children:
-        _parent_ended(world, turn, job.id, state)
+    if job.id in world.children or job.spec.dep_groups:
+        ripple(world, turn, [job])
 
 
-def _parent_ended(world: World, turn: Turn, parent: int, state: State) -> None:
-    """Release or block those that wait for this job, which reached a terminal state."""
-    entries = world.children.pop(parent)
-    children = dict.fromkeys(child for child, _condition in entries)
-    for child in children:
-        if child in world.blocked_by:
-            world.blocked_by[child].discard(parent)
-    for child, condition in entries:
-        if not satisfied(condition, state):
-            world.blocked_by.setdefault(child, set()).add(parent)
-        elif world.waits[child] > 1:
-            world.waits[child] -= 1
-        else:
-            del world.waits[child]
-    # Kept so that a retry of the parent finds them; what is complete stays complete.
-    kept = {entry: None for entry in entries if state is not State.COMPLETE or not satisfied(entry[1], state)}
-    if kept:
-        world.children[parent] = kept
-    for child in children:
-        job = world.jobs[child]
-        if job.state in (State.DEPENDENT, State.BLOCKED):
-            target = waiting_state(world, job)
-            if target is not job.state:
-                enter(world, turn, job, target)
+def must_run_again(world: World, job: Job) -> bool:
+    """Did something it waits for come (back) while it ran? A parent that was merely retried is no reason."""
+    if job.id not in world.waits:
+        return False
+    return any(
+        not verdict(world, after.parent, after.condition)[0]
+        for after in job.after
+        if isinstance(after.parent, str) or after.condition is Condition.OK
+    )
 
 
 def withdraw(world: World, job: Job) -> None:
@@ -185,13 +236,15 @@ def withdraw(world: World, job: Job) -> None:
                 del world.children[after.parent]
 
 
-def refuse_cycle(edges: dict[int, list[int]], *, name: dict[int, str]) -> None:
-    """Raise `BadInput`, naming the cycle, if following `edges` (job → parents) ever returns."""
-    done: set[int] = set()
-    for start in edges:
-        path: list[int] = []
-        on_path: set[int] = set()
-        stack: list[tuple[int, bool]] = [(start, False)]
+def refuse_cycle(
+    starts: Iterable[Parent], parents: Callable[[Parent], Iterable[Parent]], *, name: Callable[[Parent], str]
+) -> None:
+    """Raise `BadInput`, naming the cycle, if following `parents` from one of these ever returns."""
+    done: set[Parent] = set()
+    for start in starts:
+        path: list[Parent] = []
+        on_path: set[Parent] = set()
+        stack: list[tuple[Parent, bool]] = [(start, False)]
         while stack:
             node, leaving = stack.pop()
             if leaving:
@@ -202,13 +255,14 @@ def refuse_cycle(edges: dict[int, list[int]], *, name: dict[int, str]) -> None:
             if node in done:
                 continue
             if node in on_path:
-                cycle = [*path[path.index(node) :], node]
+                cycle = [name(each) for each in (*path[path.index(node) :], node)]
                 if len(cycle) > _MOST_SHOWN:
-                    name = {**name, 0: f"… ({len(cycle) - _MOST_SHOWN} more)"}
-                    cycle = [*cycle[: _MOST_SHOWN // 2], 0, *cycle[-_MOST_SHOWN // 2 :]]
-                shown = " → ".join(name.get(each, str(each)) for each in cycle)
-                raise BadInput(f"dependencies form a cycle: {shown}", hint="remove one of these 'after'")
+                    half = _MOST_SHOWN // 2
+                    cycle = [*cycle[:half], f"… ({len(cycle) - _MOST_SHOWN} more)", *cycle[-half:]]
+                raise BadInput(
+                    f"dependencies form a cycle: {' → '.join(cycle)}", hint="remove one of these 'after'"
+                )
             path.append(node)
             on_path.add(node)
             stack.append((node, True))
-            stack.extend((parent, False) for parent in edges.get(node, ()))
+            stack.extend((parent, False) for parent in parents(node))

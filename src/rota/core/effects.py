@@ -76,3 +76,10 @@ class NotifyReopened(Effect, frozen=True):
     """A settled job may run again."""
 
     job: int
+
+
+class RecallLeases(Effect, frozen=True):
+    """Have a runner hand back these leases, unless they have started."""
+
+    runner: str
+    leases: list[tuple[int, int, int]]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
-from rota.core import acting, adding, attempts, events
+from rota.core import acting, adding, attempts, estimate, events, limiting, modifying, pausing
 from rota.core.dependencies import enter, waiting_state
 from rota.core.effects import Refuse
 from rota.core.states import State
@@ -27,6 +27,7 @@ _Handler = Callable[[World, Turn, Any], None]
 def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> None:
     world.capacity[event.host] = event.capacity
     world.placement.host_known(event.host, event.capacity)
+    world.largest = estimate.largest_of(list(world.capacity.values()))
 
 
 _HANDLERS: dict[type[events.Event], _Handler] = {
@@ -41,9 +42,15 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.JobsRemoved: acting.on_jobs_removed,
     events.DeathConfirmed: acting.on_death_confirmed,
     events.HostAppeared: _on_host_appeared,
-    events.RunnerJoined: attempts.on_runner_joined,
+    events.RunnerJoined: pausing.on_runner_joined,
     events.RunnerParted: attempts.on_runner_parted,
     events.RunnerSettled: attempts.on_runner_settled,
+    events.ManagerPaused: pausing.on_manager_paused,
+    events.ManagerDrained: pausing.on_manager_drained,
+    events.ManagerResumed: pausing.on_manager_resumed,
+    events.LimitsDeclared: limiting.on_limits_declared,
+    events.JobsModified: modifying.on_jobs_modified,
+    events.LearningForgotten: estimate.on_learning_forgotten,
 }
 
 
@@ -69,7 +76,8 @@ class Engine:
                 by = getattr(event, "by", None)
                 if by is not None:
                     turn.effects.append(Refuse(by, error))
-        attempts.grant_leases(self.world, turn)
+        if not pausing.starts_nothing(self.world):
+            attempts.grant_leases(self.world, turn)
         return refused
 
     def _on_timer(self, turn: Turn) -> None:
@@ -81,6 +89,7 @@ class Engine:
             if job is not None and job.state is State.DELAYED and (job.due_at or 0) <= turn.wall:
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
+        limiting.follow_clock(self.world, turn)
         attempts.check_silence(
             self.world, turn, lost_after_s=self._lost_after_s, given_up_after_s=self._given_up_after_s
         )

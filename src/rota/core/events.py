@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.core.job import Command, Condition, Job, Spec
+from rota.core.job import Command, Condition, Job, Parent, Spec
 from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.plan.limits import Limit
 from rota.plan.placement import Capacity
 
 
@@ -25,10 +26,11 @@ class Asker(Struct, frozen=True, gc=False):
 
 
 class EntryAfter(Struct, frozen=True, gc=False):
-    """A dependency of one entry of a submission; `parent` is an entry's index when `local`."""
+    """A dependency of one entry of a submission; `parent` is an entry's index when `local`, else a job's id
+    or a dependency group."""
 
     entry: int
-    parent: int
+    parent: Parent
     condition: Condition
     local: bool
 
@@ -52,6 +54,9 @@ class ChunkArrived(Event, frozen=True):
     fresh: frozenset[int] | bool = False  #: these entries (or all) are new jobs, whatever is known
     check: bool = False
     allow_unsatisfiable: frozenset[int] | bool = False
+    elements: dict[int, tuple[int, int]] = {}  #: entry → number of the array in this submission, index
+    inputs: dict[int, int] = {}  #: entry → bytes of its input
+    dependents: dict[int, Job] = {}  #: with the last chunk: complete jobs on disk that it may re-open
 
 
 class LibraryGrew(Event, frozen=True):
@@ -148,3 +153,41 @@ class RunnerSettled(Event, frozen=True):
 
 class TimerFired(Event, frozen=True):
     """Time has passed: delays may be over, runners may have been silent for too long."""
+
+
+class ManagerPaused(Event, frozen=True):
+    """Nothing new may start until somebody resumes."""
+
+
+class ManagerDrained(Event, frozen=True):
+    """Nothing new may start, and the manager will stop when nothing runs any more."""
+
+
+class ManagerResumed(Event, frozen=True):
+    """Jobs may start again."""
+
+
+class LimitsDeclared(Event, frozen=True):
+    """Limits are like this from now on, and some do not exist any more."""
+
+    by: Asker | None = None
+    limits: list[Limit] = []
+    withdrawn: list[str] = []
+
+
+class JobsModified(Event, frozen=True):
+    """Jobs with these specifications get others."""
+
+    by: Asker
+    jobs: list[int]
+    loaded: dict[int, Job]
+    specs: dict[int, tuple[int, Spec]]  #: number of the old one → number of the new one, and it
+    fields: list[str]  #: the names of what changes
+    input_bytes: int | None = None
+
+
+class LearningForgotten(Event, frozen=True):
+    """What was learned about these groups counts no more."""
+
+    by: Asker
+    names: list[str]

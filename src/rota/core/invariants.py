@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from rota.core.dependencies import satisfied
-from rota.core.job import Job
+from rota.core.dependencies import verdict
+from rota.core.job import Job, Parent
 from rota.core.states import LEASED, TERMINAL, State
-from rota.core.world import NO_JOB, OPEN, World
+from rota.core.world import OPEN, World
 
 
 def broken(world: World) -> list[str]:
@@ -20,7 +20,9 @@ def broken(world: World) -> list[str]:
         *_one_terminal_record(world),
         *_one_valid_lease(world),
         *_parents_before_dependents(world),
+        *_groups_as_members(world),
         *_nothing_exceeded(world),
+        *_limits_as_leased(world),
     ]
 
 
@@ -69,7 +71,7 @@ def _one_valid_lease(world: World) -> list[str]:
         if job.lease is not None and job.attempt < 1:
             wrong.append(f"I3: job {job.id} is leased without an attempt number")
     for runner in world.runners.values():
-        unseated = Counter(world.jobs[id].spec.size for id in runner.leases if id in world.jobs)
+        unseated = Counter(world.jobs[id].size for id in runner.leases if id in world.jobs)
         unseated.subtract(runner.seats.values())
         if {size: n for size, n in unseated.items() if n} != runner.unseated:
             wrong.append(f"I3: {runner.id} has {runner.unseated} more leases than seats, not {unseated}")
@@ -102,19 +104,40 @@ def _parents_before_dependents(world: World) -> list[str]:
     return wrong
 
 
-def _parents_missing(world: World, job: Job) -> tuple[int, set[int]]:
+def _parents_missing(world: World, job: Job) -> tuple[int, set[Parent]]:
     """How many parents do not satisfy the job yet, and which of them never will."""
-    missing, blockers = 0, set()
+    missing = 0
+    blockers: set[Parent] = set()
     for after in job.after:
-        outcome = world.outcome(after.parent)
-        if outcome == NO_JOB or (outcome != OPEN and satisfied(after.condition, outcome)):
-            continue
-        missing += 1
-        if (job.id, after.condition) not in world.children.get(after.parent, ()):
-            blockers.add(-after.parent)  # nobody would tell the job
-        if outcome != OPEN or world.jobs[after.parent].state is State.BLOCKED:
+        ok, never = verdict(world, after.parent, after.condition)
+        known = world.children.get(after.parent, {}).get((job.id, after.condition))
+        if not ok:
+            missing += 1
+            if known is not False:
+                blockers.add(f"{after.parent} without its knowing")  # nobody would tell the job
+        elif known is False:
+            blockers.add(f"{after.parent}, which is content")
+        if never:
             blockers.add(after.parent)
     return missing, blockers
+
+
+def _groups_as_members(world: World) -> list[str]:
+    """I4: a dependency group counts exactly the members it has, and has told what it says."""
+    wrong = []
+    for name, group in world.groups.items():
+        members = {id: job for id, job in world.jobs.items() if name in job.spec.dep_groups}
+        live = {id for id, job in members.items() if job.state not in TERMINAL}
+        if live != set(group.open):
+            wrong.append(f"I4: group {name} has {set(group.open)} open, not {live}")
+        blocked = sum(1 for id in live if world.jobs[id].state is State.BLOCKED)
+        if blocked != group.blocked:
+            wrong.append(f"I4: group {name} counts {group.blocked} blocked, not {blocked}")
+        if any(world.outcome(id) not in (State.FAILED, State.CANCELLED) for id in group.bad):
+            wrong.append(f"I4: group {name} has {set(group.bad)} as failed, some are not")
+        if group.said != group.verdicts() and name in world.children:
+            wrong.append(f"I4: group {name} has not told its dependents what changed")
+    return wrong
 
 
 def _nothing_exceeded(world: World) -> list[str]:
@@ -127,7 +150,7 @@ def _nothing_exceeded(world: World) -> list[str]:
             job = world.jobs[id]
             if job.lease is None or not job.lease.seat:
                 continue
-            size = job.spec.size
+            size = job.size
             seats[runner.id, job.lease.seat] += 1
             taken = (size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1)
             used[runner.host] = [u + t for u, t in zip(used[runner.host], taken, strict=True)]
@@ -140,4 +163,31 @@ def _nothing_exceeded(world: World) -> list[str]:
         for name, total, limit in zip(("cpus", "mem", "disk", "gpus", "0-cpu jobs"), totals, limits, strict=True):
             if total > limit:
                 wrong.append(f"I5: {host}: {total} {name} in use, {limit} exist")
+    return wrong
+
+
+def _limits_as_leased(world: World) -> list[str]:
+    """I5: a limit is in use exactly by those who hold a lease, lost jobs included, and never beyond its
+    capacity unless that was lowered meanwhile."""
+    wrong = []
+    limits = world.placement.limits
+    used: Counter[tuple[str, str]] = Counter()
+    alone: set[tuple[str, str]] = set()
+    holders: Counter[tuple[str, str]] = Counter()
+    for runner in world.runners.values():
+        for id in runner.leases:
+            for use in world.jobs[id].spec.limits:
+                limit = limits.get(use.name)
+                where = (use.name, runner.host if limit is not None and limit.hosts else "")
+                used[where] += use.units
+                holders[where] += 1
+                if use.exclusive:
+                    alone.add(where)
+    for (name, host), units in used.items():
+        if limits.use(name, host)[0] != units:
+            wrong.append(f"I5: limit {name} {host}: {limits.use(name, host)[0]} counted, {units} in use")
+    for name, host, units, _capacity in limits.over():
+        if units != used[name, host]:
+            wrong.append(f"I5: limit {name} {host}: {units} counted, {used[name, host]} in use")
+    wrong += [f"I5: limit {name} is used alone and by others" for name, host in alone if holders[name, host] > 1]
     return wrong

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.states import State
-from rota.plan.size import Size
+from rota.plan.need import LimitUse, Need
+from rota.plan.size import Floor, Size
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
 Command = str | list[str]
@@ -46,11 +47,22 @@ class Condition(IntEnum):
     NOT_OK = 3  # afternotok: failed or cancelled
 
 
-class After(Struct, frozen=True, array_like=True, gc=False):
-    """A dependency on one other job."""
+#: What a job may wait for: another job, by its id, or a dependency group, by its name.
+Parent = int | str
 
-    parent: int
+
+class After(Struct, frozen=True, array_like=True, gc=False):
+    """A dependency on one other job, or on all that are or will be in a dependency group."""
+
+    parent: Parent
     condition: Condition = Condition.OK
+
+
+class Element(Struct, frozen=True, array_like=True, gc=False):
+    """A job's place in an array, which is named by the id of its first job."""
+
+    array: int
+    index: int
 
 
 class Reason(Struct, frozen=True, array_like=True, gc=False):
@@ -78,6 +90,18 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     no_retry_over_s: float | None = None
     scratch: bool = False
     pipefail: bool = False
+    limits: tuple[LimitUse, ...] = ()
+    dep_groups: tuple[str, ...] = ()  #: others may depend on these
+    live: bool = True  #: members that join a group later are waited for as well
+    allow_empty_group: bool = False
+    learn: str = ""  #: learning group; empty: the program's name
+    override: str = ""  #: no, higher, always; empty: higher for what is `given`, no for the rest
+    given: tuple[str, ...] = ()  #: of mem, disk and time, those that the user gave
+    on_success: tuple[str, ...] = ()  #: behaviours: "run: CMD", "cleanup", "remove"
+    on_failure: tuple[str, ...] = ()
+    on_exit: tuple[str, ...] = ()
+    stdout: str = ""  #: file patterns; empty: kept by Rota
+    stderr: str = ""
 
 
 class Lease(Struct, gc=False):
@@ -89,6 +113,7 @@ class Lease(Struct, gc=False):
     started_at: float | None = None
     seat: int = 0  #: 0 until the runner says in which seat it started
     pid: int = 0
+    restored: bool = False  #: from a backup: that nobody holds it does not prove that it never ran
 
 
 class Job(Struct, gc=False):
@@ -111,10 +136,31 @@ class Job(Struct, gc=False):
     after: tuple[After, ...] = ()
     lease: Lease | None = None
     kill: bool = False  #: a kill was asked for; the next end is a cancellation
+    learned: Size | None = None  #: what it takes, where that is not what was asked
+    floor: Floor | None = None  #: the least it asks for after its own failures
+    input_bytes: int | None = None
+    element: Element | None = None
+
+    @property
+    def size(self) -> Size:
+        """What it takes of a host: as asked, or as learned."""
+        return self.learned or self.spec.size
+
+    @property
+    def need(self) -> Need:
+        return Need(self.learned or self.spec.size, self.spec.limits)
 
     @property
     def retries_left(self) -> int:
         return max(0, self.spec.retries - self.tries)
+
+
+class Behaved(Struct, frozen=True, array_like=True, gc=False):
+    """What became of one behaviour after an attempt."""
+
+    behaviour: str  #: as it was given: "run: CMD", "cleanup", "remove"
+    ok: bool
+    message: str = ""
 
 
 class Outcome(Struct, frozen=True, array_like=True, gc=False):
@@ -136,3 +182,4 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     out_total: int = 0  #: bytes the job wrote; more than out_len when the middle was left out
     err_total: int = 0
     permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
+    behaviours: tuple[Behaved, ...] = ()

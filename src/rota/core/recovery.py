@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from rota.core.attempts import adopt_seat, take_lease
-from rota.core.dependencies import register
-from rota.core.job import Job, Lease, Spec
+from rota.core.dependencies import listen, register, spoken_for, waiting_state
+from rota.core.estimate import MOST_MODELS, offer
+from rota.core.job import Job, Lease, Parent, Spec
+from rota.core.learning import Model
 from rota.core.states import LEASED, State
-from rota.core.world import OPEN, Runner, World
+from rota.core.world import OPEN, Runner, World, move
+from rota.plan.limits import Limit
 from rota.plan.size import Size
+
+_WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)
 
 
 class OpenAttempt(Struct, frozen=True, gc=False):
@@ -26,6 +34,18 @@ class OpenAttempt(Struct, frozen=True, gc=False):
     started_at: float | None
     pid: int
     seat: int
+    size: Size | None = None  #: where it was not that of the specification
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """What a deployment knows beside its jobs; see `store.base.Snapshot`."""
+
+    limits: dict[str, str] = {}
+    dep_groups: dict[str, int] = {}
+    bad_members: list[tuple[int, int]] = []
+    edges: list[tuple[Parent, int]] = []
+    edge_specs: dict[int, int] = {}
+    observations: list[tuple[Any, ...]] = []
 
 
 def recover(
@@ -38,6 +58,7 @@ def recover(
     tally: dict[tuple[str, int], int],
     next_job: int,
     mono: float,
+    remembered: Remembered,
 ) -> None:
     """Fill an empty world. Hosts must be known to the placement already.
 
@@ -55,25 +76,29 @@ def recover(
         world.jobs[job.id] = job
         world.keys[job.key] = job.id
         world.outcomes[job.id] = OPEN
-    ready: dict[tuple[int, Size], list[int]] = {}
+        if job.state in _WAITS:
+            job.state = State.DEPENDENT  # nobody is blocked until it is known by whom
+    for text in remembered.limits.values():
+        world.placement.limits.declare(msgspec.json.decode(text, type=Limit))
+    _restore_models(world, remembered)
+    _restore_groups(world, jobs, remembered)
+    ready: dict[int, list[Job]] = {}
     for job in jobs:
         waiting = register(world, job) if job.after else State.READY
         lease = leases.get(job.id)
         if lease is not None:
             _restore_lease(world, job, lease, mono)
-        elif job.state in (State.HELD, State.DELAYED):
-            pass
-        else:
-            job.state = waiting
+        elif job.state is State.DEPENDENT and waiting is State.READY:
+            job.state = State.READY
         if job.due_at is not None:
             world.due.append((job.due_at, job.id))
         if job.state is State.READY:
-            ready.setdefault((job.spec.priority, job.spec.size), []).append(job.id)
+            ready.setdefault(job.spec_id, []).append(job)
         world.counts[job.spec.group][job.state] += 1
     heapify(world.due)
-    _block_transitively(world, jobs)
-    for (priority, size), ids in ready.items():
-        world.placement.offer(size, priority=priority, jobs=ids)
+    _block(world, jobs)
+    for equal in ready.values():
+        offer(world, equal)
 
 
 def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> None:
@@ -90,6 +115,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     if runner is None:
         runner = world.runners[found.runner] = Runner(found.runner, found.host)
         runner.heard = mono
+    job.learned = found.size
     take_lease(runner, job)
     # A kill that was asked for before the crash is still wanted.
     job.kill = job.state is State.FINISHING or (job.reason is not None and job.reason.code == "kill_requested")
@@ -98,7 +124,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     elif job.state not in LEASED or job.state is State.LOST:
         job.reason = None
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
-    world.placement.adopt(0, found.host, job.spec.size, leases=1)
+    world.placement.adopt_lease(found.host, job.need)
     if found.seat in runner.seats:
         # Two in one seat: one of them is over, which its runner will say.
         job.lease.seat = 0
@@ -109,17 +135,58 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     world.placement.started(seat, mono)
 
 
-def _block_transitively(world: World, jobs: list[Job]) -> None:
-    """Parents may have been restored after their dependents: those behind a blocked job are blocked."""
-    pending = [job.id for job in jobs if job.state is State.BLOCKED]
+def _restore_models(world: World, remembered: Remembered) -> None:
+    rows: dict[str, list[Any]] = {}
+    for name, *row in remembered.observations:
+        rows.setdefault(name, []).append(tuple(row))
+    newest = sorted(rows, key=lambda name: max(row[1] for row in rows[name]))
+    world.models = {name: Model.from_rows(rows[name]) for name in newest[-MOST_MODELS:]}
+
+
+def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -> None:
+    """Dependency groups with their members, and who waits for them through whom."""
+    groups, specs = world.groups, world.specs
+    for name, complete in remembered.dep_groups.items():
+        groups[name].known = True
+        groups[name].complete = complete
+    for id, spec_id in remembered.bad_members:
+        for name in specs[spec_id].dep_groups:
+            groups[name].join(id, State(world.outcome(id)))
+    for job in jobs:
+        for name in job.spec.dep_groups:
+            groups[name].join(job.id, State.DEPENDENT)
+    _restore_reach(world, remembered.edges)
+    for id, spec_id in remembered.edge_specs.items():
+        for name in specs[spec_id].dep_groups:
+            groups[name].after |= world.reach.get(id, frozenset())
+    for group in groups.values():
+        group.said = group.verdicts()
+
+
+def _restore_reach(world: World, edges: list[tuple[Parent, int]]) -> None:
+    children: dict[Parent, list[int]] = {}
+    for parent, child in edges:
+        children.setdefault(parent, []).append(child)
+    for group in [parent for parent in children if isinstance(parent, str)]:
+        pending: list[Parent] = [group]
+        while pending:
+            for child in children.get(pending.pop(), ()):
+                known = world.reach.get(child, frozenset())
+                if group not in known:
+                    world.reach[child] = known | {group}
+                    pending.append(child)
+
+
+def _block(world: World, jobs: Iterable[Job]) -> None:
+    """Those whose parents can never satisfy them are blocked, and so are those behind them."""
+    pending: list[Parent] = []
+    for job in jobs:
+        if job.state is State.DEPENDENT and job.id in world.blocked_by:
+            move(world, job, State.BLOCKED)
+            pending += spoken_for(world, job)
     while pending:
-        parent = pending.pop()
-        for child, _condition in world.children.get(parent, ()):
+        for child in listen(world, pending.pop()):
             job = world.jobs[child]
-            world.blocked_by.setdefault(child, set()).add(parent)
-            if job.state is State.DEPENDENT:
-                counts = world.counts[job.spec.group]
-                counts[State.DEPENDENT] -= 1
-                counts[State.BLOCKED] += 1
-                job.state = State.BLOCKED
-                pending.append(child)
+            if job.state is State.DEPENDENT and waiting_state(world, job) is State.BLOCKED:
+                move(world, job, State.BLOCKED)
+                pending += spoken_for(world, job)

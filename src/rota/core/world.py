@@ -7,9 +7,14 @@ only the outcome is kept, one byte each.
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import UTC, tzinfo
+
+import msgspec
 
 from rota.core.effects import NotifySettled
-from rota.core.job import Job, Outcome, Reason, Spec
+from rota.core.groups import DepGroup
+from rota.core.job import Job, Outcome, Parent, Reason, Spec
+from rota.core.learning import Model
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.placement import Capacity, Placement
@@ -46,8 +51,8 @@ class Runner:
 class Upload:
     """A submission of which not all chunks have arrived."""
 
-    __slots__ = ("added", "after", "check", "complete", "entries", "existing", "fresh", "jobs", "keys", "lines",
-                 "retried", "warnings")  # fmt: skip
+    __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "jobs", "keys",
+                 "lines", "retried", "warnings")  # fmt: skip
 
     def __init__(self, *, check: bool) -> None:
         self.check = check  #: a question: nothing of it is written or numbered
@@ -59,7 +64,8 @@ class Upload:
         self.retried: dict[int, Job | None] = {}  #: None: it is in memory
         self.jobs: dict[int, Job] = {}
         self.keys: dict[str, int] = {}
-        self.after: list[tuple[int, int, int, bool]] = []  #: (entry, parent, condition, local)
+        self.after: list[tuple[int, Parent, int, bool]] = []  #: (entry, parent, condition, local)
+        self.arrays: dict[int, int] = {}  #: number of an array in this submission → its id
         self.complete: list[int] = []
         self.warnings: list[str] = []
 
@@ -75,10 +81,17 @@ class World:
         self.outcomes = bytearray([NO_JOB])
         #: group → number of jobs in each state, finished ones included
         self.counts: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _STATES)
-        #: parent → (dependent, condition) of live dependents, unless it satisfies them for good
-        self.children: dict[int, dict[tuple[int, int], None]] = {}
+        #: parent → (dependent, condition) of live dependents → is it content, as it was told last; without
+        #: those for whom the parent is done
+        self.children: dict[Parent, dict[tuple[int, int], bool]] = {}
         self.waits: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
-        self.blocked_by: dict[int, set[int]] = {}
+        self.blocked_by: dict[int, set[Parent]] = {}
+        self.groups: defaultdict[str, DepGroup] = defaultdict(DepGroup)
+        #: job, ended or not → groups that it waits for, itself or through jobs that it waits for
+        self.reach: dict[int, frozenset[str]] = {}
+        self.models: dict[str, Model] = {}  #: by learning group, the one not used for longest first
+        self.sizes: dict[Size, Size] = {}  #: learned sizes, each kept once
+        self.largest: Size | None = None  #: what the largest host has
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
         self.leaving: dict[int, int] = {}  #: job → batches not yet on disk after which it may leave memory
@@ -87,6 +100,9 @@ class World:
         self.due: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
         self.next_job = 1
         self.paused = False
+        self.zone: tzinfo = UTC  #: in which hours of the day are meant
+        self.draining = False
+        self.stopping = False  #: neither jobs nor anybody's wish can start anything any more
 
     @property
     def live(self) -> int:
@@ -121,6 +137,8 @@ def move(world: World, job: Job, state: State) -> None:
     counts[old] -= 1
     counts[state] += 1
     job.state = state
+    for name in job.spec.dep_groups:
+        world.groups[name].move(job.id, old, state)
 
 
 def write(turn: Turn, job: Job) -> None:
@@ -136,19 +154,19 @@ def write(turn: Turn, job: Job) -> None:
         job.ended_at,
         reason.code if reason else None,
         reason.message if reason else None,
+        msgspec.json.encode(job.floor).decode() if job.floor is not None else None,
     )
 
 
 def enqueue(world: World, turn: Turn, job: Job) -> None:
     """The job, already READY, waits for room from now on."""
     job.ready_at = turn.wall
-    job.reason = None
-    world.placement.offer(job.spec.size, priority=job.spec.priority, jobs=[job.id])
+    world.placement.offer(job.need, priority=job.spec.priority, jobs=[job.id])
 
 
 def dequeue(world: World, job: Job) -> None:
     """The job is about to leave READY other than by being placed."""
-    world.placement.withdraw(job.spec.size, priority=job.spec.priority, job=job.id)
+    world.placement.withdraw(job.need, priority=job.spec.priority, job=job.id)
 
 
 def finish(
@@ -160,8 +178,7 @@ def finish(
     job.ended_at = turn.wall
     job.due_at = None
     world.outcomes[job.id] = state
-    key = (job.spec.group, int(state))
-    turn.changes.tally[key] = turn.changes.tally.get(key, 0) + 1
+    _tally(turn, job, 1)
     write(turn, job)
     leave(world, turn, job.id)
     turn.effects.append(NotifySettled(job, state, outcome))
@@ -170,11 +187,36 @@ def finish(
 def reopen(world: World, turn: Turn, job: Job) -> None:
     """Take back the terminal record: the job, still in its terminal state, will move on."""
     world.outcomes[job.id] = OPEN
-    key = (job.spec.group, int(job.state))
-    turn.changes.tally[key] = turn.changes.tally.get(key, 0) - 1
+    _tally(turn, job, -1)
     job.ended_at = None
     job.reason = None
     job.kill = False
+
+
+def erase(world: World, turn: Turn, job: Job) -> None:
+    """Forget that a job, in a terminal state, ever was."""
+    _tally(turn, job, -1)
+    world.counts[job.spec.group][job.state] -= 1
+    for name in job.spec.dep_groups:
+        world.groups[name].leave(job.id, job.state)
+    world.outcomes[job.id] = NO_JOB
+    world.children.pop(job.id, None)
+    world.reach.pop(job.id, None)
+    world.jobs.pop(job.id, None)
+    if world.keys.get(job.key) == job.id:
+        del world.keys[job.key]
+    turn.changes.job_states.pop(job.id, None)
+    turn.changes.removed.append((job.id,))
+
+
+def _tally(turn: Turn, job: Job, more: int) -> None:
+    """The store counts finished jobs by group and state, and complete members of dependency groups."""
+    changes, state = turn.changes, job.state
+    key = (job.spec.group, int(state))
+    changes.tally[key] = changes.tally.get(key, 0) + more
+    if state is State.COMPLETE:
+        for name in job.spec.dep_groups:
+            changes.dep_groups[name] = changes.dep_groups.get(name, 0) + more
 
 
 def leave(world: World, turn: Turn, id: int) -> None:

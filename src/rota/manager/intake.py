@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import Callable
 from hashlib import blake2b
 
 import msgspec
 
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
-from rota.core.identity import key_maker
-from rota.core.job import Command, Condition, Job, Spec
-from rota.core.states import RETRYABLE
+from rota.core.identity import KeyMaker, key_maker
+from rota.core.job import Command, Condition, Job, Parent, Spec
+from rota.core.limiting import MOST_UNITS
+from rota.core.states import RETRYABLE, State
 from rota.errors import BadInput
+from rota.manager.limits import resolve
 from rota.manager.rows import job_from_row
+from rota.plan.limits import Limit, Limits
+from rota.plan.need import LimitUse
 from rota.store.base import Store
 from rota.wire import messages as m
 
@@ -25,8 +28,8 @@ from rota.wire import messages as m
 MAX_ARGUMENT = 128 * 1024 - 1
 MAX_ENV = 2 * 1024 * 1024
 _ENVS_REMEMBERED = 256
-
-_Key = Callable[[Command, int], str]
+_LONGEST_NAME = 4096
+_MOST_GROUPS = 1000
 
 
 class Library:
@@ -81,14 +84,16 @@ class Library:
 class Intake:
     """One submission on its way in."""
 
-    def __init__(self, submission: str, user: str, library: Library) -> None:
+    def __init__(self, submission: str, user: str, library: Library, limits: Limits) -> None:
         self.submission = submission
         self.user = user
+        self.dep_groups: set[str] = set()  #: that its jobs may join
         self._library = library
+        self._limits = limits
         self._envs: list[int] = []
         self._specs: list[Spec] = []
         self._spec_ids: list[int] = []
-        self._keys: list[_Key] = []
+        self._keys: list[KeyMaker] = []
         self._seen: dict[str, int] = {}  #: key of a command → how often it came in this submission
         self._fresh: set[int] = set()
         self._allowed: set[int] = set()
@@ -109,37 +114,59 @@ class Intake:
         end = add.first + len(add.cmds)
         if any(not add.first <= each.entry < end or each.condition not in (1, 2, 3) for each in add.after):
             raise BadInput("a dependency does not belong to this chunk")
+        own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
+        if any(not add.first <= entry < end for entry in own):
+            raise BadInput("an element of an array does not belong to this chunk")
+        if any(not 0 <= number < 2**53 for _entry, number in add.inputs):
+            raise BadInput("field 'input_bytes' is out of range")
+        if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
+            raise BadInput("field 'array': an index is out of range")
         for position, cmd in enumerate(add.cmds):
-            _check_command(cmd, add.lines[position] if add.lines else add.first + position + 1)
-        for spec in add.specs:
-            _check_spec(spec)
+            _check_command(cmd, _line(add, position))
         if any(len(blob) > MAX_ENV for blob in add.envs):
             raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
 
-    def keys(self, add: m.Add, grew: LibraryGrew) -> list[str]:
-        """Take in specifications and environments; the key of each command of the chunk."""
+    def keys(self, add: m.Add, grew: LibraryGrew, declared: dict[str, Limit]) -> list[str]:
+        """Take in specifications and environments; the key of each command of the chunk. Limits that the
+        jobs declare are put into `declared`."""
         self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
         for new in add.specs:
-            spec = _spec(new, user=self.user, env=self._envs[new.env])
+            try:
+                uses = resolve(new.limits, self._limits, declared)
+                spec = _spec(new, uses, user=self.user, env=self._envs[new.env])
+                check_spec(spec)
+            except BadInput as error:
+                raise self._placed(add, error) from None
+            self.dep_groups.update(spec.dep_groups)
             self._specs.append(spec)
             self._spec_ids.append(self._library.spec(spec, grew.specs))
             self._keys.append(key_maker(user=self.user, cwd=None if spec.scratch else spec.cwd))
         seen = self._seen
+        indexes = {each.entry: each.index for each in add.elements}
         keys = []
         makers, spec_of = self._keys, add.spec_of
         maker = makers[0]
         for position, cmd in enumerate(add.cmds):
             if spec_of is not None:
                 maker = makers[spec_of[position]]
-            key = maker(cmd, 0)
+            index = indexes.get(add.first + position) if indexes else None
+            key = maker(cmd, 0, index)
             n = seen.get(key)
             if n is None:
                 seen[key] = 1
             else:
                 seen[key] = n + 1
-                key = maker(cmd, n)
+                key = maker(cmd, n, index)
             keys.append(key)
         return keys
+
+    def _placed(self, add: m.Add, error: BadInput) -> BadInput:
+        """The error with the line of the first command that has the next specification."""
+        wanted = len(self._specs)
+        spec_of = add.spec_of or [0] * len(add.cmds)
+        if wanted not in spec_of:
+            return error
+        return BadInput(f"line {_line(add, spec_of.index(wanted))}: {error.message}", hint=error.hint)
 
     def event(
         self,
@@ -149,6 +176,7 @@ class Intake:
         keys: list[str],
         known: dict[str, tuple[int, int]],
         loaded: dict[int, Job],
+        dependents: dict[int, Job],
     ) -> ChunkArrived:
         """What the engine is told."""
         self._fresh.update(add.fresh_entries)
@@ -172,7 +200,23 @@ class Intake:
             fresh=add.fresh or frozenset(self._fresh),
             check=add.check,
             allow_unsatisfiable=add.allow_unsatisfiable or frozenset(self._allowed),
+            elements={each.entry: (each.array, each.index) for each in add.elements},
+            inputs=dict(add.inputs),
+            dependents=dependents,
         )
+
+
+def complete_dependents(store: Store, library: Library, groups: set[str]) -> dict[int, Job]:
+    """Complete jobs on disk that wait for one of these groups, or for one of those jobs, and so on."""
+    found: dict[int, Job] = {}
+    pending: list[Parent] = list(groups)
+    while pending:
+        ids = [id for id in store.dependents(pending) if id not in found]
+        loaded = load_jobs(store, library, ids)
+        complete = {id: job for id, job in loaded.items() if job.state is State.COMPLETE}
+        found |= complete
+        pending = [*complete, *{name for job in complete.values() for name in job.spec.dep_groups}]
+    return found
 
 
 def look_up(
@@ -206,7 +250,12 @@ def _check_command(cmd: Command, line: int) -> None:
             )
 
 
-def _check_spec(spec: m.NewSpec) -> None:
+def _line(add: m.Add, position: int) -> int:
+    return add.lines[position] if add.lines else add.first + position + 1
+
+
+def check_spec(spec: Spec) -> None:
+    """Refuse what no client of ours sends. Raises `BadInput`."""
     size = spec.size
     numbers = (size.cpus, size.mem, size.disk, size.time_s, size.gpus, spec.retries, spec.backoff_s)
     if any(not 0 <= number < 2**62 for number in numbers) or not 0 <= spec.priority <= 255:
@@ -218,11 +267,23 @@ def _check_spec(spec: m.NewSpec) -> None:
         raise BadInput(f"field 'cwd': {spec.cwd!r} is not an absolute path")
     if spec.queue != "default":
         raise BadInput(f"field 'queue': there is no queue {spec.queue!r}", hint="use 'default'")
-    if not spec.group or "\0" in spec.group + spec.name + spec.project:
-        raise BadInput("field 'group': a group needs a name")
+    texts = (spec.group, spec.name, spec.project, spec.learn, spec.stdout, spec.stderr, *spec.dep_groups)
+    if not spec.group or any("\0" in text or len(text) > _LONGEST_NAME for text in texts):
+        raise BadInput("field 'group': a group needs a name, and no name may be longer than 4096 characters")
+    if not all(spec.dep_groups) or len(set(spec.dep_groups)) > _MOST_GROUPS:
+        raise BadInput(f"field 'dep_groups': needs names, at most {_MOST_GROUPS}")
+    if len(spec.limits) > _MOST_GROUPS or any(not 0 < use.units <= MOST_UNITS for use in spec.limits):
+        raise BadInput("field 'limits': a number of units is out of range")
+    if len({use.name for use in spec.limits}) < len(spec.limits):
+        raise BadInput("field 'limits': a limit is named twice")
+    if spec.override not in ("", "no", "higher", "always") or not set(spec.given) <= {"mem", "disk", "time"}:
+        raise BadInput("field 'override': must be no, higher or always")
+    for behaviour in (*spec.on_success, *spec.on_failure, *spec.on_exit):
+        if behaviour not in ("cleanup", "remove") and not behaviour.startswith("run: "):
+            raise BadInput(f"'{behaviour[:40]}' is no behaviour", hint="use 'run: CMD', 'cleanup' or 'remove'")
 
 
-def _spec(new: m.NewSpec, *, user: str, env: int) -> Spec:
+def _spec(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
     return Spec(
         user=user,
         cwd=new.cwd,
@@ -239,4 +300,16 @@ def _spec(new: m.NewSpec, *, user: str, env: int) -> Spec:
         no_retry_over_s=new.no_retry_over_s,
         scratch=new.scratch,
         pipefail=new.pipefail,
+        limits=limits,
+        dep_groups=new.dep_groups,
+        live=new.live,
+        allow_empty_group=new.allow_empty_group,
+        learn=new.learn,
+        override=new.override,
+        given=new.given,
+        on_success=new.on_success,
+        on_failure=new.on_failure,
+        on_exit=new.on_exit,
+        stdout=new.stdout,
+        stderr=new.stderr,
     )

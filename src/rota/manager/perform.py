@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from rota.core import effects as e
@@ -43,6 +44,10 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
     match effect:
         case e.NotifySettled(job, state, outcome):
             manager.watches.settled(job, state, outcome)
+            if outcome is not None:
+                begun = outcome.started_at
+                wall_s = None if begun is None else max(0.0, outcome.ended_at - begun)
+                manager.rates.ended(job.spec.group, wall_s, monotonic())
         case e.SendWork(runner):
             if peer := manager.runners.peer_of(runner):
                 for work in _work(manager, peer, effect):
@@ -66,6 +71,9 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.KillAttempts(runner, leases):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
+        case e.RecallLeases(runner, leases):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
 
 
 def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
@@ -77,6 +85,8 @@ def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
         keep_output=settings.keep_output,
         containment=settings.containment,
         forget=[LeaseRef(*lease) for lease in forget],
+        behaviour_timeout_s=settings.behaviour_timeout,
+        enforce_memory=settings.enforce_memory,
     )
 
 
@@ -100,7 +110,7 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
                 envs.append((job.spec.env, blob))
                 size += len(blob)
         rank = ((255 - job.spec.priority) << 48) + job.id
-        grants.append(m.Grant(id, attempt, token, job.spec_id, job.cmd, rank))
+        grants.append(m.Grant(id, attempt, token, job.spec_id, job.cmd, rank, job.learned, job.element))
         size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
         if size > _PIECE:
             yield m.Work(grants, [], specs, envs)
@@ -122,4 +132,9 @@ def _run_spec(job: Job) -> m.RunSpec:
         walltime_s=spec.walltime_s,
         scratch=spec.scratch,
         pipefail=spec.pipefail,
+        on_success=spec.on_success,
+        on_failure=spec.on_failure,
+        on_exit=spec.on_exit,
+        stdout=spec.stdout,
+        stderr=spec.stderr,
     )

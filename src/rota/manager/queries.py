@@ -6,25 +6,30 @@ states are answered from memory, and rows are corrected before they are shown.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 import msgspec
 
 from rota.core.adding import expand_answer, ranges
+from rota.core.estimate import decision
+from rota.core.explain import why
 from rota.core.job import Job, Spec
-from rota.core.states import LIVE, TERMINAL, State
+from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager import rows
 from rota.manager.selectors import matches, parse
 from rota.store.base import Clause, Store
-from rota.wire.views import JobPage, JobView, ReasonView, StatusView
+from rota.wire.views import JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
 _PAGE_BYTES = 16 << 20
 _VIEW_BYTES = 1200
 
 _LIVE_NUMBERS = frozenset(int(state) for state in LIVE)
+_LEASED_NUMBERS = frozenset(int(state) for state in LEASED)
 
 
 class Queries:
@@ -55,6 +60,12 @@ class Queries:
         if all(clause.low and clause.high - clause.low < 64 for clause in clauses):
             near = (world.jobs.get(id) for clause in clauses for id in range(clause.low, clause.high + 1))
             jobs: Iterable[Job] = [job for job in near if job is not None]
+        elif all(clause.state in _LEASED_NUMBERS for clause in clauses):
+            # Few, however many wait.
+            leased = (world.jobs.get(id) for runner in list(world.runners.values()) for id in list(runner.leases))
+            jobs = [job for job in leased if job is not None]
+        elif states := _only_states(clauses):
+            return sorted(job.id for job in list(world.jobs.values()) if job.state in states)
         else:
             jobs = list(world.jobs.values())
         found = {job.id for job in jobs if any(matches(clause, job, self.host(job)) for clause in clauses)}
@@ -119,6 +130,8 @@ class Queries:
     def _total(self, clauses: list[Clause]) -> int:
         if clauses == [Clause()]:
             return sum(sum(counts) for counts in list(self._world.counts.values()))
+        if states := _only_states(clauses):
+            return sum(counts[state] for counts in list(self._world.counts.values()) for state in states)
         ended = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
         stored = self._store.count(ended) if ended else 0
         live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
@@ -138,23 +151,51 @@ class Queries:
         if not views:
             raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
         view, job = views[0]
-        attempts = [rows.attempt_view(row, job) for row in self._store.attempts(id)]
+        attempts = [rows.attempt_view(row, job, self._specs) for row in self._store.attempts(id)]
         view.attempts = attempts
         view.story = rows.story(view, attempts, self._store.events(id))
         return view
 
     def explain(self, view: JobView) -> None:
-        """Say why a job waits. Asks the placement, so this belongs to the loop's own thread."""
+        """Say why a job waits and how its size comes about. Looks at what changes with every decision, so
+        this belongs to the loop's own thread."""
         job = self._world.jobs.get(view.id)
-        if job is not None and job.state is State.READY:
-            code, message = self._world.placement.why(job.spec.size, priority=job.spec.priority, job=job.id)
-            view.reason = ReasonView(code, message)
+        if job is None or job.state in TERMINAL:
+            return
+        reasons, _start = why(self._world, job, wall=time.time())
+        if reasons and job.state is State.READY:
+            view.reason = ReasonView(reasons[0].code, reasons[0].message)
+        decided = decision(self._world, job)
+        view.learned = LearnedView(decided.mem, decided.disk, decided.time_s)
+        if job.state in WAITING and job.state is not State.READY:
+            view.size = rows.size_view(decided.used)  # as it would be, were it ready now
+
+    def why(self, id: int, *, wall: float) -> WhyView:
+        """What keeps a job from running. Belongs to the loop's own thread, like `explain`."""
+        world = self._world
+        job = world.jobs.get(id)
+        if job is None:
+            if world.outcome(id) == NO_JOB:
+                raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
+            row = self._store.jobs([id])[0]
+            job = rows.job_from_row(row, self._specs[row.spec_id])
+        reasons, start = why(world, job, wall=wall)
+        return WhyView(
+            id=id,
+            state=job.state.label,
+            reasons=[WhyReason(each.code, each.message, each.blockers, each.hint) for each in reasons],
+            expected_start=None if start is None else datetime.fromtimestamp(start, UTC),
+        )
 
     def status(self, clauses: list[Clause]) -> StatusView:
         """Counts by state, over all and by group."""
         groups: dict[str, dict[str, int]] = {}
-        if not clauses:
+        if all(clause == Clause(group=clause.group) for clause in clauses):
+            # Whole groups are counted already. An empty name means all of them.
+            named = {clause.group for clause in clauses or [Clause()]}
             for group, counts in list(self._world.counts.items()):
+                if "" not in named and group not in named:
+                    continue
                 by_state = {state.label: counts[state] for state in State if counts[state]}
                 if by_state:
                     groups[group] = by_state
@@ -164,7 +205,7 @@ class Queries:
         for by_state in groups.values():
             for label, number in by_state.items():
                 totals[label] = totals.get(label, 0) + number
-        return StatusView(totals, groups)
+        return StatusView(totals, groups, paused=self._world.paused, draining=self._world.draining)
 
     def _count_some(self, clauses: list[Clause], groups: dict[str, dict[str, int]]) -> None:
         def count(group: str, state: State, number: int) -> None:
@@ -180,6 +221,13 @@ class Queries:
             job = self._world.jobs.get(id)
             if job is not None and job.state not in TERMINAL:
                 count(job.spec.group, job.state, 1)
+
+
+def _only_states(clauses: list[Clause]) -> set[int]:
+    """The states that these clauses ask for, if they ask for nothing else."""
+    states = {clause.state for clause in clauses}
+    plain = 0 not in states and all(clause == Clause(state=clause.state) for clause in clauses)
+    return states if plain else set()
 
 
 def _fitting(views: list[JobView]) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from rota.core.recovery import OpenAttempt, recover
+from rota.core.estimate import largest_of
+from rota.core.limiting import minute_of_day
+from rota.core.recovery import OpenAttempt, Remembered, recover
 from rota.core.world import World
+from rota.host import local_zone
 from rota.manager.intake import Library
 from rota.manager.rows import job_from_row
 from rota.plan.packing import Packing
@@ -11,14 +14,17 @@ from rota.pools.base import Pool
 from rota.store.base import Snapshot
 
 
-def world_from(snapshot: Snapshot, pool: Pool, *, mono: float, generation: int) -> World:
+def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, generation: int) -> World:
     """The world as it was when the last batch was committed."""
     # Seats are named anew by every manager, so that an old name never means a new seat.
     world = World(Packing(first_seat=(generation << 32) + 1))
+    world.zone = local_zone()
+    world.placement.limits.minute = minute_of_day(world, wall)
     known = {host.host for host in pool.hosts()}
     for host in pool.hosts():
         world.capacity[host.host] = host.capacity
         world.placement.host_known(host.host, host.capacity)
+    world.largest = largest_of(list(world.capacity.values()))
     local = next(iter(known))
     recover(
         world,
@@ -26,7 +32,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, mono: float, generation: int) 
         open_attempts=[
             OpenAttempt(
                 row.job, row.number, row.token, row.runner, row.host if row.host in known else local,
-                row.leased_at, row.started_at, row.pid or 0, row.seat or 0,
+                row.leased_at, row.started_at, row.pid or 0, row.seat or 0, row.size,
             )
             for row in snapshot.open_attempts
         ],
@@ -35,6 +41,14 @@ def world_from(snapshot: Snapshot, pool: Pool, *, mono: float, generation: int) 
         tally=snapshot.tally,
         next_job=snapshot.next_job,
         mono=mono,
+        remembered=Remembered(
+            limits=snapshot.limits,
+            dep_groups=snapshot.dep_groups,
+            bad_members=snapshot.bad_members,
+            edges=snapshot.edges,
+            edge_specs=snapshot.edge_specs,
+            observations=snapshot.observations,
+        ),
     )  # fmt: skip
     for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:
         if id in world.runners:

@@ -9,22 +9,24 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.core import events
 from rota.core.adding import expand_answer
 from rota.core.events import Asker
-from rota.core.invariants import broken
 from rota.core.job import Job, Outcome
+from rota.core.pausing import starts_nothing
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
-from rota.manager.intake import Intake, load_jobs, look_up
+from rota.manager import learning, limits, modify
+from rota.manager.control import control
+from rota.manager.forecast import foresee
+from rota.manager.intake import Intake, complete_dependents, load_jobs, look_up
 from rota.manager.watching import Watcher
+from rota.plan.limits import Limit
 from rota.store.base import Clause, StoredAttempt
 from rota.wire import messages as m
-from rota.wire.views import NewTokenView, TokenView
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
@@ -42,8 +44,6 @@ _MOST = 1 << 62
 #: What one connection may have open at once.
 _UPLOADS_MAX = 16
 _WATCHES_MAX = 256
-#: With more live jobs than this the invariants are not checked on the fly.
-CHECK_UP_TO_JOBS = 50_000
 
 _VERBS = {
     "kill": events.JobsKilled,
@@ -77,8 +77,22 @@ class Requests:
                 view = await self._read(lambda: self._manager.queries.show(job))
                 self._manager.queries.explain(view)
                 self._manager.answer(_by(peer, n), view)
+            case m.Why(n, job):
+                self._manager.answer(_by(peer, n), self._manager.queries.why(job, wall=time.time()))
+            case m.ListLimits(n):
+                self._manager.answer(_by(peer, n), limits.view(self._manager.world))
+            case m.SetLimit(n, text, host):
+                self._set_limit(_by(peer, n), text, host)
+            case m.Learned(n, name, forget):
+                if forget:
+                    names = [name] if name else list(self._manager.world.models)
+                    self._manager.happened(events.LearningForgotten(by=_by(peer, n), names=names))
+                else:
+                    self._manager.answer(_by(peer, n), learning.view(self._manager.world, name))
             case m.Act():
                 await self._act(peer, message)
+            case m.Modify():
+                await self._modify(peer, message)
             case m.Watch():
                 await self._watch(peer, message)
             case m.ReadOutput():
@@ -87,7 +101,7 @@ class Requests:
                 self._manager.watches.close(peer, stream)
                 self._manager.answer(_by(peer, n), None)
             case m.Control():
-                self._control(peer, message)
+                await control(self._manager, peer, message)
 
     def gone(self, peer: Peer) -> None:
         """A client went away in the middle of an upload."""
@@ -122,7 +136,7 @@ class Requests:
                 )
             if len(peer.uploads) >= _UPLOADS_MAX:
                 raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
-            begun = Intake(add.submission, peer.user, manager.library)
+            begun = Intake(add.submission, peer.user, manager.library, manager.world.placement.limits)
             self._intakes[add.submission] = peer.uploads[add.submission] = begun
         intake = peer.uploads.get(add.submission)
         if intake is None or self._intakes.get(add.submission) is not intake:
@@ -145,9 +159,12 @@ class Requests:
         manager = self._manager
         intake.check(add)
         grew = events.LibraryGrew(specs=[], envs=[])
-        keys = intake.keys(add, grew)
+        declared: dict[str, Limit] = {}
+        keys = intake.keys(add, grew, declared)
         if grew.specs or grew.envs:
             manager.happened(grew)
+        if declared and not add.check:
+            manager.happened(events.LimitsDeclared(limits=list(declared.values())))
         unknown = [] if add.fresh else [key for key in keys if key not in manager.world.keys]
         known: dict[str, tuple[int, int]] = {}
         loaded: dict[int, Job] = {}
@@ -156,8 +173,15 @@ class Requests:
                 known, loaded = look_up(manager.store, manager.library, by.user, unknown)
             elif unknown:
                 known, loaded = await self._read(lambda: look_up(manager.store, manager.library, by.user, unknown))
+            dependents: dict[int, Job] = {}
+            if intake.dep_groups and not add.more:
+                dependents = await self._read(
+                    lambda: complete_dependents(manager.store, manager.library, intake.dep_groups)
+                )
             if self._intakes.get(add.submission) is intake:  # else its client has gone meanwhile
-                manager.happened(intake.event(add, by, keys=keys, known=known, loaded=loaded))
+                manager.happened(
+                    intake.event(add, by, keys=keys, known=known, loaded=loaded, dependents=dependents)
+                )
 
     def _drop(self, peer: Peer, submission: str) -> None:
         intake = peer.uploads.pop(submission, None)
@@ -189,10 +213,10 @@ class Requests:
             return queries.status(clauses)
 
         status = await self._read(ask) if selectors else queries.status([])
-        status.rate = self._manager.rate()
-        left = sum(n for label, n in status.counts.items() if label in ("ready", "running", "scheduled"))
-        if status.rate and left:
-            status.expected_end = datetime.fromtimestamp(time.time() + left / status.rate, UTC)
+        manager = self._manager
+        foresee(status, manager.world, manager.rates, now=time.monotonic(), wall=time.time())
+        if starts_nothing(manager.world):
+            status.expected_end, status.group_expected_end = None, {}  # somebody has to act first
         self._manager.answer(_by(peer, n), status)
 
     def _refuse_missing(self, clauses: list[Clause]) -> None:
@@ -238,6 +262,50 @@ class Requests:
                 manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
             else:
                 manager.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade))
+
+    async def _modify(self, peer: Peer, ask: m.Modify) -> None:
+        if not ask.selectors:
+            raise BadInput("say which jobs", hint="use ids, @group, state=failed, last or all")
+        fields = modify.changes(ask.spec)
+        if not fields:
+            raise BadInput("say what to change", hint="give an option such as --priority 5")
+        manager, queries = self._manager, self._manager.queries
+        clauses = await self._read(lambda: queries.clauses(ask.selectors, peer.user))
+        self._refuse_unknown(clauses)
+        named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
+        ended = await self._read(lambda: queries.ended_ids(clauses, RETRYABLE))
+        live = await self._read(lambda: queries.live_ids(clauses))
+        jobs = sorted({*named, *ended, *live})
+        with manager.loading():
+            away = [job for job in jobs if job not in manager.world.jobs]
+            loaded = await self._read(lambda: load_jobs(manager.store, manager.library, away))
+            known = manager.world.jobs
+            meant = [job for id in jobs if (job := known.get(id) or loaded.get(id)) is not None]
+            declared: dict[str, Limit] = {}
+            specs, rows = modify.new_specs(
+                {job.spec_id for job in meant}, fields, manager.library, manager.world.placement.limits, declared
+            )
+            if rows:
+                manager.happened(events.LibraryGrew(specs=rows, envs=[]))
+            if declared:
+                manager.happened(events.LimitsDeclared(limits=list(declared.values())))
+            manager.happened(
+                events.JobsModified(
+                    by=_by(peer, ask.n),
+                    jobs=jobs,
+                    loaded=loaded,
+                    specs=specs,
+                    fields=list(fields),
+                    input_bytes=fields.get("input_bytes"),
+                )
+            )
+
+    def _set_limit(self, by: Asker, text: str, host: str) -> None:
+        world = self._manager.world
+        if host and host not in world.capacity:
+            raise NotFound(f"there is no host '{host}'", hint="see 'rota manager status'")
+        declared, withdrawn = limits.changed(world.placement.limits, text, host)
+        self._manager.happened(events.LimitsDeclared(by=by, limits=declared, withdrawn=withdrawn))
 
     def _is_leased(self, id: int) -> bool:
         job = self._manager.world.jobs.get(id)
@@ -317,59 +385,9 @@ class Requests:
         done = found.outcome is not None and ask.offset + len(data) >= kept
         manager.answer(_by(peer, ask.n), m.OutputPart(data, kept, written, done, number))
 
-    # -- the manager itself
-
-    def _control(self, peer: Peer, ask: m.Control) -> None:
-        manager = self._manager
-        by = _by(peer, ask.n)
-        match ask.verb:
-            case "status":
-                manager.answer(by, manager.view())
-            case "doctor":
-                # On a large queue this takes long, and everybody would wait.
-                manager.answer(by, broken(manager.world) if manager.world.live <= CHECK_UP_TO_JOBS else [])
-            case "stop":
-                log.info("told to stop by %s", peer.user)
-                manager.answer(by, None)
-                manager.stop(kill=ask.args.get("kill") == "true")
-            case "token-add":
-                manager.answer(by, self._new_token(ask.args))
-            case "token-list":
-                manager.answer(by, [_token_view(record) for record in manager.tokens.list()])
-            case "token-remove":
-                name = ask.args.get("name", "")
-                manager.tokens.remove(name)
-                manager.hang_up(name)
-                manager.answer(by, None)
-            case _:
-                raise BadInput(f"the manager does not know '{ask.verb}'")
-
-    def _new_token(self, args: dict[str, str]) -> NewTokenView:
-        now = time.time()
-        expires_at = None
-        if text := args.get("expires_s"):
-            try:
-                expires_at = now + float(text)
-                expires_on = datetime.fromtimestamp(expires_at, UTC)
-            except (ValueError, OverflowError, OSError):
-                raise BadInput(f"a token cannot expire in '{text}' seconds") from None
-        name, role = args.get("name", ""), args.get("role", "user")
-        token = self._manager.tokens.create(name, role, expires_at, now=now)
-        return NewTokenView(name, role, token, expires_on if expires_at is not None else None)
-
 
 def _by(peer: Peer, n: int) -> Asker:
     return Asker(peer.id, n, peer.user)
-
-
-def _token_view(record: Any) -> TokenView:
-    expires = record.expires_at
-    return TokenView(
-        name=record.name,
-        role=record.role,
-        created_at=datetime.fromtimestamp(record.created_at, UTC),
-        expires_at=datetime.fromtimestamp(expires, UTC) if expires else None,
-    )
 
 
 def _outcome(row: StoredAttempt | None) -> Outcome | None:

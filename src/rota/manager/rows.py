@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from signal import Signals
 
-from rota.core.job import Condition, Job, Reason, Spec
+from rota.core.estimate import learning_group
+from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
 from rota.core.states import State
-from rota.plan.size import CORE
+from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
-from rota.wire.views import AttemptView, JobView, ReasonView, SizeView, StoryLine
+from rota.wire.views import AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
 
@@ -32,6 +33,9 @@ def job_from_row(row: StoredJob, spec: Spec) -> Job:
         due_at=row.due_at,
         ended_at=row.ended_at,
         after=row.after,
+        floor=row.floor,
+        input_bytes=row.input_bytes,
+        element=Element(row.array, row.index) if row.array is not None and row.index is not None else None,
     )
 
 
@@ -45,10 +49,14 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
     if lease is not None:
         started_at, scheduled_at = lease.started_at, lease.leased_at
     ended_at = attempt.ended_at if attempt and lease is None else None
-    size, reason = job.spec.size, job.reason
-    if reason is None and job.state is State.DEPENDENT:
+    reason, spec = job.reason, job.spec
+    if reason is None and job.state is State.DEPENDENT and job.after:
         others = f" and {len(job.after) - 1} more" if len(job.after) > 1 else ""
-        reason = Reason("dependency", f"waits for job {job.after[0].parent}{others}")
+        reason = Reason("dependency", f"waits for {_parent(job.after[0].parent)}{others}")
+    size = job.size
+    if live is None and attempt is not None:
+        size = attempt.size or spec.size
+    element = job.element
     return JobView(
         id=job.id,
         key=job.key,
@@ -62,8 +70,10 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
         priority=job.spec.priority,
         state=job.state.label,
         reason=ReasonView(reason.code, reason.message) if reason else None,
-        size=SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus),
-        after=[f"{_CONDITIONS[after.condition]}{after.parent}" for after in job.after],
+        size=size_view(size),
+        limits=[str(use) for use in spec.limits],
+        after=[_CONDITIONS[each.condition] + _after(each.parent) for each in job.after],
+        dep_groups=list(spec.dep_groups),
         attempts=job.attempt,
         attempt=job.attempt,
         exit_code=attempt.exit_code if attempt and lease is None else None,
@@ -85,10 +95,35 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
         retries_left=job.retries_left,
         walltime_s=job.spec.walltime_s,
         scratch=job.spec.scratch,
+        array_id=element.array if element else None,
+        array_index=element.index if element else None,
+        asked=size_view(spec.size),
+        learn=learning_group(job),
+        override=spec.override,
+        input_bytes=job.input_bytes,
+        live=spec.live,
+        pipefail=spec.pipefail,
+        on_success=list(spec.on_success),
+        on_failure=list(spec.on_failure),
+        on_exit=list(spec.on_exit),
+        stdout=spec.stdout or None,
+        stderr=spec.stderr or None,
     )
 
 
-def attempt_view(row: StoredAttempt, live: Job | None) -> AttemptView:
+def size_view(size: Size) -> SizeView:
+    return SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus)
+
+
+def _parent(parent: Parent) -> str:
+    return f"group '{parent}'" if isinstance(parent, str) else f"job {parent}"
+
+
+def _after(parent: Parent) -> str:
+    return f"@{parent}" if isinstance(parent, str) else str(parent)
+
+
+def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -> AttemptView:
     """One attempt; an open one is in the state its job is in."""
     state = row.outcome or (live.state.label if live is not None else "lost")
     started_at = row.started_at
@@ -112,6 +147,8 @@ def attempt_view(row: StoredAttempt, live: Job | None) -> AttemptView:
         peak_disk_bytes=row.peak_disk,
         stdout_bytes=row.out_total,
         stderr_bytes=row.err_total,
+        size=size_view(row.size or specs[row.spec].size) if row.spec is not None else None,
+        behaviours=[BehavedView(each.behaviour, each.ok, each.message) for each in row.behaviours],
     )
 
 

@@ -6,6 +6,7 @@ Within a word commas mean AND; between words OR.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,9 @@ from rota.errors import BadInput
 from rota.store.base import Clause
 
 _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
-_HINT = "use 12, 12-20, @group, state=failed, user=x, host=x, last or all"
+#: `12_3`, `12_3-7`, and `12_*` or `12_` for all elements of an array.
+_ELEMENTS = re.compile(r"(\d{1,18})_(?:\*|(\d{1,15})(?:-(\d{1,15}))?)?")
+_HINT = "use 12, 12-20, 12_3, @group, state=failed, user=x, host=x, last or all"
 
 
 def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
@@ -34,9 +37,9 @@ def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
 
 
 def _clause(word: str) -> Clause:
-    fields: dict[str, str | int] = {}
+    fields: dict[str, Any] = {}
 
-    def put(name: str, value: str | int) -> None:
+    def put(name: str, value: Any) -> None:
         if name in fields and fields[name] != value:
             raise BadInput(f"selector '{word}' can match nothing", hint="join alternatives with a space")
         fields[name] = value
@@ -53,6 +56,13 @@ def _clause(word: str) -> Clause:
                 raise BadInput(f"selector '{part}' is not a range of ids", hint=_HINT)
             put("low", low)
             put("high", high)
+        elif match := _ELEMENTS.fullmatch(part):
+            put("array", int(match[1]))
+            if match[2]:
+                low, high = int(match[2]), int(match[3] or match[2])
+                if low > high:
+                    raise BadInput(f"selector '{part}' is not a range of elements", hint=_HINT)
+                put("indexes", ((low, high),))
         else:
             name, equals, value = part.partition("=")
             if not equals or not value or name not in {"state", "user", "host", "group", "submission"}:
@@ -76,4 +86,12 @@ def matches(clause: Clause, job: Job, host: str) -> bool:
         and (not clause.user or clause.user == job.spec.user)
         and (not clause.submission or clause.submission == job.submission)
         and (not clause.host or clause.host == host)
+        and (not clause.array or _in_array(clause, job))
     )
+
+
+def _in_array(clause: Clause, job: Job) -> bool:
+    element = job.element
+    if element is None or element.array != clause.array:
+        return False
+    return not clause.indexes or any(low <= element.index <= high for low, high in clause.indexes)

@@ -14,7 +14,6 @@ import os
 import random
 import resource
 import time
-from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -25,17 +24,20 @@ from rota.config import Home, Settings
 from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
+from rota.core.pausing import leased
 from rota.core.states import LIVE, SETTLED, State
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
+from rota.manager.control import CHECK_UP_TO_JOBS
 from rota.manager.intake import Library
 from rota.manager.outputs import Outputs
 from rota.manager.peer import Peer, expect_hello, owner, user_name
 from rota.manager.perform import perform
 from rota.manager.pruning import prune
 from rota.manager.queries import Queries
-from rota.manager.requests import CHECK_UP_TO_JOBS, Requests
+from rota.manager.rates import Rates
+from rota.manager.requests import Requests
 from rota.manager.runners import Runners
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
@@ -89,6 +91,7 @@ class Manager:
         self.outputs = Outputs(home.output)
         self.queries = Queries(world, store, library.specs)
         self.watches = Watches(self)
+        self.rates = Rates()
         self.runners = Runners(self)
         self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
         self.stopped = asyncio.Event()
@@ -115,8 +118,6 @@ class Manager:
         self._ticked_at = time.monotonic()
         self._checked_at = time.monotonic()
         self._pruned_at = time.monotonic()
-        self._ends: deque[tuple[float, int]] = deque(maxlen=60)
-        self._ended_total = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self._on_failed)
 
@@ -151,6 +152,9 @@ class Manager:
                 log.error("bug: %s", reason)
         self._commit()
         self._mind_delays()
+        if self.world.draining and not self._stopping and not leased(self.world):
+            log.info("drained: stopping")
+            self.stop(kill=False)
 
     def _commit(self) -> None:
         """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
@@ -168,7 +172,6 @@ class Manager:
         perform(self, batch.effects)
         if batch.leaving:
             self._leaving += batch.leaving
-        self._ended_total += len(batch.changes.ends)
         if self._leaving and not self._loads:
             forget(self.world, self._leaving)
             self._leaving = []
@@ -217,7 +220,10 @@ class Manager:
 
     def now(self) -> float:
         """Monotonic time without the spans in which this process stood still (stopped, or asleep)."""
-        return time.monotonic() - self._stood_still_s
+        at = time.monotonic()
+        if at - self._ticked_at > _STALL_S:
+            at = self._ticked_at + _TICK_S  # it stands still, or has just begun to go on: see `_tick`
+        return at - self._stood_still_s
 
     def _mind_delays(self) -> None:
         """A delay that is over before the next tick gets a timer of its own."""
@@ -240,7 +246,6 @@ class Manager:
         self.loop.call_later(_TICK_S, self._tick)
         self.happened(events.TimerFired())
         self._pool.check()
-        self._ends.append((at, self._ended_total))
         if at - self._checked_at > _CHECK_EVERY_S:
             self._checked_at = at
             if self.world.live <= CHECK_UP_TO_JOBS:
@@ -275,15 +280,6 @@ class Manager:
         elif self._idle_stop_s is not None and at - self._busy_at > self._idle_stop_s:
             log.info("idle for %g s: stopping", self._idle_stop_s)
             self.stop(kill=False)
-
-    def rate(self) -> float | None:
-        """Jobs that ended each second, over the last minute."""
-        if not self._ends:
-            return None
-        at, total = self._ends[0]
-        span = time.monotonic() - at
-        ended = self._ended_total - total
-        return ended / span if ended and span > 0.5 else None
 
     # ------------------------------------------------------------------ connections
 
@@ -377,7 +373,7 @@ class Manager:
         if self._stopping:
             return
         self._stopping = True
-        self.world.paused = True
+        self.world.stopping = True
         self._pool.stop()
         task = self.loop.create_task(self._leave(kill=kill))
         self._tasks.add(task)
@@ -426,6 +422,8 @@ class Manager:
             cpu_s=usage.ru_utime + usage.ru_stime,
             commits=self._writer.commits,
             commit_ms=1000 * sum(times) / len(times) if times else 0.0,
+            paused=self.world.paused,
+            draining=self.world.draining,
             idle_stop_s=self._idle_stop_s,
             disk_free_bytes=disk.f_bavail * disk.f_frsize,
         )

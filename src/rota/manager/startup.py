@@ -20,7 +20,11 @@ import msgspec
 
 from rota import __version__, config
 from rota.config import Home, ManagerFile, Settings
+from rota.core import restored
 from rota.core.changes import Changes
+from rota.core.pausing import PAUSED, YES
+from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
+from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.manager.recover import library_from, world_from
 from rota.manager.service import Manager
@@ -138,8 +142,12 @@ def _recover(
     deployment = snapshot.meta.get("deployment") or os.urandom(8).hex()
     changes = Changes()
     changes.meta = {"generation": str(generation), "deployment": deployment}
+    if restored_at := snapshot.meta.get(RESTORED_AT):
+        changes.meta[RESTORED_SEEN] = restored_at
     store.commit(changes)
-    world = world_from(snapshot, pool, mono=time.monotonic(), generation=generation)
+    world = world_from(snapshot, pool, wall=time.time(), mono=time.monotonic(), generation=generation)
+    world.paused = snapshot.meta.get(PAUSED) == YES
+    _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot
     # Jobs form no cycles; collecting a million of them again and again finds nothing.
@@ -159,6 +167,18 @@ def _recover(
         deployment=deployment,
         idle_stop_s=idle_stop_s,
     )
+
+
+def _doubt_restored(world: World, meta: dict[str, str]) -> None:
+    """If this database was restored: what was leased in the backup may have ended since."""
+    restored_at = meta.get(RESTORED_AT)
+    if not restored_at:
+        return
+    leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
+    jobs = restored.mark(world, leases)
+    if meta.get(RESTORED_SEEN) != restored_at:
+        why = f"restored at {restored_at} from a backup in which it was leased; what became of it is unknown"
+        restored.doubt(world, jobs, why=why)
 
 
 def _set_up_logging(home: Home, settings: Settings) -> None:

@@ -1,18 +1,23 @@
-"""Packs jobs onto hosts by priority, then age, never over what a host has.
+"""Packs jobs onto hosts by priority, then age, never over what a host or a limit has.
 
-Waiting jobs stand in *lanes*, one per (priority, size), so a million equal jobs are one entry to
-look at. When the first in rank does not fit, the moment it will fit is estimated and only jobs that
-do not delay it may pass.
+Waiting jobs stand in *lanes*, one per (priority, need), so a million equal jobs are one entry to look
+at, and the lanes of one size in a *rack*, so a thousand limits are a few entries. When the first in
+rank does not fit, the moment it will fit is estimated and only jobs that do not delay it may pass. A
+lane that only a limit keeps from starting is parked at that limit, where those after it queue up.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from heapq import heapify, heappop, heappush, heapreplace
+from collections.abc import Collection
+from heapq import heapify, heappop, heappush
 from itertools import count
 from math import exp
 
-from rota.plan.placement import Capacity, Chosen, Opened
+from rota.plan.lanes import Lane, Rack, Rank
+from rota.plan.limits import Limits
+from rota.plan.need import LimitUse, Need
+from rota.plan.placement import Capacity, Chosen, Opened, Waits
 from rota.plan.size import CORE, Size
 
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
@@ -21,48 +26,6 @@ AHEAD_MAX = 256
 #: Lanes up to this length are counted to tell how many jobs are before one.
 _COUNTED = 100_000
 _RATE_WINDOW_S = 0.1
-
-
-class _Lane:
-    """Jobs of one priority and size, oldest first."""
-
-    __slots__ = ("gone", "heap", "highest", "priority", "size")
-
-    def __init__(self, priority: int, size: Size) -> None:
-        self.priority = priority
-        self.size = size
-        self.heap: list[int] = []
-        self.highest = 0
-        self.gone: set[int] = set()  # withdrawn, not yet popped
-
-    def add(self, jobs: list[int]) -> None:
-        gone, heap = self.gone, self.heap
-        if gone:
-            back = gone.intersection(jobs)
-            gone -= back
-            jobs = [job for job in jobs if job not in back]
-        if not jobs:
-            return
-        if jobs[0] > self.highest or not heap:
-            # Ascending ids that are all above what is there leave a heap a heap.
-            heap.extend(jobs)
-        else:
-            for job in jobs:
-                heappush(heap, job)
-        self.highest = max(self.highest, jobs[-1])
-
-    def head(self) -> int | None:
-        heap, gone = self.heap, self.gone
-        while heap and heap[0] in gone:
-            gone.discard(heappop(heap))
-        return heap[0] if heap else None
-
-    def rank(self) -> tuple[int, int]:
-        """Of its first job, which must exist: lowest first."""
-        return -self.priority, self.heap[0]
-
-    def __len__(self) -> int:
-        return len(self.heap) - len(self.gone)
 
 
 class _Seat:
@@ -102,11 +65,12 @@ class _Flow:
 
 
 class _Host:
-    __slots__ = ("capacity", "flows", "free", "name", "seats", "usable")
+    __slots__ = ("capacity", "flows", "free", "name", "only", "seats", "usable")
 
-    def __init__(self, name: str, capacity: Capacity) -> None:
+    def __init__(self, name: str, capacity: Capacity, only: Need | None) -> None:
         self.name = name
         self.capacity = capacity
+        self.only = only  #: an allocation made for jobs of one need
         self.free = _amounts(capacity)
         self.usable = False
         self.flows: dict[Size, _Flow] = {}
@@ -129,34 +93,60 @@ def _amounts(capacity: Capacity) -> list[int]:
     return [capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs]
 
 
-def _needs(size: Size) -> tuple[int, int, int, int, int]:
+def _parts(size: Size) -> tuple[int, int, int, int, int]:
     return size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1
 
 
 def _fits(size: Size, free: list[int]) -> bool:
-    return all(need <= have or need == 0 for need, have in zip(_needs(size), free, strict=True))
+    return all(part <= have or part == 0 for part, have in zip(_parts(size), free, strict=True))
 
 
 class Packing:
     """A `Placement` without a future: it decides about now, and protects only the first that waits."""
 
     def __init__(self, *, first_seat: int = 1) -> None:
-        self._hosts: dict[str, _Host] = {}
-        self._lanes: dict[tuple[int, Size], _Lane] = {}
+        self.limits = Limits()
+        self._hosts: dict[str, _Host] = {}  #: those that run anything that fits
+        self._made_for: dict[Need, dict[str, _Host]] = {}  #: those that were made for one need
+        self._all: dict[str, _Host] = {}
+        self._racks: dict[Size, Rack] = {}
+        self._lanes: dict[tuple[int, Need], Lane] = {}
+        self._waiting: dict[str, list[tuple[Rank, Lane]]] = {}  #: limit → heap of lanes that it keeps waiting
+        self._stopped: dict[str, list[Lane]] = {}  #: limit → lanes that only a change of it can help
+        self._woken: set[str] = set()  #: limits of which something became free
+        self._tried: set[Lane] = set()  #: lanes that were woken during this call
         self._seats: dict[int, _Seat] = {}
         self._ids = count(first_seat)
 
     # -- hosts
 
-    def host_known(self, host: str, capacity: Capacity) -> None:
-        found = self._hosts.get(host)
-        if found is None:
-            self._hosts[host] = _Host(host, capacity)
-        else:
+    def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
+        found = self._all.get(host)
+        if found is not None:
             found.resize(capacity)
+            return
+        new = self._all[host] = _Host(host, capacity, only)
+        if only is None:
+            self._hosts[host] = new
+        else:
+            self._made_for.setdefault(only, {})[host] = new
+
+    def host_gone(self, host: str) -> None:
+        found = self._all.pop(host)
+        if found.only is None:
+            del self._hosts[host]
+            return
+        siblings = self._made_for[found.only]
+        del siblings[host]
+        if not siblings:
+            del self._made_for[found.only]
 
     def host_usable(self, host: str, usable: bool) -> None:
-        self._hosts[host].usable = usable
+        self._all[host].usable = usable
+
+    def _hosts_for(self, need: Need) -> Collection[_Host]:
+        own = self._made_for.get(need) if self._made_for else None
+        return self._hosts.values() if own is None else [*own.values(), *self._hosts.values()]
 
     def refusal(self, size: Size) -> str | None:
         if not self._hosts:
@@ -178,139 +168,312 @@ class Packing:
 
     # -- the queue
 
-    def offer(self, size: Size, *, priority: int, jobs: list[int]) -> None:
-        lane = self._lanes.get((priority, size))
+    def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
+        lane = self._lanes.get((priority, need))
         if lane is None:
-            lane = self._lanes[priority, size] = _Lane(priority, size)
+            lane = self._lanes[priority, need] = Lane(priority, need)
+        before = lane.head()
         lane.add(jobs)
+        if before is None:
+            self._enter(lane)
+        elif before != lane.head():
+            self._moved_up(lane)
 
-    def withdraw(self, size: Size, *, priority: int, job: int) -> None:
-        lane = self._lanes[priority, size]
+    def _moved_up(self, lane: Lane) -> None:
+        """The lane has another first job than before."""
+        if lane.at is None:
+            self._racks[lane.need.size].put(lane)
+        elif not lane.stopped:
+            heappush(self._waiting[lane.at], (lane.rank(), lane))
+            self._woken.add(lane.at)
+
+    def _enter(self, lane: Lane) -> None:
+        """The lane, which has jobs, waits for room, unless one of its limits stops it altogether."""
+        stopped = self.limits.stopped(lane.need.limits) if lane.need.limits else None
+        lane.at, lane.stopped = stopped, stopped is not None
+        if stopped is not None:
+            self._stopped.setdefault(stopped, []).append(lane)
+            return
+        size = lane.need.size
+        rack = self._racks.get(size)
+        if rack is None:
+            rack = self._racks[size] = Rack(size)
+        rack.put(lane)
+
+    def withdraw(self, need: Need, *, priority: int, job: int) -> None:
+        lane = self._lanes[priority, need]
+        head = lane.head()
         lane.gone.add(job)
         if not len(lane):
-            del self._lanes[priority, size]
+            del self._lanes[priority, need]
+            lane.drop()
+            if lane.at is not None:
+                self._woken.add(lane.at)  # who stood behind it need not any more
+        elif head != lane.head():
+            self._moved_up(lane)
+
+    def limit_changed(self, name: str) -> None:
+        """A limit was declared anew, opened or closed: look again at all that concerns it."""
+        self._woken.add(name)
+        for lane in self._stopped.pop(name, ()):
+            if lane.head() is not None:
+                self._enter(lane)
+        for lane in self._lanes.values():
+            uses = lane.need.limits
+            if not lane.stopped and any(use.name == name for use in uses) and self.limits.stopped(uses) == name:
+                lane.at, lane.stopped = name, True
+                self._stopped.setdefault(name, []).append(lane)
 
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
-        lanes = self._ranked()
-        while lanes:
-            first = lanes[0]
-            if not self._runnable(first.size):
-                lanes.pop(0)  # it must not hold up the others
-                continue
-            room = self._fill(first, now, opened, chosen, until=lanes[1:2])
-            if not room:
-                self._send_ahead(first, now, chosen, until=lanes[1:2])
-                if first.head() is not None and (len(lanes) == 1 or first.rank() < lanes[1].rank()):
-                    self._backfill(lanes, now, opened, chosen)
-                    break
-            lanes.pop(0)
-            if first.head() is not None:
-                insort(lanes, first, key=_Lane.rank)
+        self._tried.clear()
+        again = True
+        while again:
+            for name in list(self._woken):
+                self._wake(name)
+            self._woken.clear()
+            self._pass(now, opened, chosen)
+            again = bool(self._woken)
         return opened, chosen
 
-    def _runnable(self, size: Size) -> bool:
-        """Could a host that is there now run this, were it empty?"""
-        return any(host.usable and _fits(size, _amounts(host.capacity)) for host in self._hosts.values())
+    def _pass(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+        racks = self._ranked()
+        while racks:
+            _rank, first = racks[0]
+            until = racks[1][0] if len(racks) > 1 else None
+            if not self._runnable(first):
+                racks.pop(0)  # it must not hold up the others
+                continue
+            room = self._fill(first, now, opened, chosen, until=until)
+            lane = first.best()
+            if not room and lane is not None:
+                self._send_ahead(first, now, chosen, until=until)
+                lane = first.best()
+                if lane is not None and (until is None or lane.rank() < until):
+                    self._no_room(lane)
+                    self._backfill(lane, [rack for _rank, rack in racks[1:]], now, opened, chosen)
+                    break
+            racks.pop(0)
+            if lane is not None:
+                insort(racks, (lane.rank(), first))
 
-    def _ranked(self) -> list[_Lane]:
-        """Lanes in order of their first job."""
-        lanes = []
-        for key, lane in list(self._lanes.items()):
-            if lane.head() is None:
-                del self._lanes[key]
+    def _runnable(self, rack: Rack) -> bool:
+        """Could a host that is there now run this, were it empty?"""
+        size = rack.size
+        if any(host.usable and _fits(size, _amounts(host.capacity)) for host in self._hosts.values()):
+            return True
+        return bool(self._made_for) and any(lane.need in self._made_for for lane in rack.lanes())
+
+    def _ranked(self) -> list[tuple[Rank, Rack]]:
+        """Racks in order of their first job."""
+        ranked = []
+        for size, rack in list(self._racks.items()):
+            lane = rack.best()
+            if lane is None:
+                del self._racks[size]
             else:
-                lanes.append(lane)
-        if len(lanes) > 1:
-            lanes.sort(key=_Lane.rank)
-        return lanes
+                ranked.append((lane.rank(), rack))
+        if len(ranked) > 1:
+            ranked.sort()
+        return ranked
 
     def _fill(
-        self, lane: _Lane, now: float, opened: list[Opened], chosen: list[Chosen], *, until: list[_Lane]
+        self, rack: Rack, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
     ) -> bool:
-        """Open seats for the first lane while they fit and it stays first. False if room ran out."""
-        while (job := lane.head()) is not None:
-            if until and lane.rank() > until[0].rank():
+        """Open seats for the first rack while they fit and it stays first. False if room ran out."""
+        while (lane := rack.best()) is not None:
+            if until is not None and lane.rank() > until:
                 return True
-            host = self._room(lane.size)
+            host, lacking = self._room(lane)
+            if lacking is not None:
+                self._park(lane, lacking)
+                continue
             if host is None:
                 return False
-            heappop(lane.heap)
-            self._open(host, lane.size, now, opened)
-            host.flow(lane.size).leases += 1
-            chosen.append(Chosen(job, host.name))
+            self._choose(rack, lane, host, now, opened, chosen)
         return True
 
-    def _send_ahead(self, lane: _Lane, now: float, chosen: list[Chosen], *, until: list[_Lane]) -> None:
+    def _room(self, lane: Lane) -> tuple[_Host | None, str | None]:
+        """A host with room, or None; and the limit that keeps the job from starting where there is room."""
+        need = lane.need
+        lacking = None
+        for host in self._hosts_for(need):
+            if host.usable and _fits(need.size, host.free):
+                if not need.limits:
+                    return host, None
+                lacking = self._lacking(lane, host.name)
+                if lacking is None:
+                    return host, None
+        return None, lacking
+
+    def _lacking(self, lane: Lane, host: str) -> str | None:
+        """The limit that this lane must wait for: it has no units, or others queue up there before it."""
+        uses = lane.need.limits
+        lacking = self.limits.lacking(uses, host)
+        if lacking is None and self._waiting:
+            rank = lane.rank()
+            for use in uses:
+                ahead = self._first_waiting(use.name)
+                if ahead is not None and ahead.rank() < rank:
+                    return use.name
+        return lacking
+
+    def _choose(
+        self, rack: Rack, lane: Lane, host: _Host, now: float, opened: list[Opened] | None, chosen: list[Chosen]
+    ) -> None:
+        """Lease the lane's first job at this host, in a seat of its own unless `opened` is None."""
+        job = lane.pop()
+        uses = lane.need.limits
+        size = rack.size
+        if lane.head() is None:
+            del self._lanes[lane.priority, lane.need]
+            lane.drop()
+        else:
+            rack.put(lane)
+        if opened is not None:
+            self._open(host, size, now, opened)
+        host.flow(size).leases += 1
+        if uses:
+            self.limits.take(uses, host.name)
+            for use in uses:
+                if use.name in self._waiting:
+                    self._woken.add(use.name)
+        chosen.append(Chosen(job, host.name))
+
+    def _send_ahead(self, rack: Rack, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
         """Lease jobs that will take over a seat of their own size when its job ends.
 
-        Only from the lane whose turn it is, so nobody is overtaken; only while jobs end so quickly that
+        Only from the rack whose turn it is, so nobody is overtaken; only while jobs end so quickly that
         a seat would stand idle during the round trip to the manager.
         """
-        for host in self._hosts.values():
-            flow = host.flows.get(lane.size)
+        for host in self._all.values():
+            flow = host.flows.get(rack.size)
             if not host.usable or flow is None or not flow.seats:
                 continue
             room = flow.seats + flow.ahead(now) - flow.leases
-            while room > 0 and (job := lane.head()) is not None:
-                if until and lane.rank() > until[0].rank():
+            while room > 0 and (lane := rack.best()) is not None:
+                if until is not None and lane.rank() > until:
                     return
-                heappop(lane.heap)
-                flow.leases += 1
-                chosen.append(Chosen(job, host.name))
+                if host.only not in (None, lane.need):
+                    break
+                if lane.need.limits and self._lacking(lane, host.name) is not None:
+                    return
+                self._choose(rack, lane, host, now, None, chosen)
                 room -= 1
 
-    def _backfill(self, lanes: list[_Lane], now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
-        """Let later lanes, in order of rank, use what the first one cannot, without delaying its start."""
-        first = lanes[0]
-        for host in self._hosts.values():
+    def _backfill(
+        self, first: Lane, racks: list[Rack], now: float, opened: list[Opened], chosen: list[Chosen]
+    ) -> None:
+        """Let later racks, in order of rank, use what the first job cannot, without delaying its start."""
+        for host in self._all.values():
             if not host.usable:
                 continue
-            queue = [
-                (lane.rank(), lane)
-                for lane in lanes[1:]
-                if lane.head() is not None and _fits(lane.size, host.free)
-            ]
+            queue = []
+            for rack in racks:
+                if _fits(rack.size, host.free) and (lane := rack.best()) is not None:
+                    queue.append((lane.rank(), rack))
             if not queue:
                 continue
-            heapify(queue)  # what was taken at an earlier host may have changed the ranks
-            shadow, spare = self._shadow(host, first.size, now)
+            heapify(queue)
+            shadow, spare = self._shadow(host, first.need, now)
             while queue:
-                (_priority, job), lane = queue[0]
-                ends_before = now + lane.size.time_s <= shadow
-                if not _fits(lane.size, host.free) or not (ends_before or _fits(lane.size, spare)):
-                    heappop(queue)
+                _rank, rack = heappop(queue)
+                lane = rack.best()
+                ends_before = now + rack.size.time_s <= shadow
+                if lane is None or not _fits(rack.size, host.free):
                     continue
-                if not ends_before:
-                    spare = [s - n for s, n in zip(spare, _needs(lane.size), strict=True)]
-                heappop(lane.heap)
-                self._open(host, lane.size, now, opened)
-                host.flow(lane.size).leases += 1
-                chosen.append(Chosen(job, host.name))
-                if lane.head() is None:
-                    heappop(queue)
+                if not (ends_before or _fits(rack.size, spare)):
+                    continue
+                if host.only is not None and host.only != lane.need:
+                    continue
+                lacking = self._lacking(lane, host.name) if lane.need.limits else None
+                if lacking is not None:
+                    self._park(lane, lacking)
                 else:
-                    heapreplace(queue, (lane.rank(), lane))
+                    if not ends_before:
+                        spare = [s - n for s, n in zip(spare, _parts(rack.size), strict=True)]
+                    self._choose(rack, lane, host, now, opened, chosen)
+                if (lane := rack.best()) is not None:
+                    heappush(queue, (lane.rank(), rack))
 
-    def _shadow(self, host: _Host, size: Size, now: float) -> tuple[float, list[int]]:
-        """When this size will fit on the host, and what is then left beside it."""
-        if not _fits(size, _amounts(host.capacity)):
+    def _shadow(self, host: _Host, need: Need, now: float) -> tuple[float, list[int]]:
+        """When this need will fit on the host, and what is then left beside it."""
+        size = need.size
+        if not _fits(size, _amounts(host.capacity)) or host.only not in (None, need):
             return float("inf"), list(host.free)
         free = list(host.free)
         when = now
         for seat in sorted(host.seats.values(), key=lambda seat: seat.expected_end(now)):
             if _fits(size, free):
                 break
-            free = [f + n for f, n in zip(free, _needs(seat.size), strict=True)]
+            free = [f + n for f, n in zip(free, _parts(seat.size), strict=True)]
             when = seat.expected_end(now)
-        return when, [f - n for f, n in zip(free, _needs(size), strict=True)]
+        return when, [f - n for f, n in zip(free, _parts(size), strict=True)]
 
-    def _room(self, size: Size) -> _Host | None:
-        for host in self._hosts.values():
-            if host.usable and _fits(size, host.free):
-                return host
+    # -- lanes that wait for a limit
+
+    def _park(self, lane: Lane, limit: str) -> None:
+        """Nothing but this limit keeps the lane from starting: those after it stand behind it."""
+        lane.at, lane.stopped = limit, False
+        heappush(self._waiting.setdefault(limit, []), (lane.rank(), lane))
+
+    def _first_waiting(self, limit: str) -> Lane | None:
+        heap = self._waiting.get(limit)
+        while heap:
+            rank, lane = heap[0]
+            if lane.at == limit and not lane.stopped and lane.head() is not None and lane.rank() == rank:
+                return lane
+            heappop(heap)
+        self._waiting.pop(limit, None)
         return None
+
+    def _wake(self, limit: str) -> None:
+        """Something of this limit may be free: its first lane looks for room again."""
+        lane = self._first_waiting(limit)
+        if lane is None or lane in self._tried:
+            return
+        hosts = self._hosts_for(lane.need)
+        if hosts and all(self.limits.lacking(lane.need.limits, host.name) == limit for host in hosts):
+            return  # it would only be parked again
+        self._tried.add(lane)
+        self._enter(lane)
+
+    def _no_room(self, lane: Lane) -> None:
+        """The first job waits for room, so it is not its limits that keep it: others may have them."""
+        for use in lane.need.limits:
+            if use.name in self._waiting:
+                self._woken.add(use.name)
+
+    # -- demand
+
+    def demand(self) -> dict[Need, int]:
+        """How many jobs of each need could begin at once, were there room: by rank, as limits leave."""
+        wanted: dict[Need, int] = {}
+        taken: list[tuple[tuple[LimitUse, ...], int]] = []
+        for lane in sorted((lane for lane in self._lanes.values() if lane.head() is not None), key=Lane.rank):
+            uses = lane.need.limits
+            number = len(lane)
+            if uses:
+                if self.limits.stopped(uses) is not None:
+                    continue
+                room = self.limits.fitting(uses)
+                number = number if room is None else min(number, room)
+                self.limits.take(uses, "", times=number)
+                taken.append((uses, number))
+            if number:
+                wanted[lane.need] = wanted.get(lane.need, 0) + number
+        for uses, number in taken:
+            self.limits.give(uses, "", times=number)
+        return wanted
+
+    def wanting(self) -> dict[str, int]:
+        """Limit → how many of the waiting jobs use it."""
+        wanted: dict[str, int] = {}
+        for lane in self._lanes.values():
+            for use in lane.need.limits:
+                wanted[use.name] = wanted.get(use.name, 0) + len(lane)
+        return wanted
 
     # -- seats
 
@@ -320,12 +483,12 @@ class Packing:
         opened.append(Opened(seat, host.name, size))
 
     def _take(self, seat: int, host: _Host, size: Size, now: float) -> None:
-        host.free = [f - n for f, n in zip(host.free, _needs(size), strict=True)]
+        host.free = [f - n for f, n in zip(host.free, _parts(size), strict=True)]
         host.seats[seat] = self._seats[seat] = _Seat(host, size, now)
         host.flow(size).seats += 1
 
     def seat(self, host: str, size: Size, now: float) -> Opened | None:
-        where = self._hosts[host]
+        where = self._all[host]
         if not where.usable or not _fits(size, where.free):
             return None
         opened: list[Opened] = []
@@ -337,17 +500,25 @@ class Packing:
         if found is not None:
             found.since = now
 
-    def released(self, host: str, size: Size, *, ended_at: float | None) -> None:
-        flow = self._hosts[host].flow(size)
+    def released(self, host: str, need: Need, *, ended_at: float | None) -> None:
+        flow = self._all[host].flow(need.size)
         flow.leases -= 1
         if ended_at is not None:
             flow.ended(ended_at)
+        if need.limits:
+            self.limits.give(need.limits, host)
+            for use in need.limits:
+                if use.name in self._waiting:
+                    self._woken.add(use.name)
 
-    def adopt(self, seat: int, host: str, size: Size, *, leases: int) -> None:
-        where = self._hosts[host]
+    def adopt(self, seat: int, host: str, size: Size) -> None:
+        where = self._all[host]
         if seat and seat not in self._seats:
             self._take(seat, where, size, 0.0)
-        where.flow(size).leases += leases
+
+    def adopt_lease(self, host: str, need: Need) -> None:
+        self._all[host].flow(need.size).leases += 1
+        self.limits.take(need.limits, host)
 
     def close(self, seat: int) -> None:
         found = self._seats.pop(seat, None)
@@ -355,25 +526,49 @@ class Packing:
             return
         host = found.host
         del host.seats[seat]
-        host.free = [f + n for f, n in zip(host.free, _needs(found.size), strict=True)]
+        host.free = [f + n for f, n in zip(host.free, _parts(found.size), strict=True)]
         host.flow(found.size).seats -= 1
 
     # -- explanations
 
-    def why(self, size: Size, *, priority: int, job: int) -> tuple[str, str]:
-        refusal = self.refusal(size)
+    def why(self, need: Need, *, priority: int, job: int) -> Waits:
+        refusal = self.refusal(need.size)
         if refusal:
-            return "unsatisfiable", refusal
-        if not any(host.usable for host in self._hosts.values()):
-            return "no_resources", "no runner is connected yet"
+            return Waits("unsatisfiable", refusal)
+        lane = self._lanes.get((priority, need))
+        if lane is not None and lane.at is not None:
+            return self._why_limit(lane)
+        if not any(host.usable for host in self._hosts_for(need)):
+            return Waits("no_resources", "no runner is connected yet")
         before = 0
-        for lane in self._ranked():
-            if lane.priority > priority:
-                before += len(lane)
-            elif lane.priority == priority and len(lane) <= _COUNTED:
-                before += sum(1 for other in lane.heap if other < job and other not in lane.gone)
-            elif lane.priority == priority and lane.heap[0] < job:
-                return "resources", "waiting for room; many jobs are before it"
+        for other in self._lanes.values():
+            if other.priority > priority:
+                before += len(other)
+            elif other.priority == priority and other.head() is not None:
+                if len(other) > _COUNTED:
+                    if other.heap[0] < job:
+                        return Waits("resources", "waiting for room; many jobs are before it")
+                else:
+                    before += sum(1 for each in other.heap if each < job and each not in other.gone)
         if before:
-            return "resources", f"waiting for room; {before} jobs are before it"
-        return "resources", "waiting for room; it is the next in rank"
+            return Waits("resources", f"waiting for room; {before} jobs are before it")
+        return Waits("resources", "waiting for room; it is the next in rank")
+
+    def _why_limit(self, lane: Lane) -> Waits:
+        name = lane.at or ""
+        use = next(each for each in lane.need.limits if each.name == name)
+        limit = self.limits.get(name)
+        if limit is not None and limit.window is not None and not limit.window.open_at(self.limits.minute):
+            return Waits("window", f"limit '{name}' lets jobs start only {limit.window}", name)
+        if limit is not None and limit.hosts:
+            shown = ", ".join(f"{host} {self.limits.use(name, host)[0]} of {n}" for host, n in limit.hosts)
+            return Waits("limit", f"limit '{name}': {shown} in use, it takes {use.units}", name)
+        used, alone = self.limits.use(name)
+        capacity = "unlimited" if limit is None or limit.capacity is None else str(limit.capacity)
+        if limit is not None and limit.capacity is not None and use.units > limit.capacity:
+            return Waits("limit", f"limit '{name}' is {capacity}, it takes {use.units}", name)
+        if alone:
+            return Waits("limit", f"one job has limit '{name}' alone", name)
+        if use.exclusive:
+            return Waits("limit", f"it wants limit '{name}' alone, and {used} are in use", name)
+        return Waits("limit", f"limit '{name}': {used} of {capacity} in use, it takes {use.units}", name)

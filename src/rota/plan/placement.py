@@ -11,6 +11,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from rota.plan.limits import Limits
+from rota.plan.need import Need
 from rota.plan.size import Size
 
 
@@ -43,11 +45,24 @@ class Chosen(NamedTuple):
     host: str
 
 
+class Waits(NamedTuple):
+    """Why a job waits: code, sentence, and the limit concerned, if one is."""
+
+    code: str
+    message: str
+    limit: str = ""
+
+
 class Placement(Protocol):
     """What the engine asks of a planner."""
 
-    def host_known(self, host: str, capacity: Capacity) -> None:
-        """This host exists (again), with this capacity."""
+    limits: Limits
+
+    def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
+        """This host exists (again), with this capacity; `only`: for jobs of this need alone."""
+
+    def host_gone(self, host: str) -> None:
+        """This host, on which nothing runs, does not exist any more."""
 
     def host_usable(self, host: str, usable: bool) -> None:
         """May new work be placed there now?"""
@@ -55,11 +70,20 @@ class Placement(Protocol):
     def refusal(self, size: Size) -> str | None:
         """Why no host could ever run this, or None. With no host known nothing is refused."""
 
-    def offer(self, size: Size, *, priority: int, jobs: list[int]) -> None:
+    def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
         """These jobs (ids ascending) wait for room."""
 
-    def withdraw(self, size: Size, *, priority: int, job: int) -> None:
+    def withdraw(self, need: Need, *, priority: int, job: int) -> None:
         """This job no longer waits."""
+
+    def limit_changed(self, name: str) -> None:
+        """A limit in `limits` was declared anew, or its hours began or ended."""
+
+    def wanting(self) -> dict[str, int]:
+        """Limit → how many of the waiting jobs use it."""
+
+    def demand(self) -> dict[Need, int]:
+        """How many of the waiting jobs of each need could begin at once, were there room for all."""
 
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         """What should begin now: seats to open, and jobs to lease, in order of rank."""
@@ -70,14 +94,17 @@ class Placement(Protocol):
     def started(self, seat: int, now: float) -> None:
         """A job began to run in this seat."""
 
-    def released(self, host: str, size: Size, *, ended_at: float | None) -> None:
-        """A lease of this size is over: its job ended then, or (None) it was never executed."""
+    def released(self, host: str, need: Need, *, ended_at: float | None) -> None:
+        """A lease is over: its job ended then, or (None) it was never executed."""
 
-    def adopt(self, seat: int, host: str, size: Size, *, leases: int) -> None:
-        """After a restart: this seat is open and this many leases of its size are out."""
+    def adopt(self, seat: int, host: str, size: Size) -> None:
+        """After a restart: this seat is open."""
+
+    def adopt_lease(self, host: str, need: Need) -> None:
+        """After a restart: a lease with this need is out."""
 
     def close(self, seat: int) -> None:
         """The seat is gone and its room is free. Unknown seats are ignored."""
 
-    def why(self, size: Size, *, priority: int, job: int) -> tuple[str, str]:
-        """Code and sentence: why this waiting job has not been chosen."""
+    def why(self, need: Need, *, priority: int, job: int) -> Waits:
+        """Why this waiting job has not been chosen."""

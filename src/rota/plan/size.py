@@ -16,3 +16,11 @@ class Size(Struct, frozen=True, array_like=True, gc=False):
     disk: int = 0  #: bytes
     time_s: float = 3600.0  #: an estimate; never kills
     gpus: int = 0
+
+
+class Floor(Struct, frozen=True, array_like=True, gc=False):
+    """The least a job asks for after its own failures."""
+
+    mem: int = 0
+    disk: int = 0
+    time_s: float = 0.0

@@ -15,6 +15,7 @@ import time
 from rota.core.job import Outcome
 from rota.core.leases import Finished
 from rota.runner import journal, libc, procfs
+from rota.runner.behaviours import Behaviours
 from rota.runner.cgroup import Cgroups
 from rota.runner.contact import Contact
 from rota.runner.endings import Endings
@@ -26,12 +27,13 @@ from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
 from rota.runner.orders import Orders
 from rota.runner.output import Capture
-from rota.runner.process import CannotRun, Refused, start, start_shell, words_of
-from rota.runner.scratch import Scratch
+from rota.runner.process import CannotRun, Refused, start_shell
 from rota.runner.seats import Line, Pipes, Seat, Seating
 from rota.runner.segments import Segments
+from rota.runner.special import Special
 from rota.runner.task import Task
 from rota.runner.verdict import failed_to_start, judge, quiet_success
+from rota.runner.watchdog import Watchdog
 from rota.wire import messages as m
 
 _READ = 65536
@@ -65,6 +67,7 @@ class Agent:
         self.begun: list[Task] = []  #: started, and not yet written up
         self.quiet: list[Task] = []  #: ended with nothing to say, and not yet written up
         self.endings = Endings(self)
+        self.watchdog = Watchdog(self)
         self.followers = Followers(self)
         self.catalogue = Catalogue()
         self.orders = Orders(self)
@@ -73,6 +76,8 @@ class Agent:
         self.contact = Contact(self, dial, self._poll)
         self.outbox = self.contact.outbox
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self.behaviours = Behaviours(self, self._null)
+        self._special = Special(self, self._null)
         self._streams: dict[int, Pipes] = {}
         self._spare: list[Pipes] = []
         self._signals = -1
@@ -83,6 +88,7 @@ class Agent:
         self.retry_starts_at = 0.0
         self._backoff_s = _FIRST_BACKOFF_S
         self.done = False
+        self.contain_first = False  #: every job must be in its control groups from its first moment
 
     # -------------------------------------------------------------- the loop
 
@@ -140,6 +146,7 @@ class Agent:
         self._due = now + 60.0
         self.contact.tick(now)
         self.endings.tick(now)
+        self.watchdog.tick(now)
         self.followers.tick(now)
         if self.retry_starts_at > now:
             self.due(self.retry_starts_at)
@@ -231,13 +238,25 @@ class Agent:
         self._vacate(seat)
 
     def finish(self, task: Task) -> None:
-        """Nothing of this task is left: keep its output, journal and report its end, free its seat."""
-        seat, pipes = task.seat, task.pipes
+        """Nothing of this task is left: keep its output, see to its behaviours, then its end is told."""
         if task.doubtful:
-            self._drain(pipes)
+            self._drain(task.pipes)
+        outcome: Outcome | None
+        if task.afterwards is not None:
+            outcome = self.behaviours.proceed(task, task.afterwards)
+        else:
+            outcome = judge(task, self.endings.sampler, self.segments)
+            if task.env.behaves:
+                outcome = self.behaviours.begin(task, outcome)
+        if outcome is not None:
+            self._conclude(task, outcome)
+
+    def _conclude(self, task: Task, outcome: Outcome) -> None:
+        """Journal and report the end of a task, free its seat."""
+        seat, pipes = task.seat, task.pipes
         task.over = True
-        self._record_end(task.key, seat, judge(task, self.endings.sampler, self.segments))
-        del self.tasks[task.key]
+        self._record_end(task.key, seat, outcome)
+        self.tasks.pop(task.key, None)
         if self.followers:
             self.followers.ended(task)
         pipes.task = None
@@ -280,7 +299,9 @@ class Agent:
                 return
             if task is not None:
                 task.plain = False
-                if fd == pipes.out:
+                if task.afterwards is not None:
+                    task.afterwards.said.add(data)
+                elif fd == pipes.out:
                     if task.out is None:
                         task.out = Capture(self.rules.keep_output)
                     task.out.add(data)
@@ -310,6 +331,15 @@ class Agent:
             self._poll.register(fd, select.EPOLLIN)
             self._streams[fd] = pipes
         return pipes
+
+    def clean_pipes(self, task: Task) -> Pipes:
+        """Pipes that nobody but the next process of this task can write to. Raises `OSError`."""
+        if task.doubtful:
+            fresh = self._pipes()
+            self._discard(task.pipes)
+            task.pipes = task.seat.pipes = fresh
+            task.doubtful = False
+        return task.pipes
 
     def _discard(self, pipes: Pipes) -> None:
         for fd in (pipes.out, pipes.err):
@@ -360,13 +390,19 @@ class Agent:
             self._refuse(seat, task.key, str(why))
             return False
         except CannotRun as why:
-            self._record_end(task.key, seat, failed_to_start(why, task.started_at))
-            self._vacate(seat)
+            self._never_began(task, failed_to_start(why, task.started_at))
         except Exception:
             say_exception(f"cannot start job {task.key[0]}")
             self._refuse(seat, task.key, "an unexpected fault")
             return False
         return True
+
+    def _never_began(self, task: Task, outcome: Outcome) -> None:
+        whole: Outcome | None = outcome
+        if task.env.behaves:
+            whole = self.behaviours.begin(task, outcome)
+        if whole is not None:
+            self._conclude(task, whole)
 
     def _start(self, seat: Seat, task: Task) -> None:
         task.seat = seat
@@ -381,10 +417,12 @@ class Agent:
             raise Refused(f"cannot prepare: {error}") from None
         env = task.env
         env.fill(task.job_entry, task.key[1], task.lease_entry)
-        if task.text is not None and self.rules.containment != "cgroup":
+        if task.index_entry is not None:
+            env.at_index(task.index_entry)
+        if task.text is not None and not self.contain_first:
             pid = start_shell(task.text, env, pipes)
         else:
-            pid = self._start_specially(task)
+            pid = self._special.start(task)
         task.pid = pid
         task.start_time = procfs.start_time_now()
         task.began = now = time.monotonic()
@@ -394,32 +432,6 @@ class Agent:
         if task.deadline is not None:
             self.due(task.deadline)
         self.endings.began(now)
-
-    def _start_specially(self, task: Task) -> int:
-        """The pid of a command that needs more than a shell in its directory."""
-        env, spec = task.env, task.spec
-        job, attempt, _ = task.key
-        words = words_of(task.grant.cmd, pipefail=spec.pipefail)
-        cwd, group = env.cwd, None
-        try:
-            if spec.scratch:
-                task.scratch = Scratch(self.scratch_root, job, attempt)
-                task.plain = False
-                cwd = os.fsencode(task.scratch.path)
-                env.in_scratch(os.fsencode(task.scratch.tmp))
-            if self.rules.containment == "cgroup":
-                group = self.cgroups.make(job, attempt)
-                if group is not None:
-                    self.endings.contained(task, group)
-            pid = start(words, env, task.pipes, cwd=cwd, cgroup=group.path if group is not None else "")
-        except (OSError, Refused, CannotRun) as why:
-            self.endings.clean_up(task)
-            if isinstance(why, OSError):
-                raise Refused(f"cannot make a scratch directory: {why}") from None
-            raise
-        if spec.walltime_s is not None:
-            task.deadline = time.monotonic() + spec.walltime_s
-        return pid
 
     def _refuse(self, seat: Seat, key: Key, why: str) -> None:
         """Hand a lease back because nothing can be started now, and wait a little longer each time."""
@@ -449,7 +461,9 @@ class Agent:
         for key, done in self.outbox.unacked.items():
             live += [Intent(*key), Over(done)]
         for key, task in self.tasks.items():
-            live += [Intent(*key, task.scratch is not None), task.spawned()]
+            live += [Intent(*key, task.env.scratch_goes), task.spawned()]
+            if task.afterwards is not None:
+                live.append(self.behaviours.ended(task, task.afterwards))
             if task.cgroup is not None:
                 live.append(Contained(*key, task.cgroup.path))
         try:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 
 from rota.runner.log import say
 
+#: The file of a group that limits its memory, by version.
+LIMIT_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _PATIENCE_S = 1.0
 
 
@@ -60,13 +62,26 @@ class Group:
             if _read(f"{self.path}/freezer.state").strip() == "FROZEN":
                 return
 
+    def limit_memory(self, limit: int) -> bool:
+        """Let it have this much memory and no swap; False where that cannot be."""
+        if self.version == 1:
+            done = _write(f"{self.path}/memory.limit_in_bytes", str(limit))
+            _write(f"{self.path}/memory.memsw.limit_in_bytes", str(limit))
+            return done
+        _write(f"{self.path}/memory.swap.max", "0")
+        _write(f"{self.path}/memory.oom.group", "1")  # a job of which one process is killed is of no use
+        return _write(f"{self.path}/memory.max", str(limit))
+
     def memory_peak(self) -> int:
-        """Bytes, or 0 where the kernel does not say."""
-        text = _read(f"{self.path}/memory.peak").strip()
+        """Bytes, cached files included, or 0 where the kernel does not say."""
+        name = "memory.peak" if self.version == 2 else "memory.max_usage_in_bytes"
+        text = _read(f"{self.path}/{name}").strip()
         return int(text) if text.isdigit() else 0
 
     def oom_kills(self) -> int:
-        for line in _read(f"{self.path}/memory.events").splitlines():
+        """How many processes inside were killed by the kernel for lack of memory."""
+        name = "memory.events" if self.version == 2 else "memory.oom_control"
+        for line in _read(f"{self.path}/{name}").splitlines():
             name, _, value = line.partition(" ")
             if name == "oom_kill" and value.isdigit():
                 return int(value)
@@ -101,6 +116,7 @@ class Cgroups:
         self._parent = ""
         self.version = 0  #: 2, 1 (freezer), or 0: none
         self._probed = False
+        self._limiting: tuple[int, str] | None = None  #: where memory can be limited; version 0: nowhere
 
     def make(self, job: int, attempt: int) -> Group | None:
         """A new, empty group, or None."""
@@ -117,24 +133,65 @@ class Cgroups:
             return None
         return Group(path, self.version)
 
+    def make_limited(self, job: int, attempt: int, limit: int, *, instead: Group | None) -> Group | None:
+        """A group that lets a job have so much memory, or None: `instead`, where that one can do it."""
+        if self._limiting is None:
+            self._limiting = self._place(memory_candidates(), LIMIT_FILES) or (0, "")
+            if not self._limiting[0]:
+                say("memory cannot be limited by control groups here")
+        version, parent = self._limiting
+        if not version:
+            return None
+        if instead is not None and os.path.dirname(instead.path) == parent:
+            return instead if instead.limit_memory(limit) else None
+        group = Group(f"{parent}/{self._prefix}{job}.{attempt}", version)
+        try:
+            os.mkdir(group.path, 0o755)
+        except OSError as error:
+            say(f"no memory limit for job {job}: {error}")
+            return None
+        if not group.limit_memory(limit):
+            say(f"no memory limit for job {job}: {group.path} takes none")
+            group.remove()
+            return None
+        return group
+
     def _probe(self) -> None:
         """Find a place by trying: permissions and delegation are not visible otherwise."""
         self._probed = True
-        for version, parent in candidates():
+        found = self._place(candidates(), {1: "cgroup.procs", 2: "cgroup.procs"})
+        if found is not None:
+            self.version, self._parent = found
+
+    def _place(self, places: list[tuple[int, str]], needed: dict[int, str]) -> tuple[int, str] | None:
+        """The first place where groups can be made, filled, and have this file to write to."""
+        for version, parent in places:
             path = f"{parent}/{self._prefix}probe"
             try:
                 os.mkdir(path, 0o755)
             except OSError:
                 continue
-            usable = os.access(f"{path}/cgroup.procs", os.W_OK)
+            usable = all(os.access(f"{path}/{name}", os.W_OK) for name in ("cgroup.procs", needed[version]))
             os.rmdir(path)
             if usable:
-                self.version, self._parent = version, parent
-                return
+                return version, parent
+        return None
 
 
-def candidates() -> list[tuple[int, str]]:
-    """(version, directory of this process's own group), best first."""
+def memory_candidates() -> list[tuple[int, str]]:
+    """(version, directory) in which a group's memory may be limited, best first.
+
+    Version 2 gives groups in which there are processes no controllers to pass on: so beside the own
+    group is a better place than below it.
+    """
+    below = candidates("memory")
+    beside = [(2, os.path.dirname(path)) for version, path in below if version == 2]
+    usable = [place for place in beside if os.access(f"{place[1]}/cgroup.procs", os.W_OK)]
+    return sorted(below + usable, reverse=True)
+
+
+def candidates(controller: str = "freezer") -> list[tuple[int, str]]:
+    """(version, directory of this process's own group), best first; in version 1 of this controller."""
     own: dict[str, str] = {}
     for line in _read("/proc/self/cgroup").splitlines():
         _, names, path = line.split(":", 2)
@@ -147,25 +204,25 @@ def candidates() -> list[tuple[int, str]]:
         mount = fields[1].encode().decode("unicode_escape")
         if fields[2] == "cgroup2" and "" in own:
             found.append((2, mount + own[""]))
-        elif fields[2] == "cgroup" and "freezer" in fields[3].split(","):
+        elif fields[2] == "cgroup" and controller in fields[3].split(","):
             for names, path in own.items():
-                if "freezer" in names.split(","):
+                if controller in names.split(","):
                     found.append((1, mount + path))
     return sorted(found, reverse=True)
 
 
-def of_runner(runner: str) -> dict[str, Group]:
-    """What a runner made beside this process's own group, by `job.attempt`."""
-    found = {}
+def of_runner(runner: str) -> dict[str, list[Group]]:
+    """What a runner made in or beside this process's own groups, by `job.attempt`."""
+    found: dict[str, list[Group]] = {}
     prefix = f"rota-{runner}-"
-    for version, parent in candidates():
+    for version, parent in dict.fromkeys(candidates() + memory_candidates()):
         try:
             names = os.listdir(parent)
         except OSError:
             continue
         for name in names:
             if name.startswith(prefix):
-                found[name.removeprefix(prefix)] = Group(f"{parent}/{name}", version)
+                found.setdefault(name.removeprefix(prefix), []).append(Group(f"{parent}/{name}", version))
     return found
 
 

@@ -131,7 +131,6 @@ class Contact:
     # -------------------------------------------------------------- joining
 
     def _on_welcome(self) -> None:
-        self._link.welcomed()
         if self._dead is None:
             self._dead = self._settle_dead()
         for _, message in self._dead:
@@ -188,6 +187,7 @@ class Contact:
         now = self._agent.now
         if not self.joined:
             self.joined = True
+            self._link.accepted()
             say("joined")
             for frame in self.outbox.unacknowledged():
                 self.send(frame)

@@ -49,6 +49,7 @@ class Endings:
         if self._sample_at == _NEVER:
             self._sample_at = now + FIRST_SAMPLE_S
             self._agent.due(self._sample_at)
+            self._agent.watchdog.began(now)
 
     def has_orphans(self, task: Task) -> bool:
         """Is a known orphan certainly of this task? (A doubtful one waits for the last candidate.)"""
@@ -76,22 +77,23 @@ class Endings:
         """Remove what was made for a task that has ended."""
         if task.scratch is not None:
             task.scratch.remove()
-        if task.cgroup is not None and not task.cgroup.remove():
-            self._garbage.append(task.cgroup)
-            self._agent.due(self._agent.now + SAMPLE_EVERY_S)
+        for group in {task.cgroup, task.memory_group}:
+            if group is not None and not group.remove():
+                self._garbage.append(group)
+                self._agent.due(self._agent.now + SAMPLE_EVERY_S)
 
     def close(self) -> None:
         """The runner leaves."""
         for group in self._garbage:
             group.remove_patiently()
 
-    def end(self, task: Task, now: float, *, reason: str, message: str) -> None:
+    def end(self, task: Task, now: float, *, reason: str, message: str, grace_s: float | None = None) -> None:
         """End a running task: TERM now, KILL when its grace is over. The first reason counts."""
         if task.kill_at is not None:
             return
         task.plain = False
         task.reason, task.message = reason, message
-        task.kill_at = now + self._agent.rules.grace_s
+        task.kill_at = now + (self._agent.rules.grace_s if grace_s is None else grace_s)
         self._agent.due(task.kill_at)
         asked: set[int] = set()
         for _ in range(_SWEEPS):  # again, for what was forked meanwhile
@@ -111,8 +113,7 @@ class Endings:
                 due = min(due, task.kill_at)
             elif task.deadline is not None:
                 if now >= task.deadline:
-                    limit = task.spec.walltime_s or 0.0
-                    self.end(task, now, reason="walltime", message=f"over its walltime of {limit:g} s")
+                    self._over_time(task, now)
                 else:
                     due = min(due, task.deadline)
         if check:
@@ -123,6 +124,17 @@ class Endings:
             self._garbage = [group for group in self._garbage if not group.remove()]
             due = min(due, now + SAMPLE_EVERY_S) if self._garbage else due
         self._agent.due(min(due, self._sample_at))
+
+    def _over_time(self, task: Task, now: float) -> None:
+        after, rules = task.afterwards, self._agent.rules
+        if after is None:
+            limit = task.spec.walltime_s or 0.0
+            self.end(task, now, reason="walltime", message=f"over its walltime of {limit:g} s")
+        elif after.by is not None and now >= after.by:  # it has had its grace
+            self.end(task, now, reason="walltime", message="its job was ended and the grace is over", grace_s=0.0)
+        else:
+            message = f"over the {rules.behaviour_timeout_s:g} s of a behaviour"
+            self.end(task, now, reason="walltime", message=message)
 
     # -------------------------------------------------------------- what is left of ended jobs
 
@@ -208,6 +220,8 @@ class Endings:
         young = [task.began + FIRST_SAMPLE_S for task in tasks if not task.sampled]
         if old:
             members = self.family.sort(procfs.table(), tasks)
+            for task in [task for task in old if not task.sampled]:
+                _make_sure_inside(task, members[task])
             self.sampler.begin()
             for task in old:
                 self.sampler.sample(task, [seen for seen in members[task] if seen.alive], now)
@@ -245,6 +259,16 @@ class Endings:
             self._agent.journal.flush()
         except OSError as error:
             say(f"journal: {error}")
+
+
+def _make_sure_inside(task: Task, processes: list[procfs.Process]) -> None:
+    """Move what could not join the groups of its task by itself when it started."""
+    for group in (task.cgroup, task.memory_group):
+        if group is not None:
+            inside = group.pids()
+            for seen in processes:
+                if seen.alive and seen.pid not in inside:
+                    group.add(seen.pid)
 
 
 def _kill_all(pids: set[int]) -> None:

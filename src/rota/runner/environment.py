@@ -5,17 +5,33 @@ Only what differs between the jobs of one specification is filled in at each sta
 
 from __future__ import annotations
 
-from rota.plan.size import CORE
+from rota.plan.size import CORE, Size
 from rota.runner import libc
-from rota.wire.messages import RunSpec, Work
+from rota.wire.messages import Grant, RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
 _JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR = range(5)
+#: What is never taken over from the environment of whoever submitted: it may have been a job itself.
+_OF_ONE_JOB = (
+    b"ROTA_JOB_ID",
+    b"ROTA_ATTEMPT",
+    b"ROTA_LEASE",
+    b"ROTA_TMPDIR",
+    b"ROTA_ARRAY_ID",
+    b"ROTA_ARRAY_INDEX",
+    b"ROTA_OUTCOME",
+    b"ROTA_EXIT_CODE",
+    b"ROTA_SIGNAL",
+)
 
 
 def job_entry(job: int) -> bytes:
     return b"ROTA_JOB_ID=%d" % job
+
+
+def index_entry(index: int) -> bytes:
+    return b"ROTA_ARRAY_INDEX=%d" % index
 
 
 def lease_entry(token: int) -> bytes:
@@ -23,35 +39,70 @@ def lease_entry(token: int) -> bytes:
     return b"ROTA_LEASE=%x" % token
 
 
-class Environment:
-    """The variables of the jobs of one specification."""
+class Variables:
+    """What a process is started with."""
 
-    __slots__ = ("_attempt", "_vector", "address", "cwd", "path", "spec")
+    __slots__ = ("_vector", "address", "path")
 
-    def __init__(self, spec: RunSpec, stored: bytes) -> None:
+    def __init__(self, entries: list[bytes], path: bytes) -> None:
+        self._vector = libc.strings(entries)
+        self.address = libc.address(self._vector)  #: of the vector, for `spawn`
+        self.path = path
+
+    def and_also(self, entries: list[bytes]) -> Variables:
+        """A copy of what they are now, with more."""
+        return Variables([*list(self._vector)[:-1], *entries], self.path)
+
+
+class Environment(Variables):
+    """The variables of the jobs of one specification that have the same size and array."""
+
+    __slots__ = ("_attempt", "_index_at", "behaves", "cwd", "plain", "scratch_goes", "size", "spec")
+
+    def __init__(
+        self, spec: RunSpec, stored: bytes, *, size: Size | None = None, array: int | None = None
+    ) -> None:
         self.spec = spec
+        self.size = size or spec.size  #: what its jobs take of the host
         self.cwd = spec.cwd.encode("utf-8", "surrogateescape")
-        own = _own(spec)
+        #: Does something remain to be done when the command has ended?
+        self.behaves = bool(spec.on_success or spec.on_failure or spec.on_exit)
+        #: Is the scratch directory of an attempt removed whose end nobody saw?
+        self.scratch_goes = spec.scratch and scratch_goes(spec, ok=False)
+        #: Can a plain shell run its commands?
+        self.plain = not (
+            spec.scratch
+            or spec.pipefail
+            or spec.walltime_s is not None
+            or spec.stdout
+            or spec.stderr
+            or self.behaves
+        )
+        own = _own(spec, self.size)
+        if array is not None:
+            own[b"ROTA_ARRAY_ID"] = b"%d" % array
         user: dict[bytes, bytes] = {}
         for entry in stored.split(b"\0"):
             name, equals, value = entry.partition(b"=")
             if equals and name:
                 user[name] = value
-        self.path = user.get(b"PATH", DEFAULT_PATH)
         tmpdir = user.pop(b"TMPDIR", b"")
         if b"OMP_NUM_THREADS" not in user:
-            own[b"OMP_NUM_THREADS"] = b"%d" % max(1, spec.size.cpus // CORE)
+            own[b"OMP_NUM_THREADS"] = b"%d" % max(1, self.size.cpus // CORE)
         if b"ROTA_SUBMIT_DIR" not in user:  # whoever submitted knows better than we
             own[b"ROTA_SUBMIT_DIR"] = self.cwd
-        user.update(own)
-        for name in (b"ROTA_JOB_ID", b"ROTA_ATTEMPT", b"ROTA_LEASE", b"ROTA_TMPDIR"):
+        for name in _OF_ONE_JOB:  # of the job that submitted this one
             user.pop(name, None)
+        user.update(own)
         slots = [b"", b"", b"", b"ROTA_TMPDIR=" + (tmpdir or b"/tmp")]
         if tmpdir or spec.scratch:
             slots.append(b"TMPDIR=" + tmpdir)
-        self._vector = libc.strings(slots + [name + b"=" + value for name, value in user.items()])
+        self._index_at = len(slots)
+        if array is not None:
+            slots.append(index_entry(0))
+        entries = slots + [name + b"=" + value for name, value in user.items()]
+        super().__init__(entries, user.get(b"PATH", DEFAULT_PATH))
         self._attempt = 0
-        self.address = libc.address(self._vector)  #: of the vector, for `spawn`
 
     def fill(self, job_entry: bytes, attempt: int, lease_entry: bytes) -> None:
         """Make the vector that of one attempt."""
@@ -61,6 +112,10 @@ class Environment:
         if attempt != self._attempt:
             self._attempt = attempt
             vector[_ATTEMPT] = b"ROTA_ATTEMPT=%d" % attempt
+
+    def at_index(self, entry: bytes) -> None:
+        """Set the place in the array of the next attempt; they are elements of an array."""
+        self._vector[self._index_at] = entry
 
     def in_scratch(self, tmpdir: bytes) -> None:
         """Set the directory for temporary files of the next attempt; its specification has `scratch`."""
@@ -74,7 +129,7 @@ class Catalogue:
     def __init__(self) -> None:
         self._specs: dict[int, RunSpec] = {}
         self._envs: dict[int, bytes] = {}
-        self._made: dict[int, Environment] = {}
+        self._made: dict[int, dict[tuple[Size | None, int | None], Environment]] = {}
 
     def learn(self, work: Work) -> None:
         for number, entries in work.envs:
@@ -83,12 +138,21 @@ class Catalogue:
             self._specs[spec.id] = spec
             self._made.pop(spec.id, None)
 
-    def environment(self, number: int) -> Environment | None:
-        """Of a specification, or None if it is not known."""
+    def environment(self, grant: Grant) -> Environment | None:
+        """Of a lease, or None if its specification is not known."""
+        number, element = grant.spec, grant.element
+        key = (grant.size, element.array if element is not None else None)
         made = self._made.get(number)
-        if made is None and (spec := self._specs.get(number)) is not None:
-            made = self._made[number] = Environment(spec, self._envs.get(spec.env, b""))
-        return made
+        if made is None:
+            if number not in self._specs:
+                return None
+            made = self._made[number] = {}
+        environment = made.get(key)
+        if environment is None:
+            spec = self._specs[number]
+            stored = self._envs.get(spec.env, b"")
+            environment = made[key] = Environment(spec, stored, size=key[0], array=key[1])
+        return environment
 
     def clear(self) -> None:
         """On a new connection the manager tells again what it refers to."""
@@ -97,8 +161,13 @@ class Catalogue:
         self._made.clear()
 
 
-def _own(spec: RunSpec) -> dict[bytes, bytes]:
-    size = spec.size
+def scratch_goes(spec: RunSpec, *, ok: bool) -> bool:
+    """Is the scratch directory removed in the end? Always, unless behaviours say when: then only so."""
+    done = (spec.on_success if ok else spec.on_failure) + spec.on_exit
+    return "cleanup" in done or "cleanup" not in spec.on_success + spec.on_failure
+
+
+def _own(spec: RunSpec, size: Size) -> dict[bytes, bytes]:
     own = {
         b"ROTA_JOB_NAME": spec.name,
         b"ROTA_GROUP": spec.group,

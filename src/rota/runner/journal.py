@@ -84,6 +84,13 @@ class Void(Entry, frozen=True, tag="v"):
     token: int
 
 
+class Ended(Entry, frozen=True, tag="e"):
+    """The command of a lease has ended, its behaviours have not. What to say if nothing more is written."""
+
+    finished: Finished
+    scratch_goes: bool  #: its scratch directory is then no longer needed
+
+
 class Over(Entry, frozen=True, tag="o"):
     """A lease ended like this and nothing of it is left."""
 
@@ -96,7 +103,7 @@ class Acked(Entry, frozen=True, tag="a"):
     count: int
 
 
-Record = Began | Intent | Spawned | Contained | Void | Over | Acked
+Record = Began | Intent | Spawned | Contained | Void | Ended | Over | Acked
 
 _encode_into = msgspec.msgpack.Encoder().encode_into
 _decode = msgspec.msgpack.Decoder(list[Record]).decode
@@ -144,12 +151,13 @@ def unpack(data: bytes) -> tuple[list[Record], bool]:
 class Lease:
     """What a journal says about one lease that was (about to be) executed."""
 
-    __slots__ = ("cgroup", "finished", "intent", "spawned")
+    __slots__ = ("cgroup", "ended", "finished", "intent", "spawned")
 
     def __init__(self, intent: Intent) -> None:
         self.intent = intent
         self.spawned: Spawned | None = None
         self.cgroup = ""
+        self.ended: Ended | None = None
         self.finished: Finished | None = None
 
 
@@ -175,6 +183,10 @@ class Story:
                 case Contained():
                     if (lease := self._lease(record)) is not None:
                         lease.cgroup = record.cgroup
+                case Ended(finished):
+                    key = (finished.job, finished.attempt, finished.token)
+                    if key in self.leases:
+                        self.leases[key].ended = record
                 case Over(finished):
                     key = (finished.job, finished.attempt, finished.token)
                     over.append(key)

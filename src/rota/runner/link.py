@@ -21,6 +21,8 @@ from rota.wire import messages as m
 
 FIRST_DELAY_S = 0.05
 MAX_DELAY_S = 5.0
+#: Knocking where nobody answers costs next to nothing, and what ended meanwhile should be known at once.
+MAX_KNOCK_S = 0.5
 #: Below the size from which malloc maps and unmaps memory for every call.
 _READ = 64 * 1024
 #: Outcomes in one report: keeps frames far below what the manager accepts.
@@ -84,14 +86,14 @@ class Link:
         try:
             stream = self._dial()
         except OSError as error:
-            self._back_off(now)
+            self._back_off(now, MAX_KNOCK_S)
             raise Lost(str(error)) from None
         self._stream = stream
         self._reader = codec.Reader(m.ToRunner)
         self._out.clear()
         return stream.fileno()
 
-    def welcomed(self) -> None:
+    def accepted(self) -> None:
         """The manager has accepted us: the next failure is a first one again."""
         self._delay_s = FIRST_DELAY_S
 
@@ -100,13 +102,13 @@ class Link:
             self._stream.close()
             self._stream = None
             self._out.clear()
-            self._back_off(now)
+            self._back_off(now, MAX_DELAY_S)
 
-    def _back_off(self, now: float) -> None:
+    def _back_off(self, now: float, most: float) -> None:
         # Half of the delay is jitter, so that many runners do not come back at the same instant.
         jitter = int.from_bytes(os.urandom(2), "big") / 65536
         self.retry_at = now + self._delay_s * (0.5 + jitter / 2)
-        self._delay_s = min(MAX_DELAY_S, self._delay_s * 2)
+        self._delay_s = min(most, self._delay_s * 2)
 
     def receive(self) -> list[m.ToRunner]:
         """All whole messages that have arrived. Raises `Lost`."""

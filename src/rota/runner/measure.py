@@ -27,14 +27,7 @@ class Sampler:
             task.sampled = True
             task.plain = False
             task.oom_kills = self._oom_kills
-        private = shared = 0
-        for seen in processes:
-            resident, of_files = procfs.memory(seen.pid)
-            private += resident - of_files
-            # Processes of one job mostly share the same files: counting the largest share once is nearer
-            # to the truth than the sum, and much cheaper than the kernel's proportional count.
-            shared = max(shared, of_files)
-        task.peak_mem = max(task.peak_mem, private + shared)
+        task.peak_mem = max(task.peak_mem, memory_of(processes))
         if task.scratch is not None:
             task.peak_disk = max(task.peak_disk, task.scratch.measure(now))
 
@@ -44,9 +37,28 @@ class Sampler:
         The kernel's counter is for the whole machine; it counts as evidence only together with a
         SIGKILL that nobody here sent.
         """
-        if task.cgroup is not None and task.cgroup.oom_kills():
+        if any(group is not None and group.oom_kills() for group in (task.cgroup, task.memory_group)):
             return True
         return oom_kills() > (task.oom_kills if task.sampled else self._oom_kills)
+
+
+def memory_of(processes: list[procfs.Process]) -> int:
+    """Bytes that these processes have in memory, together."""
+    private = shared = 0
+    for seen in processes:
+        resident, of_files = procfs.memory(seen.pid)
+        private += resident - of_files
+        # Processes of one job mostly share the same files: counting the largest share once is nearer
+        # to the truth than the sum, and much cheaper than the kernel's proportional count.
+        shared = max(shared, of_files)
+    return private + shared
+
+
+def about_size(size: int) -> str:
+    """A size for a message. (Loaded when first needed: a runner must start quickly.)"""
+    from rota import units
+
+    return units.about_size(size)
 
 
 def peak(sampled_peak: int, usage: Any, *, sampled: bool) -> int:

@@ -56,6 +56,7 @@ class Orders:
     def obey(self, rules: m.Rules) -> None:
         """New rules, and leases that are no longer valid."""
         self._agent.rules = rules
+        self._agent.contain_first = "cgroup" in (rules.containment, rules.enforce_memory)
         for ref in rules.forget:
             key = (ref.job, ref.attempt, ref.token)
             if not self._agent.seating.drop(key):
@@ -71,7 +72,7 @@ class Orders:
             key = (grant.job, grant.attempt, grant.token)
             if key in agent.seating.waiting or key in agent.tasks or key in agent.outbox.unacked:
                 continue  # told twice
-            env = agent.catalogue.environment(grant.spec)
+            env = agent.catalogue.environment(grant)
             if self.leaving or env is None:
                 agent.outbox.give_back(key)
                 continue
@@ -141,5 +142,6 @@ class Orders:
         for key in list(agent.seating.waiting):
             agent.seating.drop(key)
         for task in list(agent.tasks.values()):
-            message = f"the manager was away for {agent.rules.orphan_after_s:g} s"
-            agent.endings.end(task, agent.now, reason="lost", message=message)
+            if task.afterwards is None:  # else it has ended; what it still does is bounded
+                message = f"the manager was away for {agent.rules.orphan_after_s:g} s"
+                agent.endings.end(task, agent.now, reason="lost", message=message)

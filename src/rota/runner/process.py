@@ -8,17 +8,18 @@ from __future__ import annotations
 import errno
 import os
 import signal
+from collections.abc import Sequence
 
 from rota.core.job import Command
 from rota.runner import libc, procfs
-from rota.runner.environment import Environment
+from rota.runner.environment import Environment, Variables
 from rota.runner.seats import Pipes
 
 SHELL = b"/bin/sh"
 BASH = b"/bin/bash"
-#: Joins the cgroup named by $0, then becomes the command. If that fails the command runs all the same;
-#: it is moved at its first sample.
-_JOIN_CGROUP = b'{ echo $$ > "$0"/cgroup.procs; } 2>/dev/null; exec "$@"'
+#: Joins the cgroups named by $0 and $1, then becomes the command. If that fails the command runs all the
+#: same; it is moved at its first sample.
+_JOIN_CGROUPS = b'''{ echo $$ > "$0"/cgroup.procs; echo $$ > "$1"/cgroup.procs; } 2>/dev/null; shift; exec "$@"'''
 
 _TEMPORARY = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR}
 _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
@@ -35,12 +36,16 @@ class Refused(Exception):
 
 
 class CannotRun(Exception):
-    """This command cannot be started, now or later."""
+    """This command cannot be started, now or (if `permanent`) later."""
 
-    def __init__(self, exit_code: int, message: str) -> None:
+    def __init__(
+        self, exit_code: int | None, message: str, *, reason: str = "not_found", permanent: bool = True
+    ) -> None:
         super().__init__(message)
         self.exit_code = exit_code
         self.message = message
+        self.reason = reason
+        self.permanent = permanent
 
 
 def start_shell(text: bytes, environment: Environment, pipes: Pipes) -> int:
@@ -55,10 +60,10 @@ def start_shell(text: bytes, environment: Environment, pipes: Pipes) -> int:
         return libc.spawn(SHELL, _shell_at, environment.address, pipes.actions_at)
     except (OSError, ValueError):
         # Once more, slowly, to say what is wrong (or, if that has passed, to start it).
-        return start(_shell(text), environment, pipes, cwd=environment.cwd)
+        return start(shell(text), environment, pipes.actions_at, cwd=environment.cwd)
 
 
-def start(words: Words, environment: Environment, pipes: Pipes, *, cwd: bytes, cgroup: str = "") -> int:
+def start(words: Words, variables: Variables, actions_at: int, *, cwd: bytes, cgroups: Sequence[str] = ()) -> int:
     """The pid of a program, started in `cwd`. Raises `Refused` or `CannotRun`.
 
     This process's own working directory changes to `cwd`.
@@ -72,25 +77,26 @@ def start(words: Words, environment: Environment, pipes: Pipes, *, cwd: bytes, c
         raise CannotRun(127, f"cannot change to directory {os.fsdecode(cwd)}: {why}") from None
     path, argv = words
     if path is None:
-        path = _found(argv[0], environment.path)
-    if cgroup:
-        argv = [b"sh", b"-c", _JOIN_CGROUP, cgroup.encode(), path, *argv[1:]]
+        path = _found(argv[0], variables.path)
+    if cgroups:
+        groups = (cgroups[0].encode(), cgroups[-1].encode())
+        argv = [b"sh", b"-c", _JOIN_CGROUPS, *groups, path, *argv[1:]]
         path = SHELL
     try:
-        return _spawn(path, argv, environment, pipes)
+        return _spawn(path, argv, variables, actions_at)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise _explained(error, path) from None
     # A script without an interpreter line: what a shell would do.
     try:
-        return _spawn(SHELL, [b"sh", path, *argv[1:]], environment, pipes)
+        return _spawn(SHELL, [b"sh", path, *argv[1:]], variables, actions_at)
     except OSError as error:
         raise _explained(error, path) from None
 
 
-def _spawn(path: bytes, argv: list[bytes], environment: Environment, pipes: Pipes) -> int:
+def _spawn(path: bytes, argv: list[bytes], variables: Variables, actions_at: int) -> int:
     vector = libc.strings(argv)
-    return libc.spawn(path, libc.address(vector), environment.address, pipes.actions_at)
+    return libc.spawn(path, libc.address(vector), variables.address, actions_at)
 
 
 def words_of(command: Command, *, pipefail: bool) -> Words:
@@ -98,7 +104,7 @@ def words_of(command: Command, *, pipefail: bool) -> Words:
     words: Words
     if isinstance(command, str):
         text = command.encode("utf-8", "surrogateescape")
-        words = (BASH, [b"bash", b"-o", b"pipefail", b"-c", text]) if pipefail else _shell(text)
+        words = (BASH, [b"bash", b"-o", b"pipefail", b"-c", text]) if pipefail else shell(text)
     else:
         words = None, [word.encode("utf-8", "surrogateescape") for word in command]
         if not words[1] or not words[1][0]:
@@ -108,7 +114,7 @@ def words_of(command: Command, *, pipefail: bool) -> Words:
     return words
 
 
-def _shell(text: bytes) -> Words:
+def shell(text: bytes) -> Words:
     return SHELL, [b"sh", b"-c", text]
 
 

@@ -93,7 +93,7 @@ class Seating:
 
     def wait(self, task: Task) -> Line:
         """Let a task wait for a seat of its size; the line in which it stands."""
-        line = task.line = self.line(task.spec.size)
+        line = task.line = self.line(task.env.size)
         heappush(line.heap, (task.grant.rank, task.key))
         line.waiting += 1
         self.waiting[task.key] = task

@@ -93,20 +93,23 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str) -> tuple[list[Finishe
         groups = cgroup.of_runner(dead.runner)
         for lease in open_leases:
             # It may have died after making the group and before writing that down.
-            made = groups.get(f"{lease.intent.job}.{lease.intent.attempt}")
-            if made is not None:
+            for made in groups.get(f"{lease.intent.job}.{lease.intent.attempt}", ())[:1]:
                 lease.cgroup = made.path
         if open_leases:
             ended_count = _end_survivors(open_leases)
-        for group in groups.values():
+        for group in [group for made in groups.values() for group in made]:
             group.remove_patiently()
     finished = []
     for key, lease in story.leases.items():
         if lease.finished is not None:
             finished.append(lease.finished)
             continue
-        if lease.intent.scratch:
+        ended = lease.ended
+        if lease.intent.scratch if ended is None else ended.scratch_goes:
             scratch.remove(f"{scratch_root}/{lease.intent.job}.{lease.intent.attempt}")
+        if ended is not None:
+            finished.append(ended.finished)
+            continue
         outcome = Outcome(
             reason="lost",
             message=_what_is_known(dead.runner, rebooted, ended_count.get(key, 0)),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.core.leases import Started
-from rota.runner.environment import Environment, job_entry, lease_entry
+from rota.runner.environment import Environment, index_entry, job_entry, lease_entry
 from rota.runner.journal import Intent, Key, Spawned, pack
 from rota.runner.output import Capture
 
 if TYPE_CHECKING:
+    from rota.runner.behaviours import Afterwards
     from rota.runner.cgroup import Group
     from rota.runner.scratch import Scratch
     from rota.runner.seats import Line, Pipes, Seat
@@ -35,10 +36,13 @@ class Task:
     oom_kills = 0  #: the kernel's count at the first sample
     reason = ""  #: why the runner ends it
     message = ""
-    deadline: float | None = None  #: when its walltime is over
+    deadline: float | None = None  #: when its walltime, or that of its present behaviour, is over
     kill_at: float | None = None  #: when grace is over; TERM has been sent if set
     doubtful = False  #: others may hold its pipes
     cgroup: Group | None = None
+    memory_group: Group | None = None  #: which limits its memory; may be the same
+    index_entry: bytes | None = None  #: of an element of an array
+    afterwards: Afterwards | None = None  #: the command has ended, its behaviours have not
     scratch: Scratch | None = None
     _known: dict[int, int] | None = None
 
@@ -61,12 +65,14 @@ class Task:
         self.grant = grant
         self.env = env
         self.spec = spec
-        self.block = pack((Intent(job, attempt, token, spec.scratch),))
+        self.block = pack((Intent(job, attempt, token, env.scratch_goes),))
         self.job_entry = job_entry(job)
         self.lease_entry = lease_entry(token)
         #: The command line, if nothing is special about it and a plain shell can run it.
         self.text: bytes | None = None
-        if isinstance(grant.cmd, str) and not (spec.scratch or spec.pipefail or spec.walltime_s is not None):
+        if grant.element is not None:
+            self.index_entry = index_entry(grant.element.index)
+        if isinstance(grant.cmd, str) and env.plain:
             text = grant.cmd.encode("utf-8", "surrogateescape")
             if b"\0" not in text:
                 self.text = text

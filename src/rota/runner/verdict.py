@@ -11,7 +11,7 @@ import signal
 import time
 
 from rota.core.job import Outcome
-from rota.runner.measure import Sampler, peak
+from rota.runner.measure import Sampler, about_size, peak
 from rota.runner.process import CannotRun
 from rota.runner.scratch import usage as disk_usage
 from rota.runner.segments import Segments
@@ -27,9 +27,10 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     cpu_s = usage.ru_utime + usage.ru_stime + task.cpu_s
     number = -code if code < 0 else None
     memory = peak(task.peak_mem, usage, sampled=task.sampled)
-    if task.cgroup is not None:
-        memory = max(memory, task.cgroup.memory_peak())
     reason, message, permanent = _reason(task, code, sampler)
+    if reason == "memory" and task.memory_group is not None:
+        # Of other jobs it says too much: it counts cached files, which the job can do without.
+        memory = max(memory, task.memory_group.memory_peak())
     out = task.out.kept() if task.out is not None else b""
     err = task.err.kept() if task.err is not None else b""
     segment, offset = "", 0
@@ -71,11 +72,11 @@ def failed_to_start(why: CannotRun, started_at: float) -> Outcome:
     """The outcome of a command that could not be executed at all."""
     return Outcome(
         exit_code=why.exit_code,
-        reason="not_found",
+        reason=why.reason,
         message=why.message,
         started_at=started_at,
         ended_at=time.time(),
-        permanent=True,
+        permanent=why.permanent,
     )
 
 
@@ -89,6 +90,10 @@ def _reason(task: Task, code: int, sampler: Sampler) -> tuple[str, str, bool]:
     """(reason, message, permanent)."""
     if task.reason:
         return task.reason, task.message, False
+    limited = task.memory_group
+    if code and limited is not None and limited.oom_kills():
+        peak_mem, asked = about_size(limited.memory_peak()), about_size(task.env.size.mem)
+        return "memory", f"killed at its memory limit: it used {peak_mem} and asked for {asked}", False
     # A shell turns the death of its child by KILL into exit 137.
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) and sampler.out_of_memory(task):
         return "memory", "the kernel killed it for lack of memory", False

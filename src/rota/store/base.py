@@ -7,12 +7,13 @@ part of a batch, and may be called from any thread while a commit is under way.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from rota.core.changes import Changes
-from rota.core.job import After, Command, Spec
+from rota.core.job import After, Behaved, Command, Parent, Spec
+from rota.plan.size import Floor, Size
 
 
 class StoredJob(Struct, gc=False):
@@ -36,6 +37,10 @@ class StoredJob(Struct, gc=False):
     reason_message: str | None
     after: tuple[After, ...]
     newest: StoredAttempt | None = None
+    floor: Floor | None = None
+    input_bytes: int | None = None
+    array: int | None = None
+    index: int | None = None
 
 
 class StoredAttempt(Struct, gc=False):
@@ -65,6 +70,9 @@ class StoredAttempt(Struct, gc=False):
     err_len: int | None = None
     out_total: int | None = None
     err_total: int | None = None
+    spec: int | None = None  #: the job's specification at the time; None in rows of older versions
+    size: Size | None = None  #: where it was not that of the specification
+    behaviours: tuple[Behaved, ...] = ()
 
 
 class StoredEvent(Struct, gc=False):
@@ -101,6 +109,20 @@ class Snapshot(Struct, gc=False):
     next_job: int
     next_spec: int
     next_env: int
+    limits: dict[str, str] = {}  #: name → declaration as JSON
+    dep_groups: dict[str, int] = {}  #: every dependency group that ever had a member → complete members
+    #: (job, spec id) of failed and cancelled jobs that are in dependency groups (`Spec.dep_groups`)
+    bad_members: list[tuple[int, int]] = []
+    #: all rows of `Changes.edges` whose dependent still exists
+    edges: list[tuple[Parent, int]] = []
+    #: job → spec id of the dependents in `edges` that are in dependency groups, ended or not
+    edge_specs: dict[int, int] = {}
+    #: rows as in `Changes.observations`, of each learning group the newest `OBSERVATIONS`, oldest first
+    observations: list[tuple[Any, ...]] = []
+
+
+#: So many observations of a learning group are loaded; older ones may be removed.
+OBSERVATIONS: Final = 1024
 
 
 class Clause(Struct, frozen=True, gc=False):
@@ -113,6 +135,8 @@ class Clause(Struct, frozen=True, gc=False):
     host: str = ""  #: of the newest attempt
     submission: str = ""
     state: int = 0
+    array: int = 0  #: elements of this array…
+    indexes: tuple[tuple[int, int], ...] = ()  #: …whose index is in one of these spans; empty: all
 
 
 class Store(Protocol):
@@ -154,6 +178,9 @@ class Store(Protocol):
 
     def events(self, job: int) -> list[StoredEvent]:
         """The story of a job, oldest first."""
+
+    def dependents(self, parents: list[Parent]) -> list[int]:
+        """Dependents of these jobs and groups that were written as `Changes.edges`, ascending."""
 
     def env(self, env_id: int) -> bytes:
         """A stored environment: NUL-separated K=V."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from rota.core.changes import Changes, Row
 
-#: (statement, its lists as JSON), in the order in which they must run.
-Batch = list[tuple[str, tuple[str, ...]]]
+#: input_bytes, array and index of most jobs.
+_NONE: Final = (None, None, None)
+
+#: (statement, its lists as JSON or its numbers), in the order in which they must run.
+Batch = list[tuple[str, tuple[str | int, ...]]]
 
 
 def encode(changes: Changes) -> Batch:
@@ -23,11 +27,14 @@ def encode(changes: Changes) -> Batch:
     write("upsert_submissions", changes.submissions)
     write("insert_envs", changes.envs)
     write("insert_specs", changes.specs)
-    if changes.jobs:
-        own, shared, spans = _share(changes.jobs)
-        write("insert_groups", {row[2:4] for row in shared})
-        write("widen_submissions", spans)
+    own, shared, spans = _share(changes.jobs)
+    respecified = list(changes.respecified.values())
+    write("insert_groups", {row[2:4] for row in (*shared, *respecified)})
+    write("widen_submissions", spans)
+    if own:
         batch.append(("insert_jobs", (_text(own), _text(shared))))
+    write("respecify_jobs", respecified)
+    write("insert_edges", changes.edges)
     write("upsert_runners", changes.runners)
     write("insert_attempts", changes.attempts)
     write("start_attempts", last_words(changes.starts))
@@ -35,13 +42,19 @@ def encode(changes: Changes) -> Batch:
     write("void_attempts", changes.voids)
     write("update_jobs", list(changes.job_states.values()))
     write("insert_events", changes.events)
+    write("forget_observations", changes.forgotten)
+    write("insert_observations", changes.observations)
     write("add_tally", [(group, state, n) for (group, state), n in changes.tally.items()])
+    write("add_dep_groups", list(changes.dep_groups.items()))
+    write("upsert_limits", [(name, text) for name, text in changes.limits.items() if text is not None])
+    write("remove_limits", [(name,) for name, text in changes.limits.items() if text is None])
     write("upsert_meta", list(changes.meta.items()))
     if changes.removed:
         batch.append(("keep_highest_job", ()))
         write("remove_jobs", changes.removed)
         write("remove_attempts", changes.removed)
         write("remove_events", changes.removed)
+        write("remove_edges", changes.removed)
     write("remove_submissions", changes.dropped)
     return batch
 
@@ -67,7 +80,9 @@ def _share(jobs: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
     spans: dict[str, list[int]] = {}
     for row in jobs:
         n, submission = row[0], row[2]
-        own.append((n, row[1], row[6], shared.setdefault(row[2:6] + row[7:], len(shared))))
+        position = shared.setdefault(row[2:6] + row[7:13], len(shared))
+        rare = row[13:]
+        own.append((n, row[1], row[6], position) if rare == _NONE else (n, row[1], row[6], position, *rare))
         span = spans.get(submission)
         if span is None:
             spans[submission] = [n, n]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -48,8 +48,13 @@ def parts_of(connection: sqlite3.Connection, clauses: Sequence[Clause], *, above
 
 def merge_ranges(clauses: Sequence[Clause], *, above: int = 0) -> list[tuple[int, int]]:
     """The id ranges of these clauses above an id, in order and without overlap."""
+    return merge_spans((max(clause.low, above + 1), clause.high or _TOP) for clause in clauses)
+
+
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same numbers, in order and without overlap."""
     merged: list[tuple[int, int]] = []
-    for low, high in sorted((max(clause.low, above + 1), clause.high or _TOP) for clause in clauses):
+    for low, high in sorted(spans):
         if low > high:
             continue
         if merged and low <= merged[-1][1] + 1:
@@ -60,7 +65,7 @@ def merge_ranges(clauses: Sequence[Clause], *, above: int = 0) -> list[tuple[int
 
 
 def _is_range(clause: Clause) -> bool:
-    return not (clause.group or clause.user or clause.host or clause.submission or clause.state)
+    return not (clause.group or clause.user or clause.host or clause.submission or clause.state or clause.array)
 
 
 def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[Part]:
@@ -80,8 +85,18 @@ def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[Part]:
 def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: str) -> Iterator[Part]:
     """Names are looked up here, once, so that the planner sees numbers and takes the right index."""
     low, high = max(clause.low, above + 1), clause.high or _TOP
+    source = "jobs AS j"
     terms: list[str] = []
     params: list[str | int] = []
+    # The elements of an array are few beside the jobs of a group or in a state: that index is the best.
+    weak = "+" if clause.array else ""
+    if clause.array:
+        terms.append("j.array_id = ?")
+        params.append(clause.array)
+    if clause.array and clause.indexes:
+        source = "json_each(?) AS r CROSS JOIN jobs AS j"
+        params.insert(0, msgspec.json.encode(merge_spans(clause.indexes)).decode())
+        terms.append("j.array_index BETWEEN r.value ->> 0 AND r.value ->> 1")
     if clause.submission:
         row = connection.execute(statements()["span_of_submission"], (clause.submission,)).fetchone()
         if row is None:
@@ -98,10 +113,10 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         # One group is a stretch of its index, in order of id; of several the order is lost, and a
         # page of them is found faster by walking the ids.
         several = ",".join(str(n) for (n,) in numbers)
-        terms.append(f"j.in_group = {several}" if len(numbers) == 1 else f"+j.in_group IN ({several})")
+        terms.append(f"{weak}j.in_group = {several}" if len(numbers) == 1 else f"+j.in_group IN ({several})")
     if clause.state:
         # The first half is what the partial index asks for, word by word.
-        terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 else "j.state = ?")
+        terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 and not weak else f"{weak}j.state = ?")
         params.append(clause.state)
     if clause.host:
         newest = "a.job = j.id AND a.number = j.attempt"
@@ -110,4 +125,4 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
     if low > 1 or high < _TOP:
         terms.append("j.id BETWEEN ? AND ?")
         params += (low, high)
-    yield Part(" AND ".join(terms) + also, tuple(params))
+    yield Part(" AND ".join(terms) + also, tuple(params), source)

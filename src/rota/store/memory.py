@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import base64
 import threading
+from collections import deque
 from collections.abc import Iterator
 from copy import deepcopy
+from itertools import chain
 from typing import Final
 
 import msgspec
 
 from rota.core.changes import Changes, Row
-from rota.core.job import After, Spec, command_from_text
-from rota.core.states import TERMINAL
+from rota.core.job import Parent, Spec, command_from_text
+from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
-from rota.store.base import Clause, Snapshot, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
+from rota.store import columns
+from rota.store.base import (
+    OBSERVATIONS,
+    Clause,
+    Snapshot,
+    StoredAttempt,
+    StoredEvent,
+    StoredJob,
+    StoredSubmission,
+)
 
 _NO_JOB: Final = 255
 
@@ -36,6 +47,11 @@ class MemoryStore:
         self._meta: dict[str, str] = {}
         self._highest_job = 0
         self._keys: dict[str, set[int]] = {}
+        self._edges: set[tuple[Parent, int]] = set()
+        self._dep_groups: dict[str, int] = {}
+        self._limits: dict[str, str] = {}
+        self._observed = 0  #: observations ever: they are loaded in the order of their making
+        self._observations: dict[str, deque[tuple[int, Row]]] = {}
 
     def reopened(self) -> MemoryStore:
         """A new store with what was committed so far: what is found after a kill."""
@@ -58,6 +74,7 @@ class MemoryStore:
             self._insert(changes)
             self._run(changes)
             self._settle(changes)
+            self._learn(changes)
 
     def can_accept(self, live_jobs: int) -> bool:
         return self.room
@@ -113,6 +130,10 @@ class MemoryStore:
         with self._lock:
             return [deepcopy(event) for event in self._events if event.job == job]
 
+    def dependents(self, parents: list[Parent]) -> list[int]:
+        with self._lock:
+            return sorted({child for parent, child in self._edges if parent in parents})
+
     def env(self, env_id: int) -> bytes:
         with self._lock:
             if env_id not in self._envs:
@@ -136,10 +157,13 @@ class MemoryStore:
             outcomes[n] = job.state if job.state in TERMINAL else 0
         open_attempts = [row for _, row in sorted(self._attempts.items()) if row.outcome is None]
         holding = {row.runner for row in open_attempts}
+        specs = {n: msgspec.json.decode(text, type=Spec) for n, text in self._specs.items()}
+        members = {n for n, spec in specs.items() if spec.dep_groups}
+        edges = sorted((edge for edge in self._edges if edge[1] in self._jobs), key=_jobs_before_groups)
         return Snapshot(
             jobs=[deepcopy(self._jobs[n]) for n in sorted(self._jobs) if outcomes[n] == 0],
             open_attempts=deepcopy(open_attempts),
-            specs={n: msgspec.json.decode(text, type=Spec) for n, text in self._specs.items()},
+            specs=specs,
             env_ids={digest: n for n, (digest, _) in self._envs.items()},
             outcomes=bytes(outcomes),
             tally=dict(self._tally),
@@ -148,6 +172,16 @@ class MemoryStore:
             next_job=next_job,
             next_spec=max(0, 0, *self._specs) + 1,
             next_env=max(0, 0, *self._envs) + 1,
+            limits=dict(self._limits),
+            dep_groups=dict(self._dep_groups),
+            bad_members=[
+                (n, job.spec_id)
+                for n, job in sorted(self._jobs.items())
+                if job.state in TERMINAL and job.state != State.COMPLETE and job.spec_id in members
+            ],
+            edges=edges,
+            edge_specs={n: self._jobs[n].spec_id for _, n in edges if self._jobs[n].spec_id in members},
+            observations=[row for _, row in sorted(chain(*self._observations.values()))],
         )
 
     def _check(self, changes: Changes) -> None:
@@ -181,34 +215,43 @@ class MemoryStore:
             code,
             message,
             after,
+            input_bytes,
+            array,
+            index,
         ) in changes.jobs:
             self._jobs[n] = StoredJob(
                 id=n, key=key, submission=submission, spec_id=spec, group=group, user=user,
                 cmd=command_from_text(cmd), state=int(state), attempt=0, tries=0, submitted_at=at, ready_at=ready,
-                due_at=None, ended_at=None, reason_code=code, reason_message=message, after=_after(after),
+                due_at=None, ended_at=None, reason_code=code, reason_message=message, after=columns.after(after),
+                input_bytes=input_bytes, array=array, index=index,
             )  # fmt: skip
             self._keys.setdefault(key, set()).add(n)
+        for n, spec, group, user, input_bytes in changes.respecified.values():
+            if (job := self._jobs.get(n)) is not None:
+                job.spec_id, job.group, job.user, job.input_bytes = spec, group, user, input_bytes
+        self._edges.update((parent, child) for parent, child in changes.edges)
         self._runners.update({row[0]: tuple(row) for row in changes.runners})
 
     def _run(self, changes: Changes) -> None:
         for row in changes.attempts:
-            self._attempts[row[0], row[1]] = StoredAttempt(*row)
+            attempt = self._attempts[row[0], row[1]] = StoredAttempt(*row[:6])
+            attempt.spec, attempt.size = row[6], columns.size(row[7])
         for job, number, started_at, pid, seat in changes.starts:
-            if (attempt := self._attempts.get((job, number))) is not None:
-                attempt.started_at, attempt.pid, attempt.seat = started_at, pid, seat
+            if (found := self._attempts.get((job, number))) is not None:
+                found.started_at, found.pid, found.seat = started_at, pid, seat
         for row in changes.ends:
-            if (attempt := self._attempts.get((row[0], row[1]))) is not None:
-                _end(attempt, row)
+            if (found := self._attempts.get((row[0], row[1]))) is not None:
+                _end(found, row)
         for job, number in changes.voids:
-            if (attempt := self._attempts.get((job, number))) is not None:
-                attempt.outcome = "void"
+            if (found := self._attempts.get((job, number))) is not None:
+                found.outcome = "void"
 
     def _settle(self, changes: Changes) -> None:
-        for n, state, number, tries, due, ready, ended, code, message in changes.job_states.values():
+        for n, state, number, tries, due, ready, ended, code, message, floor in changes.job_states.values():
             if (job := self._jobs.get(n)) is not None:
                 job.state, job.attempt, job.tries = int(state), number, tries
                 job.due_at, job.ready_at, job.ended_at = due, ready, ended
-                job.reason_code, job.reason_message = code, message
+                job.reason_code, job.reason_message, job.floor = code, message, columns.floor(floor)
         self._events += [StoredEvent(*row) for row in changes.events]
         for key, more in changes.tally.items():
             self._tally[key] = self._tally.get(key, 0) + more
@@ -219,19 +262,36 @@ class MemoryStore:
             if found is not None and found.answer is None and not self._has_jobs(submission):
                 del self._submissions[submission]
 
+    def _learn(self, changes: Changes) -> None:
+        for name, more in changes.dep_groups.items():
+            self._dep_groups[name] = self._dep_groups.get(name, 0) + more
+        for name, declaration in changes.limits.items():
+            if declaration is None:
+                self._limits.pop(name, None)
+            else:
+                self._limits[name] = declaration
+        for (group,) in changes.forgotten:
+            self._observations.pop(group, None)
+        for row in changes.observations:
+            self._observed += 1
+            newest = self._observations.setdefault(row[0], deque(maxlen=OBSERVATIONS))
+            newest.append((self._observed, tuple(row)))
+
     def _has_jobs(self, submission: str) -> bool:
         return any(job.submission == submission for job in self._jobs.values())
 
     def _forget(self, ids: list[int]) -> None:
         gone = set(ids)
-        if gone:
-            self._highest_job = max(self._highest_job, *self._jobs, 0)
+        if not gone:
+            return
+        self._highest_job = max(self._highest_job, *self._jobs, 0)
         for n in gone & self._jobs.keys():
             self._keys[self._jobs[n].key].discard(n)
             del self._jobs[n]
         for attempt in [key for key in self._attempts if key[0] in gone]:
             del self._attempts[attempt]
         self._events = [event for event in self._events if event.job not in gone]
+        self._edges = {edge for edge in self._edges if edge[1] not in gone}
 
     def _visible(self, job: StoredJob) -> bool:
         return self._submissions[job.submission].answer is not None
@@ -252,6 +312,8 @@ class MemoryStore:
             and clause.user in ("", job.user)
             and clause.submission in ("", job.submission)
             and clause.state in (0, job.state)
+            and clause.array in (0, job.array)
+            and (not (clause.array and clause.indexes) or _within(job.index, clause.indexes))
             and (not clause.host or (newest is not None and newest.host == clause.host))
         )
 
@@ -260,11 +322,16 @@ def _end(attempt: StoredAttempt, row: Row) -> None:
     (
         attempt.outcome, attempt.exit_code, attempt.signal, attempt.reason_code, attempt.reason_message,
         started_at, attempt.ended_at, attempt.cpu_s, attempt.peak_mem, attempt.peak_disk, attempt.segment,
-        attempt.offset, attempt.out_len, attempt.err_len, attempt.out_total, attempt.err_total,
+        attempt.offset, attempt.out_len, attempt.err_len, attempt.out_total, attempt.err_total, behaviours,
     ) = row[2:]  # fmt: skip
     if started_at is not None:
         attempt.started_at = started_at
+    attempt.behaviours = columns.behaviours(behaviours)
 
 
-def _after(text: str | None) -> tuple[After, ...]:
-    return msgspec.json.decode(text, type=tuple[After, ...]) if text else ()
+def _jobs_before_groups(edge: tuple[Parent, int]) -> tuple[bool, Parent, int]:
+    return isinstance(edge[0], str), *edge
+
+
+def _within(index: int | None, spans: tuple[tuple[int, int], ...]) -> bool:
+    return index is not None and any(low <= index <= high for low, high in spans)

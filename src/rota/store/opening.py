@@ -97,6 +97,10 @@ def _connect(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         connection.close()
         raise _refusal(path, error) from None
+    except UnicodeDecodeError:
+        # SQLite's message about a damaged schema quotes it.
+        connection.close()
+        raise damaged(path, "its schema cannot be read") from None
     return connection
 
 

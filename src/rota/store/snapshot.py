@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from rota.core.job import After, Spec, command_from_text
+from rota.core.job import Spec, command_from_text
 from rota.errors import StoreFailed
-from rota.store.base import Snapshot, StoredAttempt, StoredJob
+from rota.store import columns
+from rota.store.base import OBSERVATIONS, Snapshot, StoredAttempt, StoredJob
 from rota.store.opening import damaged
 from rota.store.statements import statements
 
@@ -20,14 +22,20 @@ _NO_JOB: Final = 255
 #: Letters made by `state_block` → terminal state number, or 0 for a live job.
 _LETTERS: Final = bytes(n - 64 if 76 <= n <= 78 else 0 for n in range(256))
 _FIRST_TERMINAL: Final = 12
+#: floor, input_bytes, array and index of most jobs.
+_NONE: Final = (None, None, None, None)
 
-_after = msgspec.json.Decoder(tuple[After, ...])
 _spec = msgspec.json.Decoder(Spec)
 
 
-def after(text: str | None) -> tuple[After, ...]:
-    """The stored form of a job's dependencies."""
-    return _after.decode(text) if text else ()
+def attempt(row: Sequence[Any]) -> StoredAttempt:
+    """An attempt from its row, all columns in their order."""
+    made = StoredAttempt(*row[:-2])
+    if row[-2] is not None:
+        made.size = columns.size(row[-2])
+    if row[-1] is not None:
+        made.behaviours = columns.behaviours(row[-1])
+    return made
 
 
 def load(connection: sqlite3.Connection, *, path: Path) -> Snapshot:
@@ -61,7 +69,7 @@ def _remove_open_uploads(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(sql["keep_highest_job"])
-        for what in ("attempts", "events", "jobs", "submissions"):
+        for what in ("attempts", "events", "edges", "jobs", "submissions"):
             connection.execute(sql[f"remove_open_{what}"])
         connection.execute("COMMIT")
     except BaseException:
@@ -73,14 +81,18 @@ def _remove_open_uploads(connection: sqlite3.Connection) -> None:
 def _read(connection: sqlite3.Connection) -> Snapshot:
     sql = statements()
 
-    def rows(name: str) -> list[Any]:
-        return connection.execute(sql[name]).fetchall()
+    def rows(name: str, *params: str | int) -> list[Any]:
+        return connection.execute(sql[name], params).fetchall()
 
     next_job, next_spec, next_env = rows("next_ids")[0]
+    specs = {n: _spec.decode(text) for n, text in rows("all_specs")}
+    # Of most deployments no specification is in a group: then nothing is looked through for them.
+    members = {n for n, spec in specs.items() if spec.dep_groups}
+    edges = rows("all_edges")
     return Snapshot(
         jobs=_live_jobs(connection),
-        open_attempts=[StoredAttempt(*row) for row in rows("open_attempts")],
-        specs={n: _spec.decode(text) for n, text in rows("all_specs")},
+        open_attempts=[attempt(row) for row in rows("open_attempts")],
+        specs=specs,
         env_ids=dict(rows("all_envs")),
         outcomes=_outcomes(connection, below=next_job),
         tally={(group, state): n for group, state, n in rows("all_tally")},
@@ -89,6 +101,12 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
         next_job=next_job,
         next_spec=next_spec,
         next_env=next_env,
+        limits=dict(rows("all_limits")),
+        dep_groups=dict(rows("all_dep_groups")),
+        bad_members=rows("gone_wrong", msgspec.json.encode(members).decode()) if members else [],
+        edges=[(parent, child) for parent, child, _ in edges],
+        edge_specs={child: spec for _, child, spec in edges if spec in members},
+        observations=rows("newest_observations", OBSERVATIONS),
     )
 
 
@@ -103,8 +121,12 @@ def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
         n, key, submission, spec, group, cmd = row[:6]
         name, user = groups[group]
         argv = command_from_text(cmd) if cmd[:1] < " " else cmd
-        parents = after(row[15]) if row[15] else ()
-        add(StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents))  # type: ignore[call-arg]
+        parents = columns.after(row[15]) if row[15] else ()
+        job = StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents)  # type: ignore[call-arg]
+        if row[16:] != _NONE:
+            job.floor = columns.floor(row[16])
+            job.input_bytes, job.array, job.index = row[17:]
+        add(job)
     return jobs
 
 

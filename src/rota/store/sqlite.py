@@ -17,10 +17,11 @@ import msgspec
 
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
-from rota.store.base import Snapshot
+from rota.store.base import OBSERVATIONS, Snapshot
 from rota.store.batch import Batch, encode
 from rota.store.files import Ballast, ManagerLock, prepare_home
 from rota.store.keys import RUN, Keys
+from rota.store.observations import Observed
 from rota.store.opening import DATABASE, open_database, settle
 from rota.store.snapshot import load
 from rota.store.sqlite_reads import SqliteReads
@@ -61,10 +62,12 @@ class SqliteStore(SqliteReads):
         self._ballast = Ballast(home, size=reserve)
         self._refill_at = float("-inf")
         self._sql = statements()
+        self._observed = Observed()
 
     def load(self) -> Snapshot:
         snapshot = load(self._writer, path=self._home / DATABASE)
         self.keys.load(self._writer)
+        self._observed.load(self._writer)
         return snapshot
 
     def commit(self, changes: Changes) -> None:
@@ -74,11 +77,15 @@ class SqliteStore(SqliteReads):
         late = self.keys.late(changes.jobs)
         if late:
             batch.append(("insert_keys", (msgspec.json.encode(late).decode(),)))
+        too_many = self._observed.too_many(changes)
+        if too_many:
+            batch.append(("cut_observations", (msgspec.json.encode(too_many).decode(), OBSERVATIONS)))
         try:
             self._write(batch)
         except StoreFull:
             self._ballast.release()
             self._write(batch)
+        self._observed.written(changes)
         if changes.jobs:
             self.keys.written(changes.jobs)
             self._write_runs()

@@ -17,12 +17,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from rota.core.job import command_from_text
+from rota.core.job import Parent, command_from_text
 from rota.errors import NotFound, StoreFailed
+from rota.store import columns
 from rota.store.base import Clause, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
 from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
 from rota.store.keys import Keys
-from rota.store.snapshot import after
+from rota.store.snapshot import attempt
 from rota.store.statements import statements
 
 _IDLE_READERS: Final = 4
@@ -130,12 +131,18 @@ class SqliteReads:
     def attempts(self, job: int) -> list[StoredAttempt]:
         with self._reader() as connection:
             rows = connection.execute(statements()["attempts_of"], (job,)).fetchall()
-        return [StoredAttempt(*row) for row in rows]
+        return [attempt(row) for row in rows]
 
     def events(self, job: int) -> list[StoredEvent]:
         with self._reader() as connection:
             rows = connection.execute(statements()["events_of"], (job,)).fetchall()
         return [StoredEvent(*row) for row in rows]
+
+    def dependents(self, parents: list[Parent]) -> list[int]:
+        wanted = msgspec.json.encode(parents).decode()
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["dependents"], (wanted,)).fetchone()
+            return _ids.decode(text)
 
     def env(self, env_id: int) -> bytes:
         with self._reader() as connection:
@@ -178,15 +185,17 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
 
 
 def _job(row: list[Any]) -> StoredJob:
-    *head, parents, attempt = row
+    *head, parents, floor, input_bytes, array, index, its = row
     head[6] = command_from_text(head[6])
     head[10:14] = map(_time, head[10:14])
     newest = None
-    if attempt is not None:
+    if its is not None:
         for column in _ATTEMPT_TIMES:
-            attempt[column] = _time(attempt[column])
-        newest = StoredAttempt(*attempt)
-    return StoredJob(*head, after(parents), newest)  # type: ignore[call-arg]
+            its[column] = _time(its[column])
+        newest = attempt(its)
+    return StoredJob(  # type: ignore[call-arg]
+        *head, columns.after(parents), newest, columns.floor(floor), input_bytes, array, index
+    )
 
 
 def _time(text: str) -> float | None:

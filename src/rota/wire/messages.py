@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from rota.core.job import Command
+from rota.core.job import Command, Element
 from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.plan.size import Size
 
@@ -66,6 +66,15 @@ class Item(Message, frozen=True, tag="item"):
 # ------------------------------------------------------------------ requests of clients
 
 
+class NewUse(Message, frozen=True):
+    """A use of a limit as a client sends it. What the number after the colon means depends on the limit:
+    units to take, or the capacity of a limit that only jobs declare."""
+
+    name: str
+    number: int | None = None
+    exclusive: bool = False
+
+
 class NewSpec(Message, frozen=True):
     """A specification as a client sends it: user and environment are filled in by the manager."""
 
@@ -83,13 +92,33 @@ class NewSpec(Message, frozen=True):
     scratch: bool
     pipefail: bool
     env: int  #: index into the submission's environments
+    limits: tuple[NewUse, ...] = ()
+    dep_groups: tuple[str, ...] = ()
+    live: bool = True
+    allow_empty_group: bool = False
+    learn: str = ""
+    override: str = ""
+    given: tuple[str, ...] = ()
+    on_success: tuple[str, ...] = ()
+    on_failure: tuple[str, ...] = ()
+    on_exit: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+
+
+class NewElement(Message, frozen=True):
+    """An entry that is an element of an array."""
+
+    entry: int
+    array: int  #: arrays of a submission are numbered from 0
+    index: int
 
 
 class NewAfter(Message, frozen=True):
     """A dependency as a client sends it."""
 
     entry: int  #: index in the submission that has it
-    parent: int  #: a job's id, or, if `local`, the index of another entry of this submission
+    parent: int | str  #: a job's id, a dependency group, or, if `local`, the index of another entry
     condition: int = 1
     local: bool = False
 
@@ -112,6 +141,8 @@ class Add(Message, frozen=True, tag="add"):
     allow_unsatisfiable: bool = False
     fresh_entries: list[int] = []  #: indexes in the submission that are `fresh` while others are not
     allowed_entries: list[int] = []  #: likewise for `allow_unsatisfiable`
+    elements: list[NewElement] = []
+    inputs: list[tuple[int, int]] = []  #: (entry, bytes of its input)
 
 
 class Drop(Message, frozen=True, tag="drop"):
@@ -147,6 +178,70 @@ class Act(Message, frozen=True, tag="act"):
     cascade: bool = False  #: remove: with everything that depends on them
 
 
+class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """What is to be changed of a specification: only what is here is sent, by name. A field that one side
+    does not know is refused rather than lost."""
+
+    name: str | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    project: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    cpus: int | UnsetType = UNSET  #: hundredths of a core
+    mem: int | UnsetType = UNSET
+    disk: int | UnsetType = UNSET
+    time_s: float | UnsetType = UNSET
+    gpus: int | UnsetType = UNSET
+    walltime_s: float | UnsetType | None = UNSET
+    retries: int | UnsetType = UNSET
+    backoff_s: float | UnsetType = UNSET
+    no_retry_over_s: float | UnsetType | None = UNSET
+    pipefail: bool | UnsetType = UNSET
+    limits: tuple[NewUse, ...] | UnsetType = UNSET
+    learn: str | UnsetType = UNSET
+    override: str | UnsetType = UNSET
+    input_bytes: int | UnsetType | None = UNSET
+    on_success: tuple[str, ...] | UnsetType = UNSET
+    on_failure: tuple[str, ...] | UnsetType = UNSET
+    on_exit: tuple[str, ...] | UnsetType = UNSET
+    stdout: str | UnsetType = UNSET
+    stderr: str | UnsetType = UNSET
+
+
+class Modify(Message, frozen=True, tag="modify"):
+    """Change jobs that are not running."""
+
+    n: int
+    selectors: list[str]
+    spec: SpecChange
+
+
+class Why(Message, frozen=True, tag="why"):
+    """What keeps a job from running?"""
+
+    n: int
+    job: int
+
+
+class ListLimits(Message, frozen=True, tag="limits"):
+    n: int
+
+
+class SetLimit(Message, frozen=True, tag="limit"):
+    """NAME:N, NAME:unlimited, NAME@HH:MM-HH:MM, NAME:N@HH:MM-HH:MM; of one host if one is named."""
+
+    n: int
+    text: str
+    host: str = ""
+
+
+class Learned(Message, frozen=True, tag="learned"):
+    """What is known about a learning group, or about all (no name)."""
+
+    n: int
+    name: str = ""
+    forget: bool = False
+
+
 class Watch(Message, frozen=True, tag="watch"):
     """Stream `Progress` until every selected job is settled; then a `Reply` with `Settled`."""
 
@@ -166,7 +261,8 @@ class ReadOutput(Message, frozen=True, tag="output"):
 
 
 class Control(Message, frozen=True, tag="control"):
-    """status, stop (with kill), token-add, token-list, token-remove, doctor."""
+    """status, stop (with kill), pause, drain, resume, backup (with path, force; `Item`s tell the share that is
+    done), token-add, token-list, token-remove, doctor."""
 
     n: int
     verb: str
@@ -301,6 +397,11 @@ class RunSpec(Message, frozen=True):
     walltime_s: float | None
     scratch: bool
     pipefail: bool
+    on_success: tuple[str, ...] = ()
+    on_failure: tuple[str, ...] = ()
+    on_exit: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
 
 
 class Grant(Message, frozen=True):
@@ -312,6 +413,8 @@ class Grant(Message, frozen=True):
     spec: int
     cmd: Command
     rank: int
+    size: Size | None = None  #: where it is not that of the specification
+    element: Element | None = None
 
 
 class Seat(Message, frozen=True):
@@ -330,6 +433,8 @@ class Rules(Message, frozen=True, tag="rules"):
     keep_output: int  #: bytes kept of each stream; beyond it, head and tail
     containment: str  #: auto, cgroup, session
     forget: list[LeaseRef] = []  #: leases the runner holds that are no longer valid: end them
+    behaviour_timeout_s: float = 300.0
+    enforce_memory: str = "auto"  #: auto: only when the host is nearly full; cgroup: always, by the kernel
 
 
 class Work(Message, frozen=True, tag="work"):
@@ -374,7 +479,10 @@ class Leave(Message, frozen=True, tag="leave"):
     kill: bool = False
 
 
-FromClient = Hello | Add | Drop | ListJobs | Status | Show | Act | Watch | ReadOutput | Control | Stop
+FromClient = (
+    Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | ListLimits | SetLimit | Learned | Watch
+    | ReadOutput | Control | Stop
+)  # fmt: skip
 ToClient = Welcome | Failure | Reply | Item
 FromRunner = Hello | Join | Report | Settle | Live | LiveEnd
 ToRunner = Welcome | Failure | Rules | Work | Ack | Kill | Recall | Tail | Leave

@@ -26,12 +26,15 @@ ROLES: Final = (USER, ADMIN, RUNNER)
 
 # ------------------------------------------------------------------ the permission table
 
-_JOBS: Final = (m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Watch, m.ReadOutput, m.Stop)
+_JOBS: Final = (
+    *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop),
+    *(m.ListLimits, m.Learned),
+)
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
-    ADMIN: frozenset({*_JOBS, m.Control}),
+    ADMIN: frozenset({*_JOBS, m.SetLimit, m.Control}),
     RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Live, m.LiveEnd}),
 }
 #: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.
@@ -55,7 +58,7 @@ def allowed(role: str, message: m.Message) -> bool:
     if isinstance(message, m.Control):
         verbs = MAY_CONTROL[role]
         return verbs is None or message.verb in verbs
-    return True
+    return not (isinstance(message, m.Learned) and message.forget and role != ADMIN)
 
 
 def may_be(held: str, wanted: str) -> bool:

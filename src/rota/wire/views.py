@@ -26,6 +26,14 @@ class ReasonView(Struct, gc=False):
     message: str
 
 
+class BehavedView(Struct, gc=False):
+    """What became of one behaviour."""
+
+    behaviour: str
+    ok: bool
+    message: str
+
+
 class AttemptView(Struct, kw_only=True, gc=False):
     """One execution of a job."""
 
@@ -45,6 +53,8 @@ class AttemptView(Struct, kw_only=True, gc=False):
     peak_disk_bytes: int | None = None
     stdout_bytes: int | None = None
     stderr_bytes: int | None = None
+    size: SizeView | None = None  #: what it was given
+    behaviours: list[BehavedView] = field(default_factory=list)
 
 
 class StoryLine(Struct, gc=False):
@@ -98,6 +108,84 @@ class JobView(Struct, kw_only=True, gc=False):
     walltime_s: float | None
     scratch: bool
     story: list[StoryLine] | None = None  #: only in `show`
+    array_id: int | None = None
+    array_index: int | None = None
+    asked: SizeView | None = None  #: what the user asked for; `size` is what is used
+    learned: LearnedView | None = None  #: only in `show`
+    learn: str = ""  #: the learning group
+    override: str = ""
+    input_bytes: int | None = None
+    live: bool = True
+    pipefail: bool = False
+    on_success: list[str] = field(default_factory=list)
+    on_failure: list[str] = field(default_factory=list)
+    on_exit: list[str] = field(default_factory=list)
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+class LearnedView(Struct, gc=False):
+    """What the learning group says about a job's size; null where it says nothing."""
+
+    mem_bytes: int | None = None
+    disk_bytes: int | None = None
+    time_s: float | None = None
+
+
+class WhyReason(Struct, gc=False):
+    """One thing that keeps a job from running."""
+
+    code: str
+    message: str
+    blockers: list[int]
+    hint: str = ""
+
+
+class WhyView(Struct, gc=False):
+    id: int
+    state: str
+    reasons: list[WhyReason]
+    expected_start: datetime | None
+
+
+class LimitView(Struct, kw_only=True, gc=False):
+    """A limit: capacity, use, and how many jobs wait that want it."""
+
+    name: str
+    capacity: int | None  #: null: any number, or per host
+    used: int
+    waiting: int
+    exclusive: bool  #: one job has it alone now
+    scope: str  #: global or host
+    hosts: dict[str, dict[str, int]]
+    window: str | None
+    open: bool  #: is it within its hours?
+
+
+class BucketView(Struct, array_like=True, gc=False):
+    """How many values lie from `low` up to `high`."""
+
+    low: float
+    high: float
+    count: int
+
+
+class LearnedGroupView(Struct, kw_only=True, gc=False):
+    """What is known about a learning group; recommendations are for a job without a known input."""
+
+    name: str
+    observations: int
+    successes: int
+    lacking: int  #: failures for lack of memory, disk or time
+    mem_bytes: int | None
+    disk_bytes: int | None
+    time_s: float | None
+    lines: dict[str, list[float]]  #: resource → slope and intercept over the input's bytes
+    oldest: datetime | None
+    newest: datetime | None
+    mem_histogram: list[BucketView]
+    time_histogram: list[BucketView]
+    disk_histogram: list[BucketView]
 
 
 class JobPage(Struct, gc=False):
@@ -109,8 +197,14 @@ class JobPage(Struct, gc=False):
 class StatusView(Struct, gc=False):
     counts: dict[str, int]
     groups: dict[str, dict[str, int]]
-    expected_end: datetime | None = None
+    expected_end: datetime | None = None  #: of what can end without anybody's doing; None: not known
     rate: float | None = None  #: jobs ended a second, lately
+    group_rates: dict[str, float] = field(default_factory=dict)  #: only groups whose rate is known
+    group_expected_end: dict[str, datetime] = field(default_factory=dict)  #: likewise
+    cores: float = 0.0  #: of all runners that are connected
+    cores_in_use: float = 0.0
+    paused: bool = False  #: nothing starts until somebody resumes
+    draining: bool = False  #: nothing starts, and the manager stops when nothing runs
 
 
 class SettledView(Struct, gc=False):
@@ -142,6 +236,8 @@ class ManagerView(Struct, kw_only=True, gc=False):
     commit_ms: float  #: mean of the last hundred
     idle_stop_s: float | None
     disk_free_bytes: int
+    paused: bool = False
+    draining: bool = False
 
 
 class RunnerView(Struct, kw_only=True, gc=False):
@@ -170,3 +266,21 @@ class NewTokenView(Struct, gc=False):
     role: str
     token: str
     expires_at: datetime | None = None
+
+
+class PauseView(Struct, gc=False):
+    """The manager after pause, drain or resume."""
+
+    paused: bool
+    draining: bool
+    running: int  #: jobs that run, or may for all that is known
+    unreachable: int  #: jobs sent to runners that do not answer: these may still start
+
+
+class BackupView(Struct, gc=False):
+    """A backup that was made, by the manager and on its machine."""
+
+    path: str
+    bytes: int
+    jobs: int
+    generation: int

@@ -43,7 +43,7 @@ WHERE submissions.id = v ->> 0;
 -- name: insert_jobs
 -- New jobs. What many of them have in common comes once, in the second list: (submission, spec, group,
 -- user, state, submitted_at, ready_at, reason code, reason message, after); the first list is (id, key,
--- cmd, position in the second).
+-- cmd, position in the second) and, for the few that have any of them, (…, input_bytes, array, index).
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?1)),
 shared AS MATERIALIZED (
     SELECT key AS position,
@@ -54,10 +54,64 @@ shared AS MATERIALIZED (
            value ->> 7 AS reason_code, value ->> 8 AS reason_message, value ->> 9 AS after
     FROM json_each(?2))
 INSERT INTO jobs (id, key, cmd, in_submission, spec, in_group, state, submitted_at, ready_at,
-                  reason_code, reason_message, after)
+                  reason_code, reason_message, after, input_bytes, array_id, array_index)
 SELECT v ->> 0, v ->> 1, v ->> 2, in_submission, spec, in_group, state, submitted_at, ready_at,
-       reason_code, reason_message, after
+       reason_code, reason_message, after, v ->> 4, v ->> 5, v ->> 6
 FROM r CROSS JOIN shared ON position = v ->> 3;
+
+-- name: respecify_jobs
+-- Jobs that were modified: another specification, perhaps another group.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE jobs SET
+    spec = v ->> 1, in_group = (SELECT n FROM groups WHERE grp = v ->> 2 AND user = v ->> 3), input_bytes = v ->> 4
+FROM r
+WHERE jobs.id = v ->> 0;
+
+-- name: insert_edges
+-- (parent, dependent): those that a group can re-open.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT OR IGNORE INTO edges (parent, child)
+SELECT v ->> 0, v ->> 1
+FROM r;
+
+-- name: add_dep_groups
+-- How many complete members more a dependency group has; it is known from then on.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT INTO dep_groups (name, complete)
+SELECT v ->> 0, v ->> 1
+FROM r WHERE true
+ON CONFLICT (name) DO UPDATE SET complete = complete + excluded.complete;
+
+-- name: upsert_limits
+-- Limits that were declared, or declared anew.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT INTO limits (name, declaration)
+SELECT v ->> 0, v ->> 1
+FROM r WHERE true
+ON CONFLICT (name) DO UPDATE SET declaration = excluded.declaration;
+
+-- name: remove_limits
+-- Limits that were withdrawn.
+DELETE FROM limits WHERE name IN (SELECT value ->> 0 FROM json_each(?));
+
+-- name: forget_observations
+-- Learning groups that begin anew. Runs before the observations of the same batch are written.
+DELETE FROM observations WHERE grp IN (SELECT value ->> 0 FROM json_each(?));
+
+-- name: insert_observations
+-- What attempts taught.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT INTO observations (grp, place, at, mem, disk, time_s, outcome, input_bytes, asked_mem, asked_disk,
+                          asked_time_s)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10
+FROM r;
+
+-- name: cut_observations
+-- Of these learning groups all but the newest observations, whose number comes second.
+DELETE FROM observations WHERE n IN (
+    SELECT o.n FROM json_each(?1) AS g CROSS JOIN observations AS o
+    WHERE o.grp = g.value AND o.n <= (
+        SELECT n FROM observations WHERE grp = g.value ORDER BY n DESC LIMIT 1 OFFSET ?2));
 
 -- name: upsert_runners
 -- Runners as they join.
@@ -71,8 +125,8 @@ ON CONFLICT (id) DO UPDATE SET host = excluded.host, boot_id = excluded.boot_id,
 -- name: insert_attempts
 -- Leases, written before they are sent.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
-INSERT INTO attempts (job, number, token, runner, host, leased_at)
-SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5
+INSERT INTO attempts (job, number, token, runner, host, leased_at, spec, size)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7
 FROM r;
 
 -- name: start_attempts
@@ -91,7 +145,7 @@ UPDATE attempts SET
     started_at = coalesce(v ->> 7, started_at), ended_at = v ->> 8,
     cpu_s = v ->> 9, peak_mem = v ->> 10, peak_disk = v ->> 11,
     segment = v ->> 12, offset = v ->> 13, out_len = v ->> 14, err_len = v ->> 15,
-    out_total = v ->> 16, err_total = v ->> 17
+    out_total = v ->> 16, err_total = v ->> 17, behaviours = v ->> 18
 FROM r
 WHERE job = v ->> 0 AND number = v ->> 1;
 
@@ -107,7 +161,7 @@ WHERE job = v ->> 0 AND number = v ->> 1;
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 UPDATE jobs SET
     state = v ->> 1, attempt = v ->> 2, tries = v ->> 3, due_at = v ->> 4, ready_at = v ->> 5, ended_at = v ->> 6,
-    reason_code = v ->> 7, reason_message = v ->> 8
+    reason_code = v ->> 7, reason_message = v ->> 8, floor = v ->> 9
 FROM r
 WHERE jobs.id = v ->> 0;
 
@@ -151,6 +205,10 @@ DELETE FROM attempts WHERE job IN (SELECT value ->> 0 FROM json_each(?));
 -- The story of jobs that are forgotten.
 DELETE FROM events WHERE job IN (SELECT value ->> 0 FROM json_each(?));
 
+-- name: remove_edges
+-- What jobs that are forgotten waited for.
+DELETE FROM edges WHERE child IN (SELECT value ->> 0 FROM json_each(?));
+
 -- name: remove_submissions
 -- Uploads that will never be finished, unless they were begun again in the same batch.
 DELETE FROM submissions
@@ -167,6 +225,12 @@ DELETE FROM attempts WHERE job IN (
 -- name: remove_open_events
 -- When a manager starts: the story of jobs of uploads that were never finished.
 DELETE FROM events WHERE job IN (
+    SELECT jobs.id FROM submissions AS s CROSS JOIN jobs
+    WHERE s.answer IS NULL AND jobs.id BETWEEN s.low AND s.high AND jobs.in_submission = s.n);
+
+-- name: remove_open_edges
+-- When a manager starts: what jobs of uploads that were never finished waited for.
+DELETE FROM edges WHERE child IN (
     SELECT jobs.id FROM submissions AS s CROSS JOIN jobs
     WHERE s.answer IS NULL AND jobs.id BETWEEN s.low AND s.high AND jobs.in_submission = s.n);
 
@@ -203,7 +267,7 @@ SELECT n, id FROM submissions WHERE n IN (SELECT in_submission FROM jobs WHERE s
 -- name: live_jobs
 -- For the snapshot: every job that is not terminal.
 SELECT id, key, in_submission, spec, in_group, cmd, state, attempt, tries, submitted_at, ready_at, due_at,
-       ended_at, reason_code, reason_message, after
+       ended_at, reason_code, reason_message, after, floor, input_bytes, array_id, array_index
 FROM jobs WHERE state < 12 ORDER BY id;
 
 -- name: state_block
@@ -232,6 +296,33 @@ SELECT grp, state, jobs FROM tally;
 -- For the snapshot.
 SELECT key, value FROM meta;
 
+-- name: all_limits
+-- For the snapshot.
+SELECT name, declaration FROM limits;
+
+-- name: all_dep_groups
+-- For the snapshot.
+SELECT name, complete FROM dep_groups;
+
+-- name: all_edges
+-- For the snapshot: dependents with their specification.
+SELECT parent, child, spec FROM edges CROSS JOIN jobs ON jobs.id = child ORDER BY parent, child;
+
+-- name: gone_wrong
+-- For the snapshot: failed and cancelled jobs of these specifications.
+SELECT id, spec FROM jobs
+WHERE state > 12 AND spec IN (SELECT value FROM json_each(?)) ORDER BY id;
+
+-- name: newest_observations
+-- For the snapshot: so many of each learning group, in the order in which they were made.
+SELECT grp, place, at, mem, disk, time_s, outcome, input_bytes, asked_mem, asked_disk, asked_time_s FROM (
+    SELECT *, row_number() OVER (PARTITION BY grp ORDER BY n DESC) AS age FROM observations)
+WHERE age <= ? ORDER BY n;
+
+-- name: count_observations
+-- How many of each learning group are stored.
+SELECT grp, count(*) FROM observations GROUP BY grp;
+
 -- name: next_ids
 -- For the snapshot: the ids to give out next.
 SELECT max(ifnull((SELECT max(id) FROM jobs), 0), ifnull((SELECT id FROM used WHERE kind = 'job'), 0)) + 1,
@@ -254,6 +345,11 @@ SELECT * FROM attempts WHERE job = ? ORDER BY number;
 -- name: events_of
 -- The story of a job.
 SELECT at, job, attempt, kind, text FROM events WHERE job = ? ORDER BY n;
+
+-- name: dependents
+-- Jobs that wait for any of these jobs and groups, all in one JSON value.
+SELECT json_group_array(child) FROM (
+    SELECT DISTINCT child FROM edges WHERE parent IN (SELECT value FROM json_each(?)) ORDER BY child);
 
 -- name: env
 -- A stored environment, base64.
@@ -321,7 +417,7 @@ SELECT json_group_array(json_array(
     iif(ready_at IS NULL, '', printf('%!.18g', ready_at)),
     iif(due_at IS NULL, '', printf('%!.18g', due_at)),
     iif(ended_at IS NULL, '', printf('%!.18g', ended_at)),
-    reason_code, reason_message, after,
+    reason_code, reason_message, after, floor, input_bytes, array_id, array_index,
     iif(job IS NULL, NULL, json_array(
         job, number, token, runner, host,
         iif(leased_at IS NULL, '', printf('%!.18g', leased_at)),
@@ -329,14 +425,16 @@ SELECT json_group_array(json_array(
         pid, seat, outcome, exit_code, signal, its_code, its_message,
         iif(its_end IS NULL, '', printf('%!.18g', its_end)),
         iif(cpu_s IS NULL, '', printf('%!.18g', cpu_s)),
-        peak_mem, peak_disk, segment, offset, out_len, err_len, out_total, err_total))))
+        peak_mem, peak_disk, segment, offset, out_len, err_len, out_total, err_total,
+        its_spec, size, behaviours))))
 FROM (
     SELECT j.id, j.key, s.id AS submission, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,
            j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after,
+           j.floor, j.input_bytes, j.array_id, j.array_index,
            a.job, a.number, a.token, a.runner, a.host, a.leased_at, a.started_at, a.pid, a.seat, a.outcome,
            a.exit_code, a.signal, a.reason_code AS its_code, a.reason_message AS its_message,
            a.ended_at AS its_end, a.cpu_s, a.peak_mem, a.peak_disk, a.segment, a.offset, a.out_len, a.err_len,
-           a.out_total, a.err_total
+           a.out_total, a.err_total, a.spec AS its_spec, a.size, a.behaviours
     FROM json_each(?) AS w
     CROSS JOIN jobs AS j ON j.id = w.value
     CROSS JOIN submissions AS s ON s.n = j.in_submission

@@ -1,0 +1,136 @@
+"""One job alone: what is known about it, and what it prints, live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Log, Static
+
+from rota.cli.jobs import exit_text
+from rota.cli.screen.output import OutputOver, Printed, Tail
+from rota.cli.screen.rows import STYLES
+from rota.cli.status_text import span_text
+from rota.cli.terminal import command_text, harmless
+from rota.units import about_duration, about_size
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.wire.views import JobView
+
+_LINES: Final = 10_000
+_COMMAND: Final = 2000
+
+
+class Details(Screen[None]):
+    """Opened by Enter, closed by Escape. The keys that act on a job act on this one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,backspace", "dismiss", "Back"),
+        Binding("k", "app.act('kill')", "Kill"),
+        Binding("h", "app.act('hold')", "Hold"),
+        Binding("u", "app.act('release')", "Release"),
+        Binding("r", "app.act('retry')", "Retry"),
+    ]
+
+    def __init__(self, job: int, connect: Callable[[], Client]) -> None:
+        super().__init__()
+        self.job = job
+        self._connect = connect
+        self._tail = Tail(connect, job, self.post_message)
+        self._last_state = ""
+        self._facts = Static(Text(f"job {self.job}…"), id="facts")
+        self._title = Static(Text("OUTPUT", "bold"), id="output-title")
+        self._log = Log(max_lines=_LINES, id="output")
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(id="card"):
+            yield self._facts
+        yield self._title
+        yield self._log
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self._log.focus()
+        self._tail.start()
+
+    def on_unmount(self) -> None:
+        self._tail.stop()
+
+    def show(self, job: JobView, now: datetime) -> None:
+        """Take what is new about the job."""
+        at_end = self._log.is_vertical_scroll_end
+        self._facts.update(facts(job, now))
+        if at_end:  # also when there is less room for it now
+            self.call_after_refresh(self._log.scroll_end, animate=False)
+        ended = ("complete", "failed", "cancelled")
+        if self._last_state in ended and job.state not in ended:
+            # It runs again: what it prints now is something new.
+            self._tail.stop()
+            self._tail = Tail(self._connect, self.job, self.post_message)
+            self._tail.start()
+        self._last_state = job.state
+
+    def on_printed(self, message: Printed) -> None:
+        self._log.write(message.text, scroll_end=self._log.is_vertical_scroll_end)
+
+    def on_output_over(self, message: OutputOver) -> None:
+        words = f"OUTPUT  {harmless(message.trouble)}" if message.trouble else "OUTPUT  to the end"
+        self._title.update(Text(words, "bold"))
+
+
+def facts(job: JobView, now: datetime) -> Table:
+    """What there is to know, a line each."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    state = Text(job.state, f"bold {STYLES.get(job.state, '')}")
+    if job.reason:
+        state.append(f"  {harmless(job.reason.message or job.reason.code)}", "not bold")
+    grid.add_row(Text(f"job {job.id}", "bold"), state)
+    for label, words in _lines(job, now):
+        if words:
+            grid.add_row(Text(label, "dim"), Text(words))
+    for line in job.story or []:
+        attempt = f" [{line.attempt}]" if line.attempt else ""
+        event = Text(f"{harmless(line.event)}{attempt}").append(f" {harmless(line.text)}", "dim")
+        grid.add_row(Text(_clock(line.at, now), "dim"), event)
+    return grid
+
+
+def _lines(job: JobView, now: datetime) -> list[tuple[str, str]]:
+    size = job.size
+    asked = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu", f"{about_size(size.mem_bytes)} memory"]
+    asked.append(f"about {about_duration(size.time_s)}")
+    ran = ""
+    if job.started_at:
+        ran_s = ((job.ended_at or now) - job.started_at).total_seconds()
+        ran = f"{span_text(ran_s)}, begun {_clock(job.started_at, now)}"
+        if job.peak_mem_bytes:
+            ran += f", used {about_size(job.peak_mem_bytes)} memory"
+        if exit_text(job) != "-":
+            ran += f", exit {exit_text(job)}"
+    where = harmless(job.cwd) if job.cwd else "a private directory"
+    return [
+        ("command", command_text(job.cmd)[:_COMMAND]),
+        ("name", harmless(job.name)),
+        ("group", f"{harmless(job.group)}, user {harmless(job.user)}, priority {job.priority}"),
+        ("where", f"{harmless(job.host)}, {where}" if job.host else where),
+        ("asks for", ", ".join(asked)),
+        ("ran", ran),
+        ("attempt", f"{job.attempt}, {job.retries_left} of {job.retries} retries left" if job.attempt else ""),
+        ("after", harmless(", ".join(job.after))),
+    ]
+
+
+def _clock(at: datetime, now: datetime) -> str:
+    local = at.astimezone()
+    same_day = local.date() == now.astimezone().date()
+    return f"{local:%H:%M:%S}" if same_day else f"{local:%Y-%m-%d}"

@@ -1,0 +1,179 @@
+"""Where the screens get what they show: one thread with a connection of its own, so that nothing blocks them.
+
+Only what is on the screen is asked for: counts, and one page of the rows that are looked at.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from textual.message import Message
+
+from rota.cli.screen.filtering import Filter, found_in
+from rota.cli.terminal import count, few_ranges
+from rota.errors import NoManager, RotaError
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.wire.views import JobPage, JobView, ReasonView, StatusView
+
+EVERY_S: Final = 1.0
+PAGE: Final = 200
+#: Text is searched for in so many rows, from the page on.
+SEARCHED: Final = 2000
+#: A manager that answers slowly is asked less often: at most this part of its time is ours.
+_SHARE: Final = 0.1
+#: Why a job waits for room is asked job by job: so many each time, and again after so long.
+_REASONS: Final = 4
+_REASON_AGE_S: Final = 10.0
+
+
+class View(Struct, frozen=True):
+    """What is being looked at."""
+
+    tab: str = "running"
+    states: tuple[str, ...] = ()  #: empty: no jobs, only groups
+    filter: Filter = Filter()
+    cursor: int = 0  #: the page begins after this job
+    selected: int = 0  #: this one first
+    details: int = 0  #: the job that is shown alone
+
+
+class Seen(Message):
+    """What there is to see now."""
+
+    def __init__(self, view: View, status: StatusView, page: JobPage | None, job: JobView | None) -> None:
+        super().__init__()
+        self.view = view
+        self.status = status
+        self.page = page
+        self.job = job
+
+
+class Trouble(Message):
+    """The manager does not answer. An empty text: it does again."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+class Said(Message):
+    """The answer to an action, or what is wrong with what was asked for."""
+
+    def __init__(self, text: str, *, wrong: bool = False) -> None:
+        super().__init__()
+        self.text = text
+        self.wrong = wrong
+
+
+class Feed(threading.Thread):
+    """Asks the manager about once a second and posts what it hears; carries out actions in between."""
+
+    def __init__(self, client: Client, post: Callable[[Message], object]) -> None:
+        super().__init__(name="feed", daemon=True)
+        self._client = client
+        self._post = post
+        self._view = View()
+        self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._over = False
+        self._gone = False
+        self._reasons: dict[int, tuple[float, ReasonView | None]] = {}
+
+    def look(self, view: View, *, now: bool = True) -> None:
+        """Show this from now on; at once, or when it is time."""
+        self._view = view
+        if now:
+            self._orders.put(None)
+
+    def act(self, verb: str, selectors: list[str], done: str) -> None:
+        """Do something to jobs, and say how many changed: `done` is the word for that."""
+        self._orders.put(lambda: self._act(verb, selectors, done))
+
+    def stop(self) -> None:
+        """Come to an end soon."""
+        self._over = True
+        self._orders.put(None)
+
+    def run(self) -> None:
+        while not self._over:
+            begun = time.monotonic()
+            self._try(self._refresh)
+            took = time.monotonic() - begun
+            self._serve(begun + max(EVERY_S, took / _SHARE))
+
+    def _serve(self, until: float) -> None:
+        """Carry out what is asked for until it is time for the next look, or something else is to be seen."""
+        while not self._over:
+            try:
+                order = self._orders.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                return
+            if order is not None:
+                self._try(order)
+            if self._orders.empty():
+                return
+
+    def _try(self, what: Callable[[], None]) -> None:
+        try:
+            if self._gone:
+                self._client.connect()
+            what()
+        except NoManager as error:
+            self._gone = True
+            self._post(Trouble(error.message))
+        except RotaError as error:
+            self._post(Said(str(error), wrong=True))
+        else:
+            if self._gone:
+                self._gone = False
+                self._post(Trouble(""))
+
+    def _act(self, verb: str, selectors: list[str], done: str) -> None:
+        acted = self._client.act(verb, *selectors)
+        ids = f": {few_ranges(acted.changed, 4)}" if acted.changed else ""
+        if acted.changed or not acted.missing:
+            self._post(Said(f"{count(len(acted.changed), 'job')} {done}{ids}", wrong=not acted.changed))
+        else:
+            self._post(Said(f"there is no job {few_ranges(acted.missing, 4)}", wrong=True))
+
+    def _refresh(self) -> None:
+        view = self._view
+        status = self._client.status()
+        page = self._page(view) if view.states else None
+        job = self._client.job(view.details) if view.details else None
+        self._post(Seen(view, status, page, job))
+
+    def _page(self, view: View) -> JobPage:
+        limit = SEARCHED if view.filter.text else PAGE
+        page = self._client.jobs(*view.filter.selectors(view.states), limit=limit, cursor=view.cursor)
+        if view.filter.text:
+            page.jobs = [job for job in page.jobs if found_in(job, view.filter.text)]
+            page.next = str(page.jobs[PAGE - 1].id) if len(page.jobs) > PAGE else page.next
+            page.jobs = page.jobs[:PAGE]
+        self._explain(page.jobs, view.selected)
+        return page
+
+    def _explain(self, jobs: list[JobView], selected: int) -> None:
+        """Fill in why jobs wait for room: of a few each time, since each costs a question."""
+        now = time.monotonic()
+        asked = 0
+        waiting = [job for job in jobs if job.state == "ready" and job.reason is None]
+        for job in sorted(waiting, key=lambda job: job.id != selected):
+            at, reason = self._reasons.get(job.id, (0.0, None))
+            if asked < _REASONS and (not at or now - at > _REASON_AGE_S):
+                asked += 1
+                try:
+                    reason = self._client.job(job.id).reason
+                except RotaError as error:
+                    if isinstance(error, NoManager):
+                        raise
+                self._reasons[job.id] = (now, reason)
+            job.reason = reason
+        shown = {job.id for job in waiting}
+        self._reasons = {id: known for id, known in self._reasons.items() if id in shown}

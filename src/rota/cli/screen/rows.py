@@ -1,0 +1,238 @@
+"""What a row of each table says, and how wide its columns are. Pure: from views to `Text`, never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rich.text import Text
+
+from rota.cli.jobs import exit_text
+from rota.cli.status_text import bar, done, left_text, rate_text, span_text
+from rota.cli.terminal import command_text, harmless
+from rota.units import about_size
+
+if TYPE_CHECKING:
+    from rota.wire.views import JobView, StatusView
+
+#: More than this of a command is not drawn anyway.
+_LONG: Final = 500
+_WIDE: Final = 140
+
+STYLES: Final = {
+    "running": "cyan",
+    "starting": "cyan",
+    "finishing": "cyan",
+    "complete": "green",
+    "failed": "red",
+    "lost": "magenta",
+    "blocked": "magenta",
+    "cancelled": "yellow",
+    "delayed": "yellow",
+    "held": "yellow",
+}
+
+
+class Column(NamedTuple):
+    """A column: so many cells wide, or (0) a share of what is left."""
+
+    title: str
+    size: int
+    right: bool = False
+    least: int = 0  #: left out on screens narrower than this
+    wide: int = 0  #: the cells on a wide screen, if that differs
+
+    def cells(self, room: int) -> int:
+        return self.wide if self.wide and room >= _WIDE else self.size
+
+
+class Tab(NamedTuple):
+    """One of the tables."""
+
+    name: str
+    title: str
+    states: tuple[str, ...]
+    columns: tuple[Column, ...]
+    row: Callable[[JobView, datetime], list[Text]] | None
+    empty: str
+
+
+def widths(columns: Sequence[Column], room: int, *, padding: int = 1) -> list[int]:
+    """The cells of each column, 0 for one that is left out, so that all fit the room."""
+    shown = [column for column in columns if room >= column.least]
+    fixed = sum(column.cells(room) for column in shown) + 2 * padding * len(shown)
+    shares = sum(1 for column in shown if not column.size)
+    share, more = divmod(max(room - fixed, 8 * shares), shares or 1)
+    sizes = []
+    for column in columns:
+        if column not in shown:
+            sizes.append(0)
+        elif column.size:
+            sizes.append(column.cells(room))
+        else:
+            sizes.append(share + (1 if more > 0 else 0))
+            more -= 1
+    return sizes
+
+
+def two_coloured(counts: Mapping[str, int], size: int) -> Text:
+    """A bar of what is done, the part that went wrong in red."""
+    total = sum(counts.values()) or 1
+    text = bar(done(counts) / total, size)
+    wrong = sum(counts.get(state, 0) for state in FAILED.states)
+    drawn = size - text.count("░")
+    reds = min(drawn, max(1, round(size * wrong / total))) if wrong else 0
+    shown = Text(text[: drawn - reds], "green").append(text[drawn - reds : drawn], "red")
+    return shown.append(text[drawn:], "dim")
+
+
+def number(job: JobView) -> Text:
+    return Text(str(job.id), justify="right")
+
+
+def command(job: JobView) -> Text:
+    """Its name, if it has one, and what it runs."""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    if job.name:
+        text.append(harmless(job.name[:_LONG]), style="bold").append("  ")
+    cmd = job.cmd if isinstance(job.cmd, str) else job.cmd[:_LONG]
+    return text.append(command_text(cmd)[:_LONG])
+
+
+def plain(words: str, style: str = "", *, right: bool = False) -> Text:
+    return Text(
+        harmless(words[:_LONG]), style, no_wrap=True, overflow="ellipsis", justify="right" if right else "left"
+    )
+
+
+def state(job: JobView) -> Text:
+    return Text(job.state, STYLES.get(job.state, ""))
+
+
+def reason(job: JobView) -> Text:
+    if job.reason is None:
+        return plain("waits for room" if job.state == "ready" else "-", "dim")
+    return plain(job.reason.message or job.reason.code)
+
+
+def running_row(job: JobView, now: datetime) -> list[Text]:
+    ran = span_text((now - job.started_at).total_seconds()) if job.started_at else "-"
+    memory = job.peak_mem_bytes or job.size.mem_bytes
+    return [
+        number(job),
+        state(job),
+        command(job),
+        plain(job.group),
+        plain(job.host or "-"),
+        plain(ran, right=True),
+        plain(about_size(memory) if memory else "-", right=True),
+        plain(str(job.attempt), right=True),
+    ]
+
+
+def waiting_row(job: JobView, now: datetime) -> list[Text]:
+    return [number(job), state(job), command(job), plain(job.group), reason(job)]
+
+
+def failed_row(job: JobView, now: datetime) -> list[Text]:
+    ago = span_text((now - job.ended_at).total_seconds()) if job.ended_at else "-"
+    return [
+        number(job),
+        state(job),
+        command(job),
+        plain(job.group),
+        plain(exit_text(job), right=True),
+        plain(str(job.attempt), right=True),
+        plain(ago, right=True),
+        reason(job),
+    ]
+
+
+def group_row(group: str, found: StatusView, now: datetime) -> list[Text]:
+    counts = found.groups[group]
+    total = sum(counts.values())
+    share = done(counts) / total if total else 0.0
+    rate = found.group_rates.get(group)
+
+    def sum_of(states: tuple[str, ...], style: str) -> Text:
+        n = sum(counts.get(each, 0) for each in states)
+        return plain(f"{n:,}" if n else "·", style if n else "dim", right=True)
+
+    return [
+        plain(group),
+        two_coloured(counts, 10),
+        plain(f"{int(100 * share)}%", right=True),
+        sum_of(WAITING.states, ""),
+        sum_of(RUNNING.states, "cyan"),
+        sum_of(("complete",), "green"),
+        sum_of(FAILED.states, "red"),
+        plain(rate_text(rate) if rate else "-", "" if rate else "dim", right=True),
+        plain(left_text(found.group_expected_end.get(group), now), right=True),
+    ]
+
+
+_ID: Final = Column("ID", 7, right=True)
+_TRY: Final = Column("TRY", 3, right=True)
+
+RUNNING: Final = Tab(
+    "running",
+    "Running",
+    ("running", "starting", "suspended", "finishing", "lost"),
+    (
+        _ID,
+        Column("STATE", 9, least=100),
+        Column("COMMAND", 0),
+        Column("GROUP", 12, wide=24),
+        Column("HOST", 10, wide=20),
+        Column("TIME", 7, right=True),
+        Column("MEMORY", 6, right=True),
+        _TRY,
+    ),
+    running_row,
+    "Nothing is running.",
+)
+WAITING: Final = Tab(
+    "waiting",
+    "Waiting",
+    ("ready", "dependent", "delayed", "held", "blocked", "scheduled"),
+    (_ID, Column("STATE", 9), Column("COMMAND", 0), Column("GROUP", 12, wide=24), Column("REASON", 0)),
+    waiting_row,
+    "Nothing is waiting.",
+)
+FAILED: Final = Tab(
+    "failed",
+    "Failed",
+    ("failed", "cancelled"),
+    (
+        _ID,
+        Column("STATE", 9),
+        Column("COMMAND", 0),
+        Column("GROUP", 12, least=100, wide=24),
+        Column("EXIT", 5, right=True),
+        _TRY,
+        Column("AGO", 7, right=True),
+        Column("REASON", 0),
+    ),
+    failed_row,
+    "Nothing has failed.",
+)
+GROUPS: Final = Tab(
+    "groups",
+    "Groups",
+    (),
+    (
+        Column("GROUP", 0),
+        Column("PROGRESS", 10, least=90),
+        Column("DONE", 4, right=True),
+        Column("WAITING", 8, right=True),
+        Column("RUNNING", 7, right=True),
+        Column("COMPLETE", 8, right=True),
+        Column("FAILED", 6, right=True),
+        Column("RATE", 7, right=True),
+        Column("ENDS IN", 7, right=True),
+    ),
+    None,
+    "There are no groups.",
+)
+TABS: Final = (RUNNING, WAITING, FAILED, GROUPS)

@@ -1,0 +1,63 @@
+"""The jobs of `rota import wr` on their way to the manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.cli.command import Invocation
+from rota.cli.submitting import Submission
+from rota.client import submission
+from rota.client.batches import Batch, Builder
+from rota.client.wr import Conversion, convert
+from rota.client.wr_fields import WR_NAME, Place
+from rota.errors import BadInput
+
+
+class WrSubmission(Submission):
+    """A submission whose input is wr's, read and checked to its end before anything is done."""
+
+    conversion: Conversion
+
+    def __init__(
+        self,
+        call: Invocation,
+        *,
+        file: str,
+        fields: dict[str, object],
+        cwd_matters: bool,
+        strict: bool,
+        may_start: bool,
+    ) -> None:
+        self._cwd_matters = cwd_matters
+        self._strict = strict
+        super().__init__(call, file=file, command=None, fields=fields, retries=3, may_start=may_start)
+        self.batches = list(self.batches)
+
+    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[Batch]:
+        assert file is not None
+        blocks = submission.read_stdin() if file == "-" else submission.read_file(file)
+        place = Place(cwd=self.base.cwd, cwd_matters=self._cwd_matters)
+        self.conversion = convert(blocks, source=self.source, place=place)
+        builder = Builder(self.base, source=self.source)
+        for job in self.conversion.jobs:
+            if self._strict and job.warnings:
+                raise builder.bad(job.line, BadInput(job.warnings[0], hint="mend it, or leave out --strict"))
+            try:
+                builder.fielded(job.fields_with(), job.line, job.cmd)
+            except BadInput as error:
+                raise _in_words_of_wr(error) from None
+            yield from builder.full()
+        yield from builder.finish()
+
+    def declare_limits(self) -> None:
+        """Set the limits that lines declare, for jobs are refused whose limits nobody knows."""
+        client = self.connect()
+        for limit in self.conversion.limits:
+            client.set_limit(limit)
+
+
+def _in_words_of_wr(error: BadInput) -> BadInput:
+    message = error.message
+    for ours, theirs in WR_NAME.items():
+        message = message.replace(f"field '{ours}': ", f"field '{theirs}': ", 1)
+    return BadInput(message, hint=error.hint)

@@ -1,0 +1,95 @@
+"""Dependencies as people write them: ids, lines of the same input, and dependency groups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.client import values
+from rota.client.values import DIGITS, kind, shown
+from rota.errors import BadInput
+
+#: A dependency: what the condition is, whether the number is a line of the input, and the number, or the
+#: name of a dependency group.
+Dependency = tuple[int, bool, int | str]
+
+MAX_PARENTS: Final = 10_000
+MAX_GROUPS: Final = 1000
+
+_CONDITIONS: Final = {"afterok": 1, "afterany": 2, "afternotok": 3}
+_HINT: Final = "write an id, 12-15, line:3, @group, afterok:12, afterany:12 or afternotok:12"
+
+
+def after(value: object, text: bool) -> tuple[Dependency, ...]:
+    """What a job waits for, each once. Raises `BadInput`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value]
+    if not isinstance(value, str | list | tuple):
+        raise BadInput(f"must be ids, not {kind(value)}", hint='write it like "12,15-17" or "afterany:12"')
+    found: dict[Dependency, None] = {}
+    for word in values.words(value, '"12,15-17"'):
+        for dependency in _dependencies(word):
+            found[dependency] = None
+        if len(found) > MAX_PARENTS:
+            raise BadInput(f"names more than {MAX_PARENTS} jobs", hint="depend on one job that depends on them")
+    return tuple(found)
+
+
+def _dependencies(word: object) -> list[Dependency]:
+    """`12`, `12-15`, `line:3`, `@group`, and these after `afterok:`, `afterany:` or `afternotok:`."""
+    if isinstance(word, int) and not isinstance(word, bool):
+        word = str(word)
+    if not isinstance(word, str):
+        raise BadInput(f"must be ids, not {kind(word)}", hint='write it like [12, "afterany:13"]')
+    parts = word.strip().split(":")
+    condition = 1
+    if parts[0] in _CONDITIONS:
+        condition = _CONDITIONS[parts.pop(0)]
+    found: list[Dependency] = []
+    of_line = False
+    for part in parts:
+        if part == "line" and not of_line:
+            of_line = True
+            continue
+        if part.startswith("@") and not of_line:
+            found.append((condition, False, dependency_group(part[1:])))
+            continue
+        low, dash, high = part.partition("-")
+        if not DIGITS.fullmatch(low) or (dash and not DIGITS.fullmatch(high)) or int(low) < 1:
+            found.clear()
+            break
+        first, last = int(low), int(high or low)
+        if last < first or last - first >= MAX_PARENTS:
+            raise BadInput(f"'{part[:40]}' is not a range of at most {MAX_PARENTS} ids", hint="write low-high")
+        found += [(condition, of_line, number) for number in range(first, last + 1)]
+        of_line = False
+    if not found or of_line:
+        raise BadInput(f"'{shown(word)}' is not a dependency", hint=_HINT)
+    return found
+
+
+# ------------------------------------------------------------------ the groups that others depend on
+
+
+def dependency_groups(value: object, text: bool) -> tuple[str, ...]:
+    """The dependency groups that a job is in, each once. Raises `BadInput`."""
+    found: dict[str, None] = {}
+    if not (text and value in ("none", ["none"], ("none",))):
+        for word in values.words(value, '["group"]'):
+            found[dependency_group(word)] = None
+    if len(found) > MAX_GROUPS:
+        raise BadInput(f"names more than {MAX_GROUPS} groups", hint="name fewer")
+    return tuple(found)
+
+
+def dependency_group(value: object) -> str:
+    """The name of a dependency group. Raises `BadInput`."""
+    try:
+        name = values.group(value, False)
+    except BadInput as error:
+        raise BadInput(f"'{shown(str(value))}' {error.message}", hint=error.hint) from None
+    if ":" in name or name != name.strip():
+        raise BadInput(
+            f"'{shown(name)}' cannot be a dependency group: it has a colon or blanks around it",
+            hint="use letters, digits and . _ -",
+        )
+    return name

@@ -1,0 +1,413 @@
+"""Jobs gathered into batches, the pieces of a submission; what they share is stored once.
+
+Plain commands are the hot path: they cost a few list operations for thousands of them.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from rota.client.after import MAX_PARENTS
+from rota.client.array import Elements, throttle
+from rota.client.fields import Wanted
+from rota.client.here import captured_environment
+from rota.client.inputs import Files
+from rota.client.values import check_command, length
+from rota.errors import BadInput
+from rota.wire.messages import NewAfter, NewElement, NewSpec
+
+#: Jobs in one message, and about how many bytes of commands, specifications and environments.
+BATCH: Final = 10_000
+BATCH_BYTES: Final = 4 << 20
+#: All arrays of a submission together may have so many elements and dependencies.
+MAX_OF_ARRAYS: Final = 5_000_000
+MAX_PAIRS: Final = 2_000_000
+
+#: About what one element, one dependency and one specification take in a message.
+_ELEMENT_BYTES: Final = 20
+_AFTER_BYTES: Final = 12
+_SPEC_BYTES: Final = 250
+
+
+class Batch(Struct):
+    """Some jobs of a submission, in order; the pieces of an `Add` message."""
+
+    first: int
+    cmds: list[str | list[str]]
+    specs: list[NewSpec]
+    envs: list[bytes]
+    spec_of: list[int] | None
+    lines: list[int] | None
+    after: list[NewAfter]
+    fresh: list[int]
+    allowed: list[int]
+    elements: list[NewElement]
+    inputs: list[tuple[int, int]]
+    last: bool = False
+
+
+class Resolved(Struct, frozen=True):
+    """Fields after the defaults, the specification they became, and the size of the job's input."""
+
+    wanted: Wanted
+    spec: int
+    input_bytes: int | None
+
+
+class Forward(Struct, frozen=True):
+    """Jobs that wait for a line still to come."""
+
+    entries: range
+    condition: int
+    number: int  #: of the line they wait for
+    line: int
+
+
+class Builder:
+    """Gathers jobs into batches and stores once what they share."""
+
+    def __init__(self, base: Wanted, *, source: str = "", unit: str = "line") -> None:
+        self.base = base
+        self.source = source
+        self.unit = unit  #: what the numbers in `line:N` and in errors count
+        self.count = 0
+        self._files = Files()
+        self._specs: dict[NewSpec, int] = {}
+        self._envs: dict[tuple[tuple[str, str], ...], int] = {}
+        self._known: dict[bytes, Resolved] = {}
+        self._plain: Resolved | None = None
+        self._new_specs: list[NewSpec] = []
+        self._new_envs: list[bytes] = []
+        self._cmds: list[str | list[str]] = []
+        self._spec_of: list[int] = []
+        self._lines: list[int] = []
+        self._fresh: list[int] = []
+        self._allowed: list[int] = []
+        self._after: list[NewAfter] = []
+        self._elements: list[NewElement] = []
+        self._inputs: list[tuple[int, int]] = []
+        self._forward: list[Forward] = []
+        #: batches that may not go before those lines are known, for a dependency goes with its job
+        self._held: list[Batch] = []
+        #: runs of lines that all hold a job: (first line, first entry, how many)
+        self._runs: list[tuple[int, int, int]] = []
+        self._arrays: dict[int, range] = {}  #: line → its entries
+        self._of_arrays = 0
+        self._pairs = 0
+        self._bytes = 0
+
+    # -- adding
+
+    def plain(self, cmds: list[str], line: int) -> None:
+        """Commands of consecutive lines, without fields of their own."""
+        known = self._plain
+        if known is None:
+            known = self._plain = self._resolve(self.base, line)
+        if known.wanted.is_array:
+            for number, cmd in enumerate(cmds, line):
+                self._array(cmd, known, number)
+            return
+        self._extend(cmds, line)
+        self._spec_of += [known.spec] * len(cmds)
+        self._bytes += sum(map(len, cmds))
+        entries = range(self.count - len(cmds), self.count)
+        if known.input_bytes is not None:
+            self._inputs += [(entry, known.input_bytes) for entry in entries]
+        if self.base.after:
+            for number, entry in enumerate(entries, line):
+                self._depend(range(entry, entry + 1), self.base, number)
+
+    def fielded(self, fields: dict[str, object], line: int, cmd: str | None = None) -> None:
+        """One job, or one array, with fields of its own."""
+        given = fields.pop("cmd", None) if cmd is None else cmd
+        if given is None:
+            if "call" in fields:
+                raise self.bad(
+                    line, BadInput("field 'call': not supported by this version yet", hint="give 'cmd'")
+                )
+            raise self.bad(line, BadInput("field 'cmd': missing", hint='write it like {"cmd": "sleep 1"}'))
+        try:
+            command = check_command(given)
+        except BadInput as error:
+            raise self.bad(line, BadInput(f"field 'cmd': {error.message}", hint=error.hint)) from None
+        known = self._resolved(fields, line)
+        if known.wanted.is_array:
+            self._array(command, known, line)
+            return
+        self._extend([command], line)
+        self._bytes += length(command)
+        self._settle(range(self.count - 1, self.count), known, known.spec, line)
+
+    def _settle(self, entries: range, known: Resolved, spec: int, line: int) -> None:
+        """Everything about new entries but their commands."""
+        self._spec_of += [spec] * len(entries)
+        if known.input_bytes is not None:
+            self._inputs += [(entry, known.input_bytes) for entry in entries]
+        if known.wanted.rerun and not self.base.rerun:
+            self._fresh += entries
+        if known.wanted.allow_unsatisfiable and not self.base.allow_unsatisfiable:
+            self._allowed += entries
+        if known.wanted.after:
+            self._depend(entries, known.wanted, line)
+
+    def _resolved(self, fields: dict[str, object], line: int) -> Resolved:
+        try:
+            key = msgspec.msgpack.encode(fields)
+        except (OverflowError, TypeError, UnicodeEncodeError, RecursionError):
+            key = b""  # nothing a field can be: the check will say so
+        known = self._known.get(key) if key else None
+        if known is None:
+            try:
+                wanted = self.base.changed(fields)
+                _check_contradiction(self.base, wanted)
+            except BadInput as error:
+                raise self.bad(line, error) from None
+            known = self._resolve(wanted, line)
+            if len(self._known) > 100_000:
+                self._known.clear()
+            self._known[key] = known
+        return known
+
+    def _resolve(self, wanted: Wanted, line: int) -> Resolved:
+        size = wanted.input_bytes
+        if wanted.input_file is not None:
+            try:
+                size = self._files.size(os.path.join(wanted.cwd, wanted.input_file))
+            except BadInput as error:
+                raise self.bad(line, BadInput(f"field 'input_file': {error.message}", hint=error.hint)) from None
+        return Resolved(wanted, self._spec(wanted), size)
+
+    def _extend(self, cmds: list[str] | list[str | list[str]], line: int) -> None:
+        if self._runs and self._runs[-1][0] + self._runs[-1][2] == line:
+            start, entry, many = self._runs[-1]
+            self._runs[-1] = (start, entry, many + len(cmds))
+        else:
+            self._runs.append((line, self.count, len(cmds)))
+        self._cmds += cmds
+        self._lines += range(line, line + len(cmds))
+        self.count += len(cmds)
+
+    def _spec(self, wanted: Wanted) -> int:
+        env = self._envs.get(wanted.env)
+        if env is None:
+            env = self._envs[wanted.env] = len(self._envs)
+            self._new_envs.append(captured_environment(dict(wanted.env)))
+            self._bytes += len(self._new_envs[-1])
+        spec = new_spec(wanted, env)
+        index = self._specs.get(spec)
+        if index is None:
+            index = self._specs[spec] = len(self._specs)
+            self._new_specs.append(spec)
+            texts = (spec.cwd, spec.name, spec.stdout, spec.stderr, *spec.dep_groups)
+            behaviours = (*spec.on_success, *spec.on_failure, *spec.on_exit)
+            self._bytes += _SPEC_BYTES + sum(map(len, texts)) + sum(map(len, behaviours)) + 70 * len(spec.limits)
+        return index
+
+    # -- arrays
+
+    def _array(self, cmd: str | list[str], known: Resolved, line: int) -> None:
+        """The elements of one array, in as many batches as they need."""
+        wanted = known.wanted
+        elements = self._elements_of(cmd, wanted, line)
+        spec = known.spec
+        if wanted.array is not None:
+            use = throttle(wanted.array, cwd=wanted.cwd, cmd=cmd, file=wanted.array_file or "")
+            if use is not None:
+                spec = self._spec(msgspec.structs.replace(wanted, limits=(*wanted.limits, use)))
+        self._of_arrays += len(elements)
+        if self._of_arrays > MAX_OF_ARRAYS:
+            raise self.bad(
+                line,
+                BadInput(f"arrays of more than {MAX_OF_ARRAYS} elements in all", hint="add them in several calls"),
+            )
+        number = len(self._arrays)
+        self._arrays[line] = range(self.count, self.count + len(elements))
+        each = _ELEMENT_BYTES + _AFTER_BYTES * len(wanted.after)
+        done = 0
+        while done < len(elements):
+            room = BATCH_BYTES - self._bytes
+            many = min(BATCH - len(self._cmds), room // each)
+            if many < 1 and self._cmds:
+                self._held.append(self._take())
+                continue
+            try:
+                cmds = elements.commands(done, max(1, many), room=room)
+            except BadInput as error:
+                raise self.bad(line, BadInput(f"field 'array_file': {error.message}", hint=error.hint)) from None
+            indexes = elements.indexes(done, len(cmds))
+            entries = range(self.count, self.count + len(cmds))
+            self._cmds += cmds
+            self._lines += [line] * len(cmds)
+            self.count += len(cmds)
+            self._elements += [
+                NewElement(entry, number, index) for entry, index in zip(entries, indexes, strict=True)
+            ]
+            self._bytes += sum(map(length, cmds)) + _ELEMENT_BYTES * len(cmds)
+            self._settle(entries, known, spec, line)
+            done += len(cmds)
+
+    def _elements_of(self, cmd: str | list[str], wanted: Wanted, line: int) -> Elements:
+        field = "array_file"
+        try:
+            lines = None if wanted.array_file is None else self._files.parameters(wanted.array_file)
+            field = "array"
+            return Elements(cmd, wanted.array, lines)
+        except BadInput as error:
+            raise self.bad(line, BadInput(f"field '{field}': {error.message}", hint=error.hint)) from None
+
+    # -- dependencies
+
+    def _depend(self, entries: range, wanted: Wanted, line: int) -> None:
+        for condition, of_line, parent in wanted.after:
+            if not of_line:
+                self._join(entries, range(1), line)
+                self._after += [NewAfter(entry=entry, parent=parent, condition=condition) for entry in entries]
+                self._bytes += _AFTER_BYTES * len(entries) + (len(parent) if isinstance(parent, str) else 0)
+                continue
+            assert isinstance(parent, int)
+            waiting = Forward(entries, condition, parent, line)
+            if parent > line:
+                self._forward.append(waiting)
+            else:
+                found = self._on_line(waiting)
+                self._after += found
+                self._bytes += _AFTER_BYTES * len(found)
+
+    def _on_line(self, waiting: Forward) -> list[NewAfter]:
+        number, line = waiting.number, waiting.line
+        parents = self._entries_of(number)
+        if not parents:
+            message = f"field 'after': {self.unit} {number} of this input is not a job"
+            raise self.bad(line, BadInput(message, hint=f"name a {self.unit} with a command"))
+        if number == line:
+            raise self.bad(line, BadInput("field 'after': it would wait for itself", hint="name another"))
+        self._join(waiting.entries, parents, line)
+        return [
+            NewAfter(entry=entry, parent=parent, condition=waiting.condition, local=True)
+            for entry in waiting.entries
+            for parent in parents
+        ]
+
+    def _join(self, entries: Sequence[int], parents: Sequence[int], line: int) -> None:
+        """Count what arrays wait for; two of a thousand elements each would be a million dependencies."""
+        if line in self._arrays or len(parents) > 1:
+            self._pairs += len(entries) * len(parents)
+        if self._pairs > MAX_PAIRS or len(parents) > MAX_PARENTS:
+            raise self.bad(
+                line,
+                BadInput(
+                    "field 'after': too many dependencies between elements of arrays",
+                    hint="put the array that is waited for in a group with 'dep_groups' and wait for '@group'",
+                ),
+            )
+
+    def _entries_of(self, line: int) -> range:
+        """The entries that a line has become."""
+        if line in self._arrays:
+            return self._arrays[line]
+        at = bisect_right(self._runs, (line, self.count + 1, 0)) - 1
+        if at >= 0:
+            start, entry, many = self._runs[at]
+            if line < start + many:
+                return range(entry + line - start, entry + line - start + 1)
+        return range(0)
+
+    # -- taking
+
+    def full(self) -> Iterator[Batch]:
+        """The batches there is enough for."""
+        if len(self._cmds) >= BATCH or self._bytes >= BATCH_BYTES:
+            self._held.append(self._take())
+        if self._held and not self._forward:
+            yield from self._held
+            self._held.clear()
+
+    def finish(self) -> Iterator[Batch]:
+        """All that is left. Raises `BadInput` if a dependency on a line cannot be resolved."""
+        last = self._take()
+        last.last = True
+        self._held.append(last)
+        starts = [batch.first for batch in self._held]
+        for waiting in self._forward:
+            # Entries that wait together were added together.
+            batch = self._held[bisect_right(starts, waiting.entries[0]) - 1]
+            batch.after += self._on_line(waiting)
+        yield from self._held
+
+    def _take(self) -> Batch:
+        first = self.count - len(self._cmds)
+        # Numbers that say nothing are not sent.
+        spec_of = self._spec_of if any(self._spec_of) else None
+        lines = self._lines
+        in_order = not lines or (lines[0] == first + 1 and lines[-1] == first + len(lines))
+        batch = Batch(
+            first=first,
+            cmds=self._cmds,
+            specs=self._new_specs,
+            envs=self._new_envs,
+            spec_of=spec_of,
+            lines=None if in_order and not self._elements else lines,
+            after=self._after,
+            fresh=self._fresh,
+            allowed=self._allowed,
+            elements=self._elements,
+            inputs=self._inputs,
+        )
+        self._cmds, self._spec_of, self._lines = [], [], []
+        self._new_specs, self._new_envs, self._after = [], [], []
+        self._elements, self._inputs = [], []
+        self._fresh, self._allowed, self._bytes = [], [], 0
+        return batch
+
+    def bad(self, line: int, error: BadInput) -> BadInput:
+        """The same error with its place."""
+        return BadInput(f"{self.place(line)}: {error.message}", hint=error.hint)
+
+    def place(self, line: int) -> str:
+        return f"{self.source} {self.unit} {line}" if self.source else f"{self.unit} {line}"
+
+
+def new_spec(wanted: Wanted, env: int) -> NewSpec:
+    """What is sent of it, once for all jobs that want the same."""
+    return NewSpec(
+        cwd=wanted.cwd,
+        group=wanted.group,
+        name=wanted.name,
+        project=wanted.project,
+        queue=wanted.queue,
+        priority=wanted.priority,
+        size=wanted.size,
+        walltime_s=wanted.walltime,
+        retries=wanted.retries,
+        backoff_s=wanted.backoff,
+        no_retry_over_s=wanted.no_retry_over,
+        scratch=wanted.scratch,
+        pipefail=wanted.pipefail,
+        env=env,
+        limits=wanted.limits,
+        dep_groups=wanted.dep_groups,
+        live=wanted.live,
+        allow_empty_group=wanted.allow_empty_group,
+        learn=wanted.learn,
+        override=wanted.override,
+        given=wanted.given,
+        on_success=wanted.on_success,
+        on_failure=wanted.on_failure,
+        on_exit=wanted.on_exit,
+        stdout=wanted.stdout,
+        stderr=wanted.stderr,
+    )
+
+
+def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
+    """What was asked for the whole submission cannot be taken back by a line."""
+    for name in ("rerun", "allow_unsatisfiable"):
+        if getattr(base, name) and not getattr(wanted, name):
+            flag = name.replace("_", "-")
+            raise BadInput(f"field '{name}': contradicts --{flag}", hint="leave one of them out")

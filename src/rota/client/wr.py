@@ -1,0 +1,154 @@
+"""The input of `wr add`, read as jobs of Rota. Pure; opens nothing and asks nobody.
+
+One command a line; or a command, a tab and a JSON object; or one JSON object a line. What wr leaves to its
+defaults is left to the caller's; `wr_fields` knows what each field becomes. The whole input is read before
+the first job is given, for a command may wait for one that stands below it, and nothing may be done
+for an input with a bad line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from rota.client.intake import MAX_LINE
+from rota.client.wr_fields import Parsed, Place, parse
+from rota.errors import BadInput
+
+
+class Job(Struct, frozen=True):
+    """One job: where it stands in wr's input, and what it is in Rota's."""
+
+    line: int
+    cmd: str
+    fields: dict[str, object]
+    parents: tuple[int, ...]  #: lines of the jobs it waits for
+    warnings: tuple[str, ...]  #: what could not be kept, each beginning with wr's name of the field
+
+    def fields_with(self, number_of: Mapping[int, int] | None = None) -> dict[str, object]:
+        """The fields with the dependencies on lines, whose numbers may be others where the jobs will stand."""
+        if not self.parents:
+            return dict(self.fields)
+        after = self.fields.get("after", [])
+        assert isinstance(after, list)
+        lines = [f"line:{number_of[line] if number_of else line}" for line in self.parents]
+        return {**self.fields, "after": [*after, *lines]}
+
+
+class Conversion(Struct, frozen=True):
+    """Everything an input holds."""
+
+    jobs: list[Job]
+    #: limits that the lines declare, as `rota limit` takes them; of one name the last counts, as in wr
+    limits: list[str]
+    #: lines that repeat the command of another, which to wr are the same job
+    repeated: list[int]
+
+
+def convert(blocks: Iterable[bytes], *, source: str, place: Place) -> Conversion:
+    """All jobs of an input. Raises `BadInput` that names the source, the line and the field."""
+    seen: set[tuple[str, str]] = set()
+    known: dict[tuple[str, str], int] = {}
+    first_member: dict[str, int] = {}
+    repeated: list[int] = []
+    limits: dict[str, str] = {}
+    found: list[tuple[int, Parsed]] = []
+    for number, line in _lines(blocks, source):
+        try:
+            job = _job(line, place)
+        except BadInput as error:
+            raise BadInput(f"{source} line {number}: {error.message}", hint=error.hint) from None
+        if job is None:
+            continue
+        if (job.cmd, job.cwd) in seen:
+            repeated.append(number)
+            continue
+        seen.add((job.cmd, job.cwd))
+        known.setdefault((job.said, job.cwd), number)
+        for group in _words(job, "dep_groups"):
+            first_member.setdefault(group, number)
+        limits |= job.declared
+        found.append((number, job))
+    jobs = [_resolved(number, job, known, first_member) for number, job in found]
+    return Conversion(jobs=jobs, limits=list(limits.values()), repeated=repeated)
+
+
+def _job(line: str, place: Place) -> Parsed | None:
+    """The job of one line, if there is one."""
+    if not line.strip() or line.lstrip().startswith("#"):
+        return None
+    columns = line.split("\t")
+    while len(columns) > 1 and not columns[-1].strip():
+        columns.pop()
+    if len(columns) > 2:
+        hint = "wr reads a command, a tab and a JSON object; write a tab in a command as \\t in JSON"
+        raise BadInput(f"has {len(columns)} columns", hint=hint)
+    if not columns[0].strip():
+        raise BadInput("there is no command before the tab", hint="begin the line with it")
+    if len(columns) == 2:
+        return parse(columns[0], _object(columns[1]), place)
+    if line.startswith("{"):
+        return parse(None, _object(line), place)
+    return parse(columns[0], {}, place)
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise BadInput(f"is not valid JSON: {error}", hint="correct it, or quote it") from None
+    if not isinstance(value, dict):
+        raise BadInput("is not a JSON object", hint='write it like {"cmd": "sleep 1"}')
+    return value
+
+
+def _words(job: Parsed, name: str) -> list[str]:
+    words = job.fields.get(name)
+    return words if isinstance(words, list) else []
+
+
+def _resolved(number: int, job: Parsed, known: dict[tuple[str, str], int], first_member: dict[str, int]) -> Job:
+    """With what it needs the other lines for."""
+    parents = []
+    for parent in job.parents:
+        if parent in known:
+            parents.append(known[parent])
+        else:
+            shown = parent[0] if parent[0].isprintable() else ascii(parent[0])
+            job.warnings.append(f"field 'cmd_deps': '{shown[:60]}' is not in this input, so it is not waited for")
+    if any(first_member.get(word[1:], 0) > number for word in _words(job, "after")):
+        # Its members come with this very input.
+        job.fields["allow_empty_group"] = True
+    return Job(number, job.cmd, job.fields, tuple(dict.fromkeys(parents)), tuple(job.warnings))
+
+
+def _lines(blocks: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:
+    number = 1
+    rest = b""
+    for block in blocks:
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield number, _decoded(line, number, source)
+            number += 1
+        if len(rest) > MAX_LINE:
+            break
+    if rest:
+        yield number, _decoded(rest, number, source)
+
+
+def _decoded(line: bytes, number: int, source: str) -> str:
+    what = hint = ""
+    if len(line) > MAX_LINE:
+        what, hint = f"has more than {MAX_LINE} bytes", "put the command in a script file"
+    elif b"\0" in line:
+        what, hint = "contains a NUL byte", "is this a text file?"
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        what, hint = what or "is not valid UTF-8", hint or "convert the file with iconv"
+        text = ""
+    if what:
+        raise BadInput(f"{source} line {number}: {what}", hint=hint)
+    return text.removeprefix("\ufeff" if number == 1 else "").removesuffix("\r")

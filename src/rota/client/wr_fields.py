@@ -1,0 +1,340 @@
+"""What each field of a job in wr's input becomes in Rota's. Pure; one function for each that is not the same.
+
+Only the forms that differ are understood here. A value that both write alike goes through as it is and is
+checked with the other fields of a job, so a mistake in it is found in one place.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Final
+
+from msgspec import Struct, field
+
+from rota.client.after import dependency_group
+from rota.client.values import shown
+from rota.errors import BadInput
+from rota.units import MAX_SECONDS, format_duration
+
+#: wr's name of each field that is only called otherwise here. Errors about the one must speak of the other.
+SAME: Final = {
+    "rep_grp": "group",
+    "req_grp": "learn",
+    "memory": "mem",
+    "cpus": "cpus",
+    "priority": "priority",
+    "retries": "retries",
+}
+WR_NAME: Final = {rota: wr for wr, rota in SAME.items()} | {
+    "no_retry_over": "no_retry_over_walltime",
+    "dep_groups": "dep_grps",
+    "limits": "limit_grps",
+    "after": "deps",
+}
+#: Known to wr, unknown here: what they would have changed, so that people can judge.
+_LEFT_OUT: Final = {
+    "cloud_os": "it chooses machines of a cloud",
+    "cloud_username": "it chooses machines of a cloud",
+    "cloud_ram": "it chooses machines of a cloud",
+    "cloud_flavor": "it chooses machines of a cloud",
+    "cloud_script": "it prepares machines of a cloud",
+    "cloud_config_files": "it prepares machines of a cloud",
+    "cloud_shared": "it prepares machines of a cloud",
+    "mounts": "nothing is mounted for the job",
+    "mount_json": "nothing is mounted for the job",
+    "monitor_docker": "a container that the job starts is not measured",
+    "bsub_mode": "a bsub in the job is the real one",
+    "queue": "it names a queue of LSF",
+    "queues_avoid": "it names queues of LSF",
+    "misc": "it is for bsub",
+    "group": "the job runs with your own Unix groups",
+    "modules": "load them in the command",
+    "reserve_timeout": "runners decide that themselves",
+}
+
+_MICRO: Final = Decimal("1e-6")
+_UNITS: Final = {
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": 1000 * _MICRO,
+    "us": _MICRO,
+    "\u00b5s": _MICRO,  # two letters that look alike
+    "\u03bcs": _MICRO,
+    "ns": _MICRO / 1000,
+}
+_TIME: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(h|ms|m|s|us|\u00b5s|\u03bcs|ns)")
+_OVERRIDE: Final = {0: "no", 1: "higher", 2: "always"}
+_CLOCK: Final = r"(\d\d):(\d\d):(\d\d)"
+_WINDOW: Final = re.compile(rf"(?:{_CLOCK}\s*<\s*)?time(?:\s*<\s*{_CLOCK})?", re.ASCII)
+_UPDATE: Final = re.compile(r"(.+):(-?[0-9]{1,12})", re.ASCII | re.DOTALL)
+
+
+class Place(Struct, frozen=True):
+    """What a line does not say: where it is, and whether that is where it runs."""
+
+    cwd: str
+    cwd_matters: bool = False
+
+
+class Parsed(Struct):
+    """One job while its fields are read, in the order in which wr's object has them."""
+
+    said: str  #: the command as it stands there, by which others may wait for it
+    cmd: str
+    scratch: bool
+    cwd: str  #: of the job's identity: "" if it does not matter
+    fields: dict[str, object]
+    warnings: list[str] = field(default_factory=list)
+    #: limits that the line declares: name → what to tell the manager
+    declared: dict[str, str] = field(default_factory=dict)
+    #: the commands it waits for, with the directory that wr knows them by
+    parents: list[tuple[str, str]] = field(default_factory=list)
+
+
+def parse(cmd: str | None, given: Mapping[str, object], place: Place) -> Parsed:
+    """One job of wr. Raises `BadInput` whose message begins with the field, by wr's name."""
+    # wr takes names in any case, and null, "" and [] for not given.
+    said = {name.lower(): value for name, value in given.items() if value not in (None, "", [], {})}
+    warnings = []
+    own = said.pop("cmd", None)
+    if cmd is None:
+        if own is None:
+            raise BadInput("field 'cmd': missing", hint='write it like {"cmd": "sleep 1"}')
+        cmd = _text("cmd", own)
+    elif own is not None:
+        warnings.append("field 'cmd': given twice; what stands before the tab is taken")
+    matters = _flag("cwd_matters", said.pop("cwd_matters", False)) or place.cwd_matters
+    cwd = _text("cwd", said.pop("cwd", place.cwd))
+    job = Parsed(said=cmd, cmd=cmd, scratch=not matters, cwd=cwd if matters else "", fields={}, warnings=warnings)
+    if matters:
+        job.fields["scratch"] = False
+        if cwd != place.cwd:
+            job.fields["cwd"] = cwd
+    for name, value in said.items():
+        _one(job, name, value)
+    _finish(job, said)
+    return job
+
+
+def _one(job: Parsed, name: str, value: object) -> None:
+    if name in SAME:
+        job.fields[SAME[name]] = value
+    elif name in _CHANGED:
+        _CHANGED[name](job, name, value)
+    elif name in _LEFT_OUT:
+        if value is not False:
+            job.warnings.append(f"field '{name}': has no equivalent and is left out: {_LEFT_OUT[name]}")
+    elif name not in _TOGETHER:
+        job.warnings.append(f"field '{shown(name)}': is none of wr's and is left out")
+
+
+def _finish(job: Parsed, said: Mapping[str, object]) -> None:
+    """What depends on more than one field: the command itself, and what is kept of its directory."""
+    for kind in ("with_docker", "with_singularity"):
+        if kind in said:
+            job.cmd = _contained(job, kind, said)
+            break
+    else:
+        if "container_mounts" in said:
+            job.warnings.append("field 'container_mounts': there is no container; it is left out")
+    if _flag("change_home", said.get("change_home", False)) and job.scratch:
+        job.cmd = f'export HOME="$PWD"; {job.cmd}'
+    ending = job.fields.get("on_exit")
+    if job.scratch and isinstance(ending, list) and "cleanup" not in ending:
+        job.warnings.append(
+            "field 'on_exit': has no cleanup, so wr would have kept the job's directory; Rota removes it"
+        )
+
+
+def _contained(job: Parsed, kind: str, said: Mapping[str, object]) -> str:
+    """The command, fed to a shell in a container that sees the job's directory."""
+    image = shlex.quote(_text(kind, said[kind]))
+    mounts = _text("container_mounts", said.get("container_mounts", ""))
+    places = [shlex.quote(one if ":" in one else f"{one}:{one}") for one in mounts.split(",") if one]
+    feed = f"printf '%s\\n' {shlex.quote(job.cmd)}"
+    if kind == "with_singularity":
+        binds = "".join(f" --bind {one}" for one in places)
+        return f'{feed} | singularity shell --pwd "$PWD" --bind "$PWD"{binds} {image}'
+    env = job.fields.get("env")
+    names = "".join(f" --env {shlex.quote(name)}" for name in env) if isinstance(env, dict) else ""
+    volumes = "".join(f" --volume {one}" for one in places)
+    return f'{feed} | docker run --rm -i --volume "$PWD:$PWD" --workdir "$PWD"{volumes}{names} {image} /bin/sh'
+
+
+# ------------------------------------------------------------------ one function a field
+
+
+def _time(job: Parsed, name: str, value: object) -> None:
+    text = _text(name, value).strip()
+    seconds = Decimal(0)
+    at = 0
+    for found in _TIME.finditer(text):
+        if found.start() != at:
+            break
+        seconds += Decimal(found[1]) * _UNITS[found[2]]
+        at = found.end()
+    if text in ("0", "+0", "-0"):
+        at = len(text)
+    if at == len(text) and not seconds:
+        return  # nothing is said, or the feature is off
+    rota = {"time": "time", "no_retry_over_walltime": "no_retry_over"}[name]
+    # What only Rota can read, such as 2d, is a time too; what neither can is refused with the other fields.
+    known = at == len(text) and seconds < MAX_SECONDS
+    job.fields[rota] = format_duration(max(float(seconds), 1e-6)) if known else text
+
+
+def _disk(job: Parsed, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise BadInput(f"field '{name}': must be a whole number of gigabytes", hint="write it like 10")
+    job.fields["disk"] = f"{value}G"
+
+
+def _override(job: Parsed, name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value not in _OVERRIDE:
+        raise BadInput(f"field '{name}': must be 0, 1 or 2", hint="0 is no, 1 is higher, 2 is always")
+    job.fields["override"] = _OVERRIDE[value]
+
+
+def _env(job: Parsed, name: str, value: object) -> None:
+    pairs = {}
+    for word in _texts(name, value):
+        variable, equals, content = word.partition("=")
+        if not equals or not variable:
+            raise BadInput(f"field '{name}': '{shown(word)}' is not NAME=VALUE", hint='write it like ["LANG=C"]')
+        pairs[variable] = content
+    job.fields["env"] = pairs
+
+
+def _dep_groups(job: Parsed, name: str, value: object) -> None:
+    job.fields["dep_groups"] = _groups(name, value)
+
+
+def _deps(job: Parsed, name: str, value: object) -> None:
+    job.fields["after"] = [f"@{group}" for group in _groups(name, value)]
+
+
+def _cmd_deps(job: Parsed, name: str, value: object) -> None:
+    if not isinstance(value, list):
+        raise BadInput(
+            f"field '{name}': must be a list of objects", hint='write it like [{"cmd": "x", "cwd": ""}]'
+        )
+    for one in value:
+        keys = {key.lower(): content for key, content in one.items()} if isinstance(one, dict) else {}
+        if isinstance(keys.get("essence"), dict):
+            keys = {key.lower(): content for key, content in keys["essence"].items()}
+        if not isinstance(keys.get("cmd"), str):
+            raise BadInput(f"field '{name}': must be objects with cmd and cwd", hint='{"cmd": "x", "cwd": ""}')
+        job.parents.append((keys["cmd"], _text(name, keys.get("cwd") or "")))
+
+
+def _limits(job: Parsed, name: str, value: object) -> None:
+    names: dict[str, None] = {}
+    for word in _texts(name, value):
+        word = word.strip()
+        if re.search(r"<.*\bdatetime\b|\bdatetime\b.*<", word):
+            job.warnings.append(f"field '{name}': '{shown(word)}' has no equivalent and is left out")
+        elif "<" in word:
+            window, hours = _window(name, word)
+            if hours != "00:00-00:00":  # the whole day
+                job.declared[window] = f"{window}@{hours}"
+                names[window] = None
+        elif update := _UPDATE.fullmatch(word):
+            units = int(update[2])
+            if units < 0:
+                job.warnings.append(f"field '{name}': '{shown(word)}' is unlimited and is left out")
+                continue
+            job.declared[update[1]] = f"{update[1]}:{units}"
+            names[update[1]] = None
+        else:
+            names[word] = None
+    for one in names:
+        if not one or "," in one or ":" in one or one.endswith("!"):
+            raise BadInput(
+                f"field '{name}': '{shown(one)}' cannot be a limit", hint="use letters, digits and . _ -"
+            )
+    if names:
+        job.fields["limits"] = list(names)
+
+
+def _window(name: str, word: str) -> tuple[str, str]:
+    """A time of day as the name of a limit and its window."""
+    found = _WINDOW.fullmatch(word)
+    if found is None or not (found[1] or found[4]):
+        raise BadInput(f"field '{name}': '{shown(word)}' is not a time of day", hint="17:00:00 < time < 20:00:00")
+    if found[3] not in (None, "00") or found[6] not in (None, "00"):
+        raise BadInput(f"field '{name}': '{shown(word)}' has seconds", hint="windows are in whole minutes")
+    begin = f"{found[1] or '00'}:{found[2] or '00'}"
+    end = f"{found[4] or '00'}:{found[5] or '00'}"
+    return f"time_{begin.replace(':', '')}_{end.replace(':', '')}", f"{begin}-{end}"
+
+
+def _behaviours(job: Parsed, name: str, value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise BadInput(f"field '{name}': must be a list of objects", hint='write it like [{"cleanup": true}]')
+    found: list[str] = []
+    for one in value:
+        keys = {key.lower(): content for key, content in one.items() if content}
+        if "run" in keys:
+            found.append(f"run: {_text(name, keys['run'])}")
+        elif "copy_to_manager" in keys:
+            job.warnings.append(f"field '{name}': copy_to_manager has no equivalent and is left out")
+        elif "cleanup" in keys or "cleanup_all" in keys:
+            # Without a directory of its own there is nothing to clean up, and wr ignores it too.
+            if job.scratch:
+                found.append("cleanup")
+        elif "remove" in keys:
+            found.append("remove")
+        elif keys and "nothing" not in keys:
+            unknown = shown(next(iter(keys)))
+            raise BadInput(f"field '{name}': there is no behaviour '{unknown}'", hint="run, cleanup or remove")
+    job.fields[name] = found
+
+
+_CHANGED: Final[dict[str, Callable[[Parsed, str, object], None]]] = {
+    "time": _time,
+    "no_retry_over_walltime": _time,
+    "disk": _disk,
+    "override": _override,
+    "env": _env,
+    "dep_grps": _dep_groups,
+    "deps": _deps,
+    "cmd_deps": _cmd_deps,
+    "limit_grps": _limits,
+    "on_failure": _behaviours,
+    "on_success": _behaviours,
+    "on_exit": _behaviours,
+}
+_TOGETHER: Final = ("with_docker", "with_singularity", "container_mounts", "change_home")
+
+
+# ------------------------------------------------------------------ kinds of values
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadInput(f"field '{name}': must be a text", hint="put it in quotes")
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadInput(f"field '{name}': must be true or false", hint="without quotes")
+    return value
+
+
+def _texts(name: str, value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise BadInput(f"field '{name}': must be a list of texts", hint='write it like ["a", "b"]')
+    return list(value)
+
+
+def _groups(name: str, value: object) -> list[str]:
+    try:
+        return list(dict.fromkeys(dependency_group(group) for group in _texts(name, value)))
+    except BadInput as error:
+        message = error.message.removeprefix(f"field '{name}': ")
+        raise BadInput(f"field '{name}': {message}", hint=error.hint) from None

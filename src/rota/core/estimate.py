@@ -1,0 +1,137 @@
+"""What a job will take: estimated when it becomes ready, learned from when an attempt has ended.
+
+The models are `core.learning`'s, the rules of sizes `core.sizing`'s; here they meet the world.
+"""
+
+from __future__ import annotations
+
+from rota.core.effects import Reply
+from rota.core.events import LearningForgotten
+from rota.core.job import Job, Outcome
+from rota.core.learning import Model
+from rota.core.observation import Observation, to_row
+from rota.core.program import program_of
+from rota.core.sizing import Decision, after_failure, decide
+from rota.core.turn import Turn
+from rota.core.world import World
+from rota.errors import NotFound
+from rota.plan.need import Need
+from rota.plan.placement import Capacity
+from rota.plan.size import Size
+
+#: So many learning groups are kept in memory; those not used for longest are forgotten first.
+MOST_MODELS = 4096
+#: Attempts that ended like this say nothing about what the job needs.
+_TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted"})
+
+
+def learning_group(job: Job) -> str:
+    """Which group's jobs this one is like."""
+    return job.spec.learn or program_of(job.cmd)
+
+
+def decision(world: World, job: Job) -> Decision:
+    """The size of the job's next attempt, and how it comes about."""
+    spec = job.spec
+    return decide(
+        spec.size,
+        given=frozenset(spec.given),
+        override=spec.override,  # type: ignore[arg-type]  # checked when it was added
+        model=world.models.get(learning_group(job)),
+        floor=job.floor,
+        largest=world.largest,
+        input_bytes=job.input_bytes,
+    )
+
+
+def estimate(world: World, job: Job) -> None:
+    """Decide what the job takes, now that it is about to wait for room."""
+    if not world.models and job.floor is None:
+        job.learned = None
+        return
+    used = decision(world, job).used
+    # The same few sizes are used by many jobs: they share one object.
+    job.learned = None if used == job.spec.size else world.sizes.setdefault(used, used)
+
+
+def offer(world: World, jobs: list[Job]) -> None:
+    """Many jobs of one specification, ids ascending, wait for room from now on."""
+    spec = jobs[0].spec
+    if not world.models:
+        ids = [job.id for job in jobs]
+        world.placement.offer(Need(spec.size, spec.limits), priority=spec.priority, jobs=ids)
+        return
+    usual: dict[str, Size | None] = {}  #: learning group → what its jobs take, unless they are special
+    by_size: dict[Size | None, list[int]] = {}
+    for job in jobs:
+        name = learning_group(job)
+        if job.input_bytes is not None or job.floor is not None or name not in usual:
+            estimate(world, job)
+            if job.input_bytes is None and job.floor is None:
+                usual[name] = job.learned
+        else:
+            job.learned = usual[name]
+        by_size.setdefault(job.learned, []).append(job.id)
+    for size, ids in by_size.items():
+        world.placement.offer(Need(size or spec.size, spec.limits), priority=spec.priority, jobs=ids)
+
+
+def learn(
+    world: World, turn: Turn, job: Job, outcome: Outcome, *, code: str | None, started_at: float | None
+) -> None:
+    """Take an ended attempt as an example for others, and for the job's own next attempt."""
+    if started_at is None or code in _TEACH_NOTHING:
+        return
+    size = job.size
+    elapsed_s = max(0.0, outcome.ended_at - started_at)
+    seen = Observation(
+        outcome.ended_at, outcome.peak_mem, outcome.peak_disk, elapsed_s, code or "complete",
+        job.input_bytes, size.mem, size.disk, size.time_s,
+    )  # fmt: skip
+    name = learning_group(job)
+    turn.changes.observations.append((name, *to_row(model_of(world, name).observe(seen), seen)))
+    if code is not None:
+        job.floor = after_failure(
+            code,
+            peak_mem=outcome.peak_mem,
+            elapsed_s=elapsed_s,
+            peak_disk=outcome.peak_disk,
+            size=size,
+            floor=job.floor,
+        )
+
+
+def model_of(world: World, name: str) -> Model:
+    """The model of a learning group, made if it is new."""
+    models = world.models
+    model = models.pop(name, None)
+    if model is None:
+        model = Model()
+        if len(models) >= MOST_MODELS:
+            del models[next(iter(models))]
+    models[name] = model  # the last one used is the last one forgotten
+    return model
+
+
+def largest_of(capacities: list[Capacity]) -> Size | None:
+    """What no job may be given more of than, one by one; None while no host is known."""
+    if not capacities:
+        return None
+    return Size(
+        cpus=max(each.cpus for each in capacities),
+        mem=max(each.mem for each in capacities),
+        disk=max(each.disk for each in capacities),
+        gpus=max(each.gpus for each in capacities),
+    )
+
+
+def on_learning_forgotten(world: World, turn: Turn, event: LearningForgotten) -> None:
+    """Begin anew with these groups."""
+    unknown = [name for name in event.names if name not in world.models]
+    if unknown:
+        raise NotFound(f"nothing was learned about '{unknown[0]}'", hint="list what was with 'rota learn'")
+    for name in event.names:
+        del world.models[name]
+        turn.changes.observations = [row for row in turn.changes.observations if row[0] != name]
+        turn.changes.forgotten.append((name,))
+    turn.effects.append(Reply(event.by, None))

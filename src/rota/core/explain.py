@@ -1,0 +1,120 @@
+"""Why a job is not running: what keeps it, who, and what would change that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from rota.core.dependencies import verdict
+from rota.core.job import After, Condition, Job
+from rota.core.limiting import next_opening
+from rota.core.pausing import why_nothing_starts
+from rota.core.states import State
+from rota.core.world import World
+from rota.plan.placement import Waits
+
+#: Of many blockers only so many are named.
+MOST_BLOCKERS = 100
+
+_WAITED_FOR = {
+    Condition.OK: "waits for {}",
+    Condition.ANY: "waits for {} to end",
+    Condition.NOT_OK: "waits for {} to fail",
+}
+
+
+class Why(Struct, frozen=True, gc=False):
+    """One reason: a stable code, a sentence, the jobs behind it, and what a person could do."""
+
+    code: str
+    message: str
+    blockers: list[int] = []
+    hint: str = ""
+
+
+def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None]:
+    """All that keeps a job from running now, and when it is expected to start if that is known."""
+    match job.state:
+        case State.DEPENDENT | State.BLOCKED:
+            return list(_dependencies(world, job)), None
+        case State.HELD:
+            reasons = [Why("held", _said(job, "held"), hint=f"rota release {job.id}")]
+            return [*reasons, *_dependencies(world, job)], None
+        case State.DELAYED:
+            reasons = [Why("delayed", _said(job, "waits for its next attempt"), hint=f"rota show {job.id}")]
+            return [*reasons, *_dependencies(world, job)], job.due_at
+        case State.READY:
+            return _ready(world, job, wall)
+        case State.LOST:
+            return [Why("lost", _said(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")], None
+        case State.FINISHING:
+            return [Why("kill_requested", _said(job, "it is being ended"))], None
+        case State.SCHEDULED | State.STARTING:
+            where = world.runners[job.lease.runner].host if job.lease else "a runner"
+            return [Why("resources", f"it was sent to {where} and starts there next")], None
+        case State.RUNNING | State.SUSPENDED | State.COMPLETE:
+            return [], None
+    reason = job.reason
+    hint = f"rota retry {job.id}"
+    return [Why(reason.code, reason.message, hint=hint)] if reason else [], None
+
+
+def _said(job: Job, otherwise: str) -> str:
+    return job.reason.message if job.reason else otherwise
+
+
+def _dependencies(world: World, job: Job) -> Iterator[Why]:
+    for after in job.after:
+        ok, never = verdict(world, after.parent, after.condition)
+        if not ok:
+            yield _dependency(world, after, never=never)
+
+
+def _dependency(world: World, after: After, *, never: bool) -> Why:
+    parent, code = after.parent, "dependency_never" if never else "dependency"
+    if isinstance(parent, int):
+        known = world.jobs.get(parent)
+        state = known.state if known is not None else State(world.outcome(parent))
+        message = f"{_WAITED_FOR[after.condition].format(f'job {parent}')}, which is {state.label}"
+        hint = f"rota retry {parent}" if state in (State.FAILED, State.CANCELLED) else f"rota why {parent}"
+        return Why(code, message, [parent], hint)
+    group = world.groups[parent]
+    culprits = [*group.bad, *group.open] if never else list(group.open)
+    message = _WAITED_FOR[after.condition].format(f"group '{parent}'")
+    if not group.known:
+        return Why(code, f"{message}, which has no member yet", [], f"add jobs with --dep-group {parent}")
+    message += f": {len(group.open)} of its jobs have not ended"
+    hint = ""
+    if never and group.bad:
+        message += f", {len(group.bad)} failed or were cancelled"
+        hint = f"rota retry {' '.join(map(str, list(group.bad)[:3]))}"
+    return Why(code, message, culprits[:MOST_BLOCKERS], hint)
+
+
+def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None]:
+    stopped = why_nothing_starts(world)
+    if stopped is not None:
+        return [Why(stopped.code, stopped.message, hint="rota manager resume")], None
+    waits = world.placement.why(job.need, priority=job.spec.priority, job=job.id)
+    if waits.code == "window":
+        limit = world.placement.limits.get(waits.limit)
+        opens = next_opening(world, limit.window, wall) if limit is not None and limit.window else None
+        return [Why("window", waits.message, hint=f"rota limit {waits.limit}:unlimited removes the hours")], opens
+    if waits.limit:
+        return [_limited(world, waits)], None
+    if waits.code == "unsatisfiable":
+        return [Why(waits.code, waits.message, hint=f"rota modify {job.id} with less")], None
+    blockers = sorted(id for runner in world.runners.values() for id in runner.leases)
+    hint = "rota manager status" if waits.code == "no_resources" else f"rota modify {job.id} --priority 255"
+    return [Why(waits.code, waits.message, blockers[:MOST_BLOCKERS], hint)], None
+
+
+def _limited(world: World, waits: Waits) -> Why:
+    holders = sorted(
+        id
+        for runner in world.runners.values()
+        for id in runner.leases
+        if any(use.name == waits.limit for use in world.jobs[id].spec.limits)
+    )
+    return Why("limit", waits.message, holders[:MOST_BLOCKERS], f"rota limit {waits.limit}:N with a larger N")

@@ -1,0 +1,125 @@
+"""Limits are declared, changed and withdrawn, by people and by jobs; each change holds at once."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from rota.core.effects import RecallLeases, Reply
+from rota.core.events import LimitsDeclared
+from rota.core.turn import Turn
+from rota.core.world import World
+from rota.errors import BadInput, NotFound
+from rota.plan.limits import Limit, Window
+
+MOST_UNITS = 1_000_000_000
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
+_HINT = "write it like blast:5, blast:unlimited or night@22:00-06:00"
+
+
+def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:
+    """`NAME:N`, `NAME:unlimited`, `NAME@22:00-06:00` or `NAME:N@…` as (name, units, withdrawn, window)."""
+    rest, at, hours = text.strip().partition("@")
+    name, colon, number = rest.partition(":")
+    if not _NAME.fullmatch(name) or not (colon or at):
+        raise BadInput(f"'{text[:80]}' is not a limit", hint=_HINT)
+    window = _window(hours) if at else None
+    if not colon:
+        return name, None, False, window
+    if number == "unlimited":
+        return name, None, window is None, window
+    if not (number.isascii() and number.isdigit()) or int(number) > MOST_UNITS:
+        raise BadInput(f"limit '{name}': '{number[:40]}' is not a number of units", hint=_HINT)
+    return name, int(number), False, window
+
+
+def _window(text: str) -> Window:
+    first, dash, last = text.partition("-")
+    found = _CLOCK.fullmatch(first), _CLOCK.fullmatch(last)
+    if not dash or found[0] is None or found[1] is None:
+        raise BadInput(f"'{text[:40]}' are not hours of a day", hint="write them like 22:00-06:00")
+    start, end = (int(each[1]) * 60 + int(each[2]) for each in found if each)
+    if start > 24 * 60 or end > 24 * 60 or start % (24 * 60) == end % (24 * 60):
+        raise BadInput(f"'{text[:40]}' is no span of hours within a day", hint="write them like 22:00-06:00")
+    return Window(start % (24 * 60), end)
+
+
+def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
+    """Take new declarations, and look at once who may run now and who may not."""
+    limits = world.placement.limits
+    for new in event.limits:
+        old = limits.get(new.name)
+        if old is not None and bool(old.hosts) != bool(new.hosts) and _in_use(world, old):
+            raise BadInput(
+                f"limit '{new.name}' is in use and cannot change between global and per host",
+                hint=f"stop it with 'rota limit {new.name}:0' until its jobs have ended, then remove it",
+            )
+    for name in event.withdrawn:
+        if limits.get(name) is None:
+            raise NotFound(f"there is no limit '{name}'", hint="list them with 'rota limit'")
+    for new in event.limits:
+        limits.declare(new)
+        turn.changes.limits[new.name] = msgspec.json.encode(new).decode()
+    for name in event.withdrawn:
+        limits.withdraw(name)
+        turn.changes.limits[name] = None
+    for name in [*(each.name for each in event.limits), *event.withdrawn]:
+        world.placement.limit_changed(name)
+        _recall(world, turn, name)
+    if event.by is not None:
+        turn.effects.append(Reply(event.by, None))
+
+
+def _in_use(world: World, limit: Limit) -> bool:
+    hosts = [host for host, _units in limit.hosts] or [""]
+    return any(world.placement.limits.use(limit.name, host)[0] for host in hosts)
+
+
+def _recall(world: World, turn: Turn, name: str) -> None:
+    """Jobs that were sent but have not started, and would now exceed the limit, are called back."""
+    if name not in {limit for limit, _host, _used, _capacity in world.placement.limits.over()}:
+        return
+    for runner in world.runners.values():
+        leases = []
+        for id in runner.leases:
+            job = world.jobs[id]
+            if job.lease is None or job.lease.started_at is not None:
+                continue
+            if any(use.name == name for use in job.spec.limits):
+                leases.append((id, job.attempt, job.lease.token))
+        if leases:
+            turn.effects.append(RecallLeases(runner.id, leases))
+
+
+# ------------------------------------------------------------------ hours
+
+
+def follow_clock(world: World, turn: Turn) -> None:
+    """Windows open and close as the local time goes on."""
+    limits = world.placement.limits
+    minute = minute_of_day(world, turn.wall)
+    before, limits.minute = limits.minute, minute
+    if minute == before:
+        return
+    for limit in list(limits):
+        window = limit.window
+        if window is not None and window.open_at(before) != window.open_at(minute):
+            world.placement.limit_changed(limit.name)
+
+
+def minute_of_day(world: World, wall: float) -> int:
+    """Of the local time."""
+    local = datetime.fromtimestamp(wall, UTC).astimezone(world.zone)
+    return local.hour * 60 + local.minute
+
+
+def next_opening(world: World, window: Window, wall: float) -> float:
+    """When the window opens next, as wall time."""
+    local = datetime.fromtimestamp(wall, UTC).astimezone(world.zone)
+    opens = local.replace(hour=window.start // 60, minute=window.start % 60, second=0, microsecond=0)
+    if opens <= local:
+        opens = (opens + timedelta(days=1)).replace(tzinfo=world.zone)
+    return opens.timestamp()

@@ -1,0 +1,59 @@
+"""Change jobs that do not run: what they take, how they rank, what they are called."""
+
+from __future__ import annotations
+
+from rota.core.answers import Acted
+from rota.core.effects import Reply
+from rota.core.estimate import estimate
+from rota.core.events import JobsModified
+from rota.core.job import Job, Spec
+from rota.core.states import RETRYABLE, TERMINAL, WAITING, State
+from rota.core.turn import Turn
+from rota.core.world import World, dequeue, write
+from rota.errors import NeverFits
+
+
+def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
+    """Give these jobs other specifications. What runs or is complete stays as it is."""
+    for _number, spec in event.specs.values():
+        refusal = world.placement.refusal(spec.size)
+        if refusal is not None:
+            raise NeverFits(refusal, hint="ask for less")
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id) or event.loaded.get(id)
+        if job is None or job.state not in WAITING | RETRYABLE or world.outcome(id) not in (0, job.state):
+            unchanged.append(id)
+            continue
+        number, spec = event.specs.get(job.spec_id, (job.spec_id, job.spec))
+        if spec == job.spec and event.input_bytes in (None, job.input_bytes):
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        _modify(world, turn, job, number, spec, event.input_bytes)
+        turn.note(id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def _modify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
+    if job.state is State.READY:
+        dequeue(world, job)
+    old = job.spec
+    if spec.group != old.group:
+        world.counts[old.group][job.state] -= 1
+        world.counts[spec.group][job.state] += 1
+        if job.state in TERMINAL:
+            tally = turn.changes.tally
+            for group, more in ((old.group, -1), (spec.group, 1)):
+                tally[group, int(job.state)] = tally.get((group, int(job.state)), 0) + more
+    job.spec, job.spec_id = spec, number
+    if input_bytes is not None:
+        job.input_bytes = input_bytes
+    if spec.size != old.size:
+        job.floor = None  # whoever asks for something now knows of the failures
+    if job.state is State.READY:
+        estimate(world, job)
+        world.placement.offer(job.need, priority=spec.priority, jobs=[job.id])
+    turn.changes.respecified[job.id] = (job.id, number, spec.group, spec.user, job.input_bytes)
+    if spec.size != old.size:
+        write(turn, job)

@@ -1,0 +1,83 @@
+"""A percentile of the newest values, in which a value counts less the more have come after it."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+#: Age is counted in values, not in days: a program that changes is learned anew after as many runs
+#: whether they take a second or a year, and one that runs once a month keeps what it knows. A value
+#: weighs half as much as one that came `ERA` later; with 64 the newest 190 or so decide.
+ERA: Final = 64
+#: Eras that are kept. The values before them would weigh less than 1/256 each and, together, no more than
+#: one in a hundred and thirty: far from moving a 95th percentile.
+ERAS: Final = 8
+KEPT: Final = ERA * ERAS
+
+#: The part of the jobs that may find the percentile too small: 1 in `TAIL`.
+TAIL: Final = 20
+
+
+class Decaying:
+    """The newest values of a group; each weighs twice as much as one of the era before."""
+
+    __slots__ = ("_by_age", "_by_value", "_first_era", "_weight")
+
+    def __init__(self) -> None:
+        self._by_age: deque[tuple[float, int]] = deque()  # (value, era)
+        self._by_value: list[tuple[float, int]] = []
+        self._first_era = 0  # whose values weigh 1; whole numbers, so that sums do not depend on their order
+        self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._by_age)
+
+    def __iter__(self) -> Iterator[float]:
+        return (value for value, _ in self._by_age)
+
+    def extend(self, values: Iterable[tuple[float, int]], era: int) -> None:
+        """Take (value, era) pairs, oldest first, none older than those present; forget all too old in this era."""
+        oldest = first_era(era)
+        if oldest != self._first_era:
+            self._forget(oldest)
+        new = [pair for pair in values if pair[1] >= oldest]
+        self._by_age.extend(new)
+        if len(new) > 8:
+            self._by_value += new
+            self._by_value.sort()
+        else:
+            for pair in new:
+                insort(self._by_value, pair)
+        for _, born in new:
+            self._weight += 1 << born - oldest
+
+    def _forget(self, oldest: int) -> None:
+        while self._by_age and self._by_age[0][1] < oldest:
+            self._weight -= 1 << self._by_age.popleft()[1] - self._first_era
+        self._by_value = [pair for pair in self._by_value if pair[1] >= oldest]
+        self._weight >>= oldest - self._first_era
+        self._first_era = oldest
+
+    def largest(self) -> float:
+        return self._by_value[-1][0]
+
+    def percentile(self) -> float:
+        """What the next value will be below with a probability of 95 %; the largest if there are few."""
+        first = self._first_era
+        # The next value is one more of them, hence the added weight: without it the second largest of
+        # 20 values would be called their 95th percentile, and one in ten would be above it.
+        allowed = (self._weight + (1 << self._by_age[-1][1] - first)) // TAIL
+        found = self._by_value[-1][0]
+        for value, born in reversed(self._by_value):
+            allowed -= 1 << born - first
+            if allowed < 0:
+                break
+            found = value
+        return found
+
+
+def first_era(era: int) -> int:
+    """The oldest that still counts in this one."""
+    return max(0, era - ERAS + 1)

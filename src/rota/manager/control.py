@@ -1,0 +1,142 @@
+"""What is asked of the manager itself: how it is, that it pause, stop or copy its database, and its tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rota.core import events
+from rota.core.events import Asker
+from rota.core.invariants import broken
+from rota.core.pausing import leased, starts_nothing, unstarted
+from rota.errors import BadInput, EnvironmentFault
+from rota.store.backup import back_up
+from rota.wire import codec
+from rota.wire import messages as m
+from rota.wire.views import BackupView, NewTokenView, PauseView, TokenView
+
+if TYPE_CHECKING:
+    from rota.manager.peer import Peer
+    from rota.manager.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+#: With more live jobs than this the invariants are not checked on the fly.
+CHECK_UP_TO_JOBS = 50_000
+#: How long runners that are connected get to hand back what has not started.
+_RECALL_S = 10.0
+_LOOK_AGAIN_S = 0.01
+
+
+async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
+    """Do what an administrator asks of the manager. Raises `RotaError` to refuse it."""
+    by = Asker(peer.id, ask.n, peer.user)
+    match ask.verb:
+        case "status":
+            manager.answer(by, manager.view())
+        case "doctor":
+            # On a large queue this takes long, and everybody would wait.
+            manager.answer(by, broken(manager.world) if manager.world.live <= CHECK_UP_TO_JOBS else [])
+        case "stop":
+            log.info("told to stop by %s", peer.user)
+            manager.answer(by, None)
+            manager.stop(kill=ask.args.get("kill") == "true")
+        case "pause" | "drain" | "resume":
+            manager.answer(by, await _pause_or_resume(manager, ask.verb, peer.user))
+        case "backup":
+            manager.answer(by, await _back_up(manager, peer, ask))
+        case "token-add":
+            manager.answer(by, _new_token(manager, ask.args))
+        case "token-list":
+            manager.answer(by, [_token_view(record) for record in manager.tokens.list()])
+        case "token-remove":
+            name = ask.args.get("name", "")
+            manager.tokens.remove(name)
+            manager.hang_up(name)
+            manager.answer(by, None)
+        case _:
+            raise BadInput(f"the manager does not know '{ask.verb}'")
+
+
+# ------------------------------------------------------------------ pause, drain, resume
+
+_HAPPENS = {"pause": events.ManagerPaused, "drain": events.ManagerDrained, "resume": events.ManagerResumed}
+
+
+async def _pause_or_resume(manager: Manager, verb: str, user: str) -> PauseView:
+    world = manager.world
+    if world.stopping:
+        raise EnvironmentFault("the manager is stopping", hint="start it again with 'rota manager start'")
+    log.info("told to %s by %s", verb, user)
+    manager.happened(_HAPPENS[verb]())
+    await manager.committed()
+    if verb != "resume":
+        await _handed_back(manager)
+    return PauseView(
+        paused=world.paused,
+        draining=world.draining,
+        running=leased(world),
+        unreachable=sum(len(unstarted(world, runner)) for runner in world.runners.values()),
+    )
+
+
+async def _handed_back(manager: Manager) -> None:
+    """Wait until runners have said of everything that was sent to them that it has started or never will.
+
+    Of those that do not answer nothing can be promised: they are asked again when they come back.
+    """
+    limit = time.monotonic() + _RECALL_S
+    while manager.runners.hold_leases(unstarted_only=True) and starts_nothing(manager.world):
+        if time.monotonic() > limit:
+            return
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+# ------------------------------------------------------------------ backup
+
+
+async def _back_up(manager: Manager, peer: Peer, ask: m.Control) -> BackupView:
+    """Copy the database in a thread of its own, telling the asker how far it is."""
+
+    def progress(share: float) -> None:
+        if manager.world.stopping or peer.closed:
+            raise EnvironmentFault("the manager stopped before the backup was done", hint="make it again")
+        manager.loop.call_soon_threadsafe(peer.send, m.Item(ask.n, codec.body(share)))
+
+    path, force = ask.args.get("path", ""), ask.args.get("force") == "true"
+    # Not one of the readers: a large copy takes long, and they are few.
+    made = await manager.loop.run_in_executor(
+        None, lambda: back_up(manager.home.path, path, force=force, in_use=True, progress=progress)
+    )
+    log.info("%s backed up %d jobs to %s", peer.user, made.jobs, made.path)
+    return BackupView(made.path, made.bytes, made.jobs, made.generation)
+
+
+# ------------------------------------------------------------------ tokens
+
+
+def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
+    now = time.time()
+    expires_at = None
+    if text := args.get("expires_s"):
+        try:
+            expires_at = now + float(text)
+            expires_on = datetime.fromtimestamp(expires_at, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise BadInput(f"a token cannot expire in '{text}' seconds") from None
+    name, role = args.get("name", ""), args.get("role", "user")
+    token = manager.tokens.create(name, role, expires_at, now=now)
+    return NewTokenView(name, role, token, expires_on if expires_at is not None else None)
+
+
+def _token_view(record: Any) -> TokenView:
+    expires = record.expires_at
+    return TokenView(
+        name=record.name,
+        role=record.role,
+        created_at=datetime.fromtimestamp(record.created_at, UTC),
+        expires_at=datetime.fromtimestamp(expires, UTC) if expires else None,
+    )

@@ -1,0 +1,49 @@
+"""`rota learn`: what is known about learning groups, as clients see it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rota.core.learned import describe, histogram
+from rota.core.learning import Model
+from rota.core.observation import Resource
+from rota.core.world import World
+from rota.errors import NotFound
+from rota.wire.views import BucketView, LearnedGroupView
+
+
+def view(world: World, name: str) -> list[LearnedGroupView]:
+    """The group of this name with histograms, or, without a name, all of them without."""
+    if not name:
+        return [_view(each, model, buckets=0) for each, model in sorted(world.models.items())]
+    model = world.models.get(name)
+    if model is None:
+        raise NotFound(f"nothing was learned about '{name}'", hint="list what was with 'rota learn'")
+    return [_view(name, model, buckets=12)]
+
+
+def _view(name: str, model: Model, *, buckets: int) -> LearnedGroupView:
+    known = describe(model)
+
+    def spread(resource: Resource) -> list[BucketView]:
+        return [BucketView(each.low, each.high, each.count) for each in histogram(model, resource, buckets)]
+
+    return LearnedGroupView(
+        name=name,
+        observations=known.observations,
+        successes=known.successes,
+        lacking=known.lacking,
+        mem_bytes=known.mem,
+        disk_bytes=known.disk,
+        time_s=known.time_s,
+        lines={resource: list(line) for resource, line in known.lines.items()},
+        oldest=_time(known.oldest),
+        newest=_time(known.newest),
+        mem_histogram=spread("mem"),
+        time_histogram=spread("time"),
+        disk_histogram=spread("disk"),
+    )
+
+
+def _time(at: float | None) -> datetime | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC)

@@ -1,0 +1,88 @@
+"""Limits as people and jobs speak of them: resolve what jobs use, and show what there is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.limiting import parse_limit
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.plan.limits import Limit, Limits
+from rota.plan.need import LimitUse
+from rota.wire import messages as m
+from rota.wire.views import LimitView
+
+
+def resolve(uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit]) -> tuple[LimitUse, ...]:
+    """What these words of a job mean; limits that it declares, or restates, are put into `declared`.
+
+    `name:N` on a limit that only jobs have declared states its capacity, and the job takes one unit; on
+    any other limit it takes N units. Raises `BadInput` for a limit that nobody has declared.
+    """
+    resolved = []
+    for use in uses:
+        known = declared.get(use.name) or limits.get(use.name)
+        units = 1
+        if known is None:
+            if use.number is None:
+                raise BadInput(
+                    f"limit '{use.name}' is not declared",
+                    hint=f"declare it with 'rota limit {use.name}:N', or write {use.name}:N in the job",
+                )
+            declared[use.name] = Limit(use.name, use.number, by_jobs=True)
+        elif use.number is not None and known.by_jobs:
+            if known.capacity != use.number:
+                declared[use.name] = msgspec.structs.replace(known, capacity=use.number)
+        else:
+            units = use.number or 1
+        resolved.append(LimitUse(use.name, units, use.exclusive))
+    return tuple(sorted(resolved, key=lambda use: use.name))
+
+
+def changed(limits: Limits, text: str, host: str) -> tuple[list[Limit], list[str]]:
+    """What `rota limit TEXT` asks for: limits to declare, and names to withdraw."""
+    name, units, withdrawn, window = parse_limit(text)
+    known = limits.get(name)
+    if host:
+        hosts = dict(known.hosts) if known is not None else {}
+        hosts.pop(host, None)
+        if not withdrawn:
+            if units is None:
+                raise BadInput("a limit of a host needs a number of units", hint=f"write {name}:N")
+            hosts[host] = units
+        elif not hosts:
+            return [], [name]
+        return [Limit(name, window=known.window if known else window, hosts=tuple(sorted(hosts.items())))], []
+    if withdrawn:
+        return [], [name]
+    if known is not None:
+        # What is not said stays as it is: the units of a window, the hours of a number.
+        window = window if window is not None or ":" not in text else known.window
+        units = units if ":" in text else known.capacity
+    return [Limit(name, units, window)], []
+
+
+def view(world: World) -> list[LimitView]:
+    """All limits, with use and with how many jobs wait that want them."""
+    limits = world.placement.limits
+    waiting = world.placement.wanting()
+    views = []
+    for limit in limits:
+        hosts = {host: limits.use(limit.name, host)[0] for host, _units in limit.hosts}
+        used, alone = limits.use(limit.name)
+        if limit.by_jobs and not used and not waiting.get(limit.name):
+            continue  # it comes back with the next job that names it
+        views.append(
+            LimitView(
+                name=limit.name,
+                capacity=limit.capacity if not limit.hosts else None,
+                used=sum(hosts.values()) if hosts else used,
+                waiting=waiting.get(limit.name, 0),
+                exclusive=alone,
+                scope="host" if limit.hosts else "global",
+                hosts={host: {"capacity": units, "used": hosts[host]} for host, units in limit.hosts},
+                window=str(limit.window) if limit.window else None,
+                open=limit.window is None or limit.window.open_at(limits.minute),
+            )
+        )
+    return sorted(views, key=lambda each: each.name)

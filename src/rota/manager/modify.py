@@ -1,0 +1,50 @@
+"""`rota modify`: from the fields that change to the specifications that jobs get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.core.job import Spec
+from rota.manager.intake import Library, check_spec
+from rota.manager.limits import resolve
+from rota.plan.limits import Limit, Limits
+from rota.wire import messages as m
+
+#: Fields of a size, under the names by which people know whether they were given.
+_SIZES = {"cpus": "", "mem": "mem", "disk": "disk", "time_s": "time", "gpus": ""}
+
+
+def changes(change: m.SpecChange) -> dict[str, Any]:
+    """The fields that were sent."""
+    return {
+        name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not msgspec.UNSET
+    }
+
+
+def respecify(spec: Spec, fields: dict[str, Any], limits: Limits, declared: dict[str, Limit]) -> Spec:
+    """The specification with these fields over it. Raises `BadInput`."""
+    new = {name: value for name, value in fields.items() if name not in _SIZES and name != "input_bytes"}
+    sizes = {name: value for name, value in fields.items() if name in _SIZES}
+    if sizes:
+        new["size"] = msgspec.structs.replace(spec.size, **sizes)
+        given = {*spec.given, *(word for name in sizes if (word := _SIZES[name]))}
+        new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
+    if "limits" in new:
+        new["limits"] = resolve(new["limits"], limits, declared)
+    changed: Spec = msgspec.structs.replace(spec, **new)
+    check_spec(changed)
+    return changed
+
+
+def new_specs(
+    spec_ids: set[int], fields: dict[str, Any], library: Library, limits: Limits, declared: dict[str, Limit]
+) -> tuple[dict[int, tuple[int, Spec]], list[tuple[int, str]]]:
+    """Old number → (new number, specification), and rows for those that nobody had before."""
+    rows: list[tuple[int, str]] = []
+    specs = {}
+    for old in spec_ids:
+        spec = respecify(library.specs[old], fields, limits, declared)
+        specs[old] = (library.spec(spec, rows), spec)
+    return specs, rows

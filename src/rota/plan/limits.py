@@ -1,0 +1,187 @@
+"""Named capacities and who uses how much of them: global, on each host, shared, alone, within hours.
+
+Only bookkeeping: whoever places jobs asks what a job lacks, takes and gives back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from rota.plan.need import LimitUse
+
+_DAY = 24 * 60
+
+
+class Window(Struct, frozen=True, array_like=True, gc=False):
+    """Hours of the day in which jobs may start, in minutes after midnight; may cross midnight."""
+
+    start: int
+    end: int
+
+    def open_at(self, minute: int) -> bool:
+        if self.start <= self.end:
+            return self.start <= minute < self.end
+        return minute >= self.start or minute < self.end
+
+    def until_change(self, minute: int) -> int:
+        """Minutes until it opens or closes."""
+        return min((edge - minute) % _DAY or _DAY for edge in (self.start, self.end))
+
+    def __str__(self) -> str:
+        return f"{_clock(self.start)}-{_clock(self.end)}"
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"
+
+
+class Limit(Struct, frozen=True, array_like=True, gc=False):
+    """A limit as it was declared. `capacity` None: any number of units."""
+
+    name: str
+    capacity: int | None = None
+    window: Window | None = None
+    hosts: tuple[tuple[str, int], ...] = ()  #: units on each host: the limit is per host
+    by_jobs: bool = False  #: declared by jobs that named it with a number, not by a person
+
+
+class _Meter:
+    """How much of one capacity is in use."""
+
+    __slots__ = ("alone", "capacity", "holders", "used")
+
+    def __init__(self, capacity: int | None) -> None:
+        self.capacity = capacity
+        self.used = 0
+        self.holders = 0
+        self.alone = False  #: the one holder has it exclusively
+
+    def could(self, use: LimitUse) -> bool:
+        """Were it free, would it do?"""
+        return self.capacity is None or self.capacity >= use.units
+
+    def has(self, use: LimitUse) -> bool:
+        if use.exclusive:
+            return not self.holders and self.could(use)
+        return not self.alone and (self.capacity is None or self.used + use.units <= self.capacity)
+
+    def count(self, use: LimitUse, more: int) -> None:
+        self.used += more * use.units
+        self.holders += more
+        self.alone = use.exclusive and more > 0
+
+
+class Limits:
+    """All limits of a deployment."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, Limit] = {}
+        self._meters: dict[tuple[str, str], _Meter] = {}  #: (limit, host, or "" if it is global)
+        self.minute = 0  #: of the day, local time
+
+    # -- declarations
+
+    def declare(self, limit: Limit) -> None:
+        """From now on the limit is like this; those who use it keep what they have."""
+        self._declared[limit.name] = limit
+        for host, capacity in limit.hosts or (("", limit.capacity),):
+            self._meter(limit.name, host).capacity = capacity
+
+    def withdraw(self, name: str) -> None:
+        """There is no such limit any more: it stops nobody."""
+        self._declared.pop(name, None)
+        for (limit, _host), meter in self._meters.items():
+            if limit == name:
+                meter.capacity = None
+
+    def get(self, name: str) -> Limit | None:
+        return self._declared.get(name)
+
+    def __iter__(self) -> Iterator[Limit]:
+        return iter(self._declared.values())
+
+    def _meter(self, name: str, host: str) -> _Meter:
+        found = self._meters.get((name, host))
+        if found is None:
+            limit = self._declared.get(name)
+            capacity = None
+            if limit is not None:
+                capacity = dict(limit.hosts).get(host, 0) if limit.hosts else limit.capacity
+            found = self._meters[name, host] = _Meter(capacity)
+        return found
+
+    def _of(self, name: str, host: str) -> _Meter:
+        limit = self._declared.get(name)
+        return self._meter(name, host if limit is not None and limit.hosts else "")
+
+    # -- questions
+
+    def stopped(self, uses: tuple[LimitUse, ...]) -> str | None:
+        """A limit of these that no end of a job could open: too small, or outside its hours."""
+        for use in uses:
+            limit = self._declared.get(use.name)
+            if limit is None:
+                continue
+            if limit.window is not None and not limit.window.open_at(self.minute):
+                return use.name
+            if limit.hosts:
+                if not any(capacity >= use.units for _host, capacity in limit.hosts):
+                    return use.name
+            elif not self._meter(use.name, "").could(use):
+                return use.name
+        return None
+
+    def lacking(self, uses: tuple[LimitUse, ...], host: str) -> str | None:
+        """The first limit of which this job, on this host, cannot have its units now."""
+        for use in uses:
+            if not self._of(use.name, host).has(use):
+                return use.name
+        return None
+
+    def fitting(self, uses: tuple[LimitUse, ...]) -> int | None:
+        """How many such jobs could begin now, as far as global limits go; None: any number."""
+        most: int | None = None
+        for use in uses:
+            limit = self._declared.get(use.name)
+            if limit is None or limit.hosts:
+                continue
+            meter = self._meter(use.name, "")
+            if use.exclusive:
+                room = 0 if meter.holders else 1
+            elif meter.capacity is None:
+                room = 0 if meter.alone else -1
+            else:
+                room = 0 if meter.alone else max(0, meter.capacity - meter.used) // use.units
+            if room >= 0:
+                most = room if most is None else min(most, room)
+        return most
+
+    def use(self, name: str, host: str = "") -> tuple[int, bool]:
+        """Units of a limit in use, and whether by one job alone."""
+        meter = self._meters.get((name, host))
+        return (meter.used, meter.alone) if meter is not None else (0, False)
+
+    def over(self) -> list[tuple[str, str, int, int]]:
+        """(limit, host, used, capacity) of those in use beyond their capacity, which was lowered."""
+        return [
+            (name, host, meter.used, meter.capacity)
+            for (name, host), meter in self._meters.items()
+            if meter.capacity is not None and meter.used > meter.capacity
+        ]
+
+    def until_change(self) -> int | None:
+        """Minutes until some window opens or closes."""
+        windows = [limit.window.until_change(self.minute) for limit in self if limit.window is not None]
+        return min(windows, default=None)
+
+    # -- use
+
+    def take(self, uses: tuple[LimitUse, ...], host: str, times: int = 1) -> None:
+        for use in uses:
+            self._of(use.name, host).count(use, times)
+
+    def give(self, uses: tuple[LimitUse, ...], host: str, times: int = 1) -> None:
+        for use in uses:
+            self._of(use.name, host).count(use, -times)

@@ -1,0 +1,92 @@
+"""Start the command of a job that needs more than a shell in its directory: scratch, files, groups.
+
+What is made here for a task is removed by `Endings.clean_up`, or here if it could not be started now.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from rota.runner.files import Files
+from rota.runner.journal import Contained
+from rota.runner.process import Refused, start, words_of
+from rota.runner.scratch import Scratch
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.task import Task
+
+#: What a limit by control group leaves beyond the request, for what the kernel counts as well.
+_MEMORY_SLACK = 16 * 1024 * 1024
+
+
+class Special:
+    """Starts tasks of an agent."""
+
+    def __init__(self, agent: Agent, null: int) -> None:
+        self._agent = agent
+        self._null = null
+
+    def start(self, task: Task) -> int:
+        """The pid of its command. Raises `Refused` or `CannotRun`; after the latter its scratch directory
+        is left to its behaviours."""
+        agent, env, spec = self._agent, task.env, task.spec
+        job, attempt, _ = task.key
+        words = words_of(task.grant.cmd, pipefail=spec.pipefail)
+        cwd, actions_at = env.cwd, task.pipes.actions_at
+        files: Files | None = None
+        if env.behaves:
+            task.plain = False
+        try:
+            if spec.stdout or spec.stderr:
+                host = agent.identity.host
+                files = Files(spec, task.grant, host=host, pipes=task.pipes, null=self._null)
+                actions_at = files.actions_at
+            if spec.scratch:
+                task.scratch = Scratch(agent.scratch_root, job, attempt)
+                task.plain = False
+                cwd = os.fsencode(task.scratch.path)
+                env.in_scratch(os.fsencode(task.scratch.tmp))
+            groups = self._contain(task) if agent.contain_first else ()
+            pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
+        except (OSError, Refused) as why:
+            agent.endings.clean_up(task)
+            if isinstance(why, OSError):
+                raise Refused(f"cannot make a scratch directory: {why}") from None
+            raise
+        finally:
+            if files is not None:
+                files.close()
+        if spec.walltime_s is not None:
+            task.deadline = time.monotonic() + spec.walltime_s
+        return pid
+
+    def _contain(self, task: Task) -> list[str]:
+        """Make the control groups that a task must be in from its first moment; their directories."""
+        agent, rules = self._agent, self._agent.rules
+        job, attempt, _ = task.key
+        if rules.containment == "cgroup":
+            group = agent.cgroups.make(job, attempt)
+            if group is not None:
+                agent.endings.contained(task, group)
+        asked = task.env.size.mem
+        if rules.enforce_memory == "cgroup" and asked:
+            limit = asked + max(_MEMORY_SLACK, asked // 20)
+            task.memory_group = agent.cgroups.make_limited(job, attempt, limit, instead=task.cgroup)
+            if task.memory_group is not None:
+                task.plain = False
+                if task.cgroup is None:
+                    agent.journal.add(Contained(*task.key, task.memory_group.path))
+        return [group.path for group in (task.cgroup, task.memory_group) if group is not None]
+
+
+def fill_environment(task: Task) -> None:
+    """Make the variables of its specification those of this task."""
+    env = task.env
+    env.fill(task.job_entry, task.key[1], task.lease_entry)
+    if task.index_entry is not None:
+        env.at_index(task.index_entry)
+    if task.scratch is not None:
+        env.in_scratch(os.fsencode(task.scratch.tmp))

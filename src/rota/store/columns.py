@@ -1,0 +1,33 @@
+"""Columns that hold JSON, and what they mean. Null, as in nearly all rows, is nothing."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.job import After, Behaved
+from rota.plan.size import Floor, Size
+
+_after = msgspec.json.Decoder(tuple[After, ...])
+_behaviours = msgspec.json.Decoder(tuple[Behaved, ...])
+_floor = msgspec.json.Decoder(Floor)
+_size = msgspec.json.Decoder(Size)
+
+
+def after(text: str | None) -> tuple[After, ...]:
+    """What a job waits for."""
+    return _after.decode(text) if text else ()
+
+
+def behaviours(text: str | None) -> tuple[Behaved, ...]:
+    """What became of the behaviours of an attempt."""
+    return _behaviours.decode(text) if text else ()
+
+
+def floor(text: str | None) -> Floor | None:
+    """The least that a job asks for after its own failures."""
+    return _floor.decode(text) if text else None
+
+
+def size(text: str | None) -> Size | None:
+    """The size of an attempt where it was not that of the specification."""
+    return _size.decode(text) if text else None

@@ -1,0 +1,40 @@
+"""Keeps the table of observations small: of each learning group the newest, and at most as many older."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from typing import Final
+
+from rota.core.changes import Changes
+from rota.store.base import OBSERVATIONS
+from rota.store.statements import statements
+
+#: A group is cut back to its newest observations when it has more than this: rarely, and many at a time.
+MOST: Final = 2 * OBSERVATIONS
+
+
+class Observed:
+    """How many observations of each learning group are stored. Only the writer's thread uses it."""
+
+    def __init__(self) -> None:
+        self._stored: dict[str, int] = {}
+
+    def load(self, connection: sqlite3.Connection) -> None:
+        self._stored = dict(connection.execute(statements()["count_observations"]).fetchall())
+
+    def too_many(self, changes: Changes) -> list[str]:
+        """Groups to be cut back together with these changes."""
+        return [group for group, stored in self._after(changes).items() if stored > MOST]
+
+    def written(self, changes: Changes) -> None:
+        """These changes are on disk, and the groups that had too many are cut back."""
+        for group, stored in self._after(changes).items():
+            self._stored[group] = OBSERVATIONS if stored > MOST else stored
+
+    def _after(self, changes: Changes) -> dict[str, int]:
+        """The numbers of those groups that the changes are about."""
+        after = {group: 0 for (group,) in changes.forgotten}
+        for group, added in Counter(row[0] for row in changes.observations).items():
+            after[group] = after.get(group, self._stored.get(group, 0)) + added
+        return after

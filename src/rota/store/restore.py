@@ -1,0 +1,264 @@
+"""Puts a backup in the place of a home's database. Never by itself, and nothing is thrown away.
+
+What was leased when the backup was made may have ended since: these leases are marked, so that the next
+manager takes them for lost and not for unexecuted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from rota.core.pausing import PAUSED, YES
+from rota.core.restored import RESTORED_AT, RESTORED_LEASES
+from rota.errors import BadInput, NotFound, RotaError, StoreRefused
+from rota.store.backup import BACKED_UP_AT, cannot_write, sync_directory, sync_file, utc_now
+from rota.store.files import ManagerLock, prepare_home
+from rota.store.opening import APPLICATION_ID, DATABASE, settle
+from rota.store.statements import migrations
+
+_DRAFT: Final = f"{DATABASE}.restoring"
+_SIDE_FILES: Final = ("-wal", "-shm", "-journal")
+_FIRST_TERMINAL: Final = 12
+
+
+class Found(Struct, frozen=True):
+    """What is in a backup, and what would happen to it."""
+
+    made_at: str  #: when it was backed up, ISO; empty: it does not say
+    jobs: int
+    waiting: int  #: not ended and not leased: these will run
+    leased: list[int]  #: jobs that had an attempt: these will be lost
+    next_job: int  #: the id that will be given out next
+    paused: bool
+
+
+class Restored(Struct, frozen=True):
+    """What was done."""
+
+    backup: Found
+    kept: str | None  #: where the database that was there before is now
+
+
+class Restoration:
+    """A backup that was checked and copied into a home and can take its place. Holds the manager's lock."""
+
+    def __init__(self, home: Path, file: Path, *, replace: bool) -> None:
+        """Check everything that can be checked. Raises `BadInput`, `StoreRefused` or `NotFound`."""
+        self._home = home
+        self._draft = home / _DRAFT
+        _check_header(file)
+        _check_not_in_use(file)
+        prepare_home(home)
+        self._lock = ManagerLock(home)
+        try:
+            self.replaces = any((home / f"{DATABASE}{suffix}").exists() for suffix in ("", "-wal"))
+            self._check_place(file, replace=replace)
+            self._copy(file)
+            self.found = self._look(file)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check_place(self, file: Path, *, replace: bool) -> None:
+        if self.replaces and not replace:
+            raise BadInput(
+                f"{self._home} holds a database already",
+                hint="use another ROTA_HOME, or --replace (it is kept)",
+            )
+        if file.resolve() == (self._home / DATABASE).resolve():
+            raise BadInput(f"{file} is the database itself", hint="give a backup")
+
+    def close(self) -> None:
+        """Let go. What was not put in place is removed."""
+        for suffix in ("", *_SIDE_FILES):
+            with contextlib.suppress(OSError):
+                os.unlink(f"{self._draft}{suffix}")
+        self._lock.release()
+
+    def __enter__(self) -> Restoration:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _copy(self, file: Path) -> None:
+        try:
+            for suffix in ("", *_SIDE_FILES):  # left by one that was killed
+                Path(f"{self._draft}{suffix}").unlink(missing_ok=True)
+            handle = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with file.open("rb") as source, os.fdopen(handle, "wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        except OSError as error:
+            raise cannot_write(self._draft, error) from None
+
+    def _open(self) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self._draft))}?mode=rw"
+        return sqlite3.connect(uri, uri=True, isolation_level=None)
+
+    def _look(self, file: Path) -> Found:
+        try:
+            with closing(self._open()) as draft:
+                _check_contents(draft, file)
+                return _found(draft)
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            raise _damaged(file, error) from None
+
+    def put_in_place(self, *, pause: bool) -> Restored:
+        """Mark the copy as restored and let it be the database; what was there is kept beside it."""
+        at = utc_now()
+        try:
+            with closing(self._open()) as draft:
+                _mark(draft, self.found, at=at, pause=pause, generation=self._generation())
+            sync_file(self._draft)
+            kept = self._set_aside() if self.replaces else None
+            self._draft.replace(self._home / DATABASE)
+            settle(self._home)
+            sync_directory(self._home)
+        except OSError as error:
+            raise cannot_write(self._home / DATABASE, error) from None
+        except sqlite3.Error as error:
+            raise StoreRefused(f"the backup cannot be prepared: {error}", hint="nothing was changed") from None
+        return Restored(self.found, None if kept is None else str(kept))
+
+    def _generation(self) -> int:
+        """Starts of the manager that are known from what is replaced: their numbers name seats, and a runner
+        of that time may still be there."""
+        path = self._home / DATABASE
+        try:
+            _check_header(path)  # SQLite would throw away the log of what it cannot read
+            # Opened for writing, so that its log is brought home.
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as old:
+                row = old.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+                old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                return int(row[0]) if row else 0
+        except (RotaError, sqlite3.Error, ValueError):
+            return 0  # it is damaged: perhaps that is why there is a restoration
+
+    def _set_aside(self) -> Path:
+        """Give the present database another name, its log (if it could not be brought home) with it."""
+        kept = self._home / f"{DATABASE}.before-restore-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+        path = self._home / DATABASE
+        for suffix in ("-wal", "-journal"):
+            side = self._home / f"{DATABASE}{suffix}"
+            if side.exists():
+                side.rename(f"{kept}{suffix}")
+        (self._home / f"{DATABASE}-shm").unlink(missing_ok=True)
+        if path.exists():
+            try:
+                os.link(path, kept)  # so that there is a database at every moment
+            except OSError:
+                path.rename(kept)
+        return kept
+
+
+def _check_header(file: Path) -> None:
+    """Refuse what cannot be a backup, from its first hundred bytes and its size."""
+    try:
+        size = file.stat().st_size
+        if file.is_dir():
+            raise BadInput(f"{file} is a directory", hint="give the file that 'rota manager backup' made")
+        with file.open("rb") as opened:
+            header = opened.read(100)
+    except FileNotFoundError:
+        raise NotFound(f"there is no file {file}", hint="give the file that 'rota manager backup' made") from None
+    except OSError as error:
+        raise BadInput(f"{file} cannot be read: {error.strerror}", hint="check its permissions") from None
+    if not header:
+        raise _damaged(file, "it is empty")
+    if header[:16] != b"SQLite format 3\0"[: len(header)]:
+        raise StoreRefused(f"{file} is not a backup of Rota", hint="give another file", code="foreign")
+    if len(header) < 100:
+        raise _damaged(file, f"only {len(header)} bytes are left of it")
+    if struct.unpack_from(">I", header, 68)[0] != APPLICATION_ID:
+        raise StoreRefused(f"{file} belongs to another program", hint="give another file", code="foreign")
+    (page,) = struct.unpack_from(">H", header, 16)
+    whole = struct.unpack_from(">I", header, 28)[0] * (65536 if page == 1 else page)
+    if size < whole:
+        raise _damaged(file, f"{size} bytes are left of {whole}")
+
+
+def _check_not_in_use(file: Path) -> None:
+    log = Path(f"{file}-wal")
+    try:
+        unfinished = log.stat().st_size > 0
+    except OSError:
+        unfinished = False
+    if unfinished:
+        raise BadInput(
+            f"{file} has a log ({log.name}) beside it: it is a database in use, not a backup",
+            hint="make one with 'rota manager backup'",
+        )
+
+
+def _check_contents(draft: sqlite3.Connection, file: Path) -> None:
+    (version,) = draft.execute("PRAGMA user_version").fetchone()
+    newest = max(migrations())
+    if version > newest:
+        raise StoreRefused(
+            f"{file} was written by a newer Rota (schema {version}, this one knows {newest})",
+            hint="upgrade Rota",
+            code="newer",
+        )
+    if version < 1:
+        raise _damaged(file, "it has no schema version")
+    (verdict,) = draft.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise _damaged(file, " ".join(str(verdict).split()))
+
+
+def _damaged(file: Path, detail: object) -> RotaError:
+    return StoreRefused(
+        f"{file} is damaged ({detail})", hint="restore another backup; nothing was changed", code="damaged"
+    )
+
+
+def _found(draft: sqlite3.Connection) -> Found:
+    meta = dict(draft.execute("SELECT key, value FROM meta").fetchall())
+    live, total, highest = draft.execute(
+        "SELECT count(*) FILTER (WHERE state < ?), count(*), coalesce(max(id), 0) FROM jobs", (_FIRST_TERMINAL,)
+    ).fetchone()
+    used = draft.execute("SELECT coalesce(max(id), 0) FROM used WHERE kind = 'job'").fetchone()[0]
+    leased = [job for (job,) in draft.execute("SELECT job FROM attempts WHERE outcome IS NULL ORDER BY job")]
+    return Found(
+        made_at=meta.get(BACKED_UP_AT, ""),
+        jobs=total,
+        waiting=max(0, live - len(leased)),
+        leased=leased,
+        next_job=max(highest, used) + 1,
+        paused=meta.get(PAUSED) == YES,
+    )
+
+
+def _mark(draft: sqlite3.Connection, found: Found, *, at: str, pause: bool, generation: int) -> None:
+    """Write into the copy what the next manager must know."""
+    leases = draft.execute("SELECT job, number FROM attempts WHERE outcome IS NULL").fetchall()
+    row = draft.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+    meta = {
+        RESTORED_AT: at,
+        RESTORED_LEASES: msgspec.json.encode(leases).decode(),
+        "generation": str(max(generation, int(row[0]) if row else 0)),
+    }
+    if pause:
+        meta[PAUSED] = YES
+    text = f"from the backup of {found.made_at or 'an unknown time'}; what became of this attempt since is unknown"
+    now = datetime.now(UTC).timestamp()
+    draft.execute("PRAGMA journal_mode=WAL").fetchall()
+    draft.execute("BEGIN IMMEDIATE")
+    draft.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
+    draft.executemany(
+        "INSERT INTO events (at, job, attempt, kind, text) VALUES (?, ?, ?, 'restored', ?)",
+        [(now, job, number, text) for job, number in leases],
+    )
+    draft.execute("COMMIT")

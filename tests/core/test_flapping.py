@@ -1,0 +1,12 @@
+"""26 hours of a flapping network, a few dozen times: every job that ran ends, exactly once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.core.flapping import Day
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_day_on_a_flapping_network_ends_every_job_once(seed: int) -> None:
+    Day(seed).run()

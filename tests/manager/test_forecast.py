@@ -1,0 +1,160 @@
+"""What is said about the end follows from what was seen, and nothing is said where nothing is known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from rota.core.job import Job, Lease, Spec
+from rota.core.states import State
+from rota.core.world import Runner, World
+from rota.manager.forecast import foresee
+from rota.manager.rates import WINDOW_S, Rates
+from rota.plan.packing import Packing
+from rota.plan.placement import Capacity
+from rota.plan.size import Size
+from rota.wire.views import StatusView
+
+_WALL = 1_800_000_000.0
+
+
+def _world(**groups: dict[State, int]) -> World:
+    world = World(Packing())
+    for group, counts in groups.items():
+        for state, number in counts.items():
+            world.counts[group][state] = number
+    return world
+
+
+def _status(world: World, *only: str) -> StatusView:
+    groups = {
+        group: {state.label: counts[state] for state in State if counts[state]}
+        for group, counts in world.counts.items()
+        if not only or group in only
+    }
+    return StatusView({}, groups)
+
+
+def _run(world: World, group: str, *, jobs: int, time_s: float | None, ran_s: float = 0.0) -> None:
+    runner = world.runners["r"] = Runner("r", "here")
+    runner.connected = True
+    world.capacity["here"] = Capacity(cpus=800, mem=1, disk=1)
+    given = () if time_s is None else ("time",)
+    spec = Spec(user="u", cwd="/", env=1, group=group, size=Size(time_s=time_s or 3600.0), given=given)
+    for id in range(1, jobs + 1):
+        lease = Lease(1, "r", _WALL, started_at=_WALL - ran_s)
+        world.jobs[id] = Job(id, "", spec, 1, "true", State.RUNNING, "s", _WALL, lease=lease)
+        runner.leases.add(id)
+
+
+def _seconds(at: datetime | None) -> float | None:
+    return None if at is None else (at - datetime.fromtimestamp(_WALL, UTC)).total_seconds()
+
+
+def _foreseen(world: World, rates: Rates, *only: str, now: float = 10.0) -> StatusView:
+    status = _status(world, *only)
+    foresee(status, world, rates, now=now, wall=_WALL)
+    return status
+
+
+def test_nothing_is_said_before_anything_has_ended() -> None:
+    world = _world(a={State.READY: 100})
+    _run(world, "a", jobs=2, time_s=None)
+    found = _foreseen(world, Rates())
+    assert found.expected_end is None
+    assert found.rate is None
+    assert found.group_rates == {}
+    assert found.group_expected_end == {}
+
+
+def test_each_group_goes_on_at_its_own_rate_and_the_last_one_is_the_end() -> None:
+    world = _world(fast={State.READY: 100}, slow={State.READY: 20})
+    rates = Rates()
+    for second in range(11):
+        for _ in range(10):
+            rates.ended("fast", 0.1, float(second))
+        rates.ended("slow", 1.0, float(second))
+    found = _foreseen(world, rates)
+    assert found.group_rates == {"fast": 10.0, "slow": 1.0}
+    assert {group: _seconds(at) for group, at in found.group_expected_end.items()} == {"fast": 10.0, "slow": 20.0}
+    assert _seconds(found.expected_end) == 20.0
+
+
+def test_what_has_not_begun_is_taken_to_be_like_what_ended() -> None:
+    world = _world(now={State.READY: 10}, later={State.READY: 90})
+    rates = Rates()
+    for second in range(11):
+        rates.ended("now", 1.0, float(second))
+    found = _foreseen(world, rates)
+    assert set(found.group_expected_end) == {"now"}
+    assert _seconds(found.expected_end) == 100.0
+
+
+def test_long_jobs_are_foreseen_by_what_such_jobs_took() -> None:
+    world = _world(long={State.READY: 6, State.RUNNING: 2})
+    _run(world, "long", jobs=2, time_s=None, ran_s=100.0)
+    rates = Rates()
+    rates.ended("long", 600.0, 0.0)
+    found = _foreseen(world, rates)
+    assert found.group_rates == {}
+    assert _seconds(found.group_expected_end["long"]) == (8 * 600.0 - 200.0) / 2
+
+
+def test_before_any_end_the_users_own_estimate_counts() -> None:
+    world = _world(told={State.READY: 3, State.RUNNING: 1})
+    _run(world, "told", jobs=1, time_s=60.0)
+    found = _foreseen(world, Rates())
+    assert _seconds(found.expected_end) == 240.0
+    assert (found.cores, found.cores_in_use) == (8.0, 1.0)
+
+
+@pytest.mark.parametrize("state", [State.HELD, State.BLOCKED, State.LOST, State.FAILED])
+def test_of_what_does_not_move_no_end_is_expected(state: State) -> None:
+    world = _world(a={state: 5})
+    rates = Rates()
+    rates.ended("a", 1.0, 8.0)
+    rates.ended("a", 1.0, 9.0)
+    found = _foreseen(world, rates)
+    assert found.expected_end is None
+    assert found.group_expected_end == {}
+
+
+def test_of_a_part_of_a_group_nothing_is_said() -> None:
+    world = _world(a={State.READY: 5})
+    rates = Rates()
+    rates.ended("a", 1.0, 8.0)
+    rates.ended("a", 1.0, 9.0)
+    part = StatusView({}, {"a": {"ready": 2}})
+    foresee(part, world, rates, now=10.0, wall=_WALL)
+    assert part.rate is None
+    assert part.expected_end is None
+
+
+def test_a_selected_group_has_its_own_rate() -> None:
+    world = _world(a={State.READY: 10}, b={State.READY: 10})
+    rates = Rates()
+    for second in range(11):
+        rates.ended("a", 1.0, float(second))
+        rates.ended("b", 1.0, float(second))
+    assert _foreseen(world, rates, "a").rate == 1.0
+    assert _foreseen(world, rates).rate == 2.0
+
+
+def test_a_rate_needs_ends_at_different_times_and_is_forgotten_after_the_window() -> None:
+    rates = Rates()
+    for _ in range(50):
+        rates.ended("a", 1.0, 100.0)
+    assert rates.group_rate("a", 110.0) is None
+    rates.ended("a", 1.0, 110.5)
+    assert rates.group_rate("a", 120.0) == 1 / 20
+    assert rates.group_rate("a", 111.0 + WINDOW_S) is None
+    assert rates.wall_s("a") == 1.0
+
+
+def test_nothing_is_kept_of_groups_that_have_come_to_rest() -> None:
+    rates = Rates()
+    for number in range(100):
+        rates.ended(f"g{number}", None, 0.0)
+    rates.ended("last", None, 2.0 * WINDOW_S)
+    assert len(rates._dated) == 2

@@ -1,0 +1,147 @@
+"""Files that were written for `wr add` run here, and mean what they meant there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deployment import Deployment
+
+PIPELINE = """\
+# made for wr
+echo 1 > $OUT/a\t{"dep_grps": ["parts"], "rep_grp": "made", "env": ["OUT=OUTDIR"], "memory": "50M", "time": "1m"}
+
+{"cmd": "echo 2 > $OUT/b", "dep_grps": ["parts"], "rep_grp": "made", "env": ["OUT=OUTDIR"], "disk": 0}
+{"cmd": "cat a b > c", "deps": ["parts"], "cwd": "OUTDIR", "cwd_matters": true, "rep_grp": "joined", "priority": 9}
+{"cmd": "wc -l < OUTDIR/c", "cmd_deps": [{"cmd": "cat a b > c", "cwd": "OUTDIR"}], "rep_grp": "joined"}
+"""
+
+
+@pytest.fixture
+def pipeline(rota: Deployment) -> Path:
+    """Two parts, what joins them, and what counts the result."""
+    out = rota.work / "out"
+    out.mkdir()
+    made = rota.work / "pipeline.wr"
+    made.write_text(PIPELINE.replace("OUTDIR", str(out)))
+    return made
+
+
+def jobs(rota: Deployment) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = rota.json("jobs", "all")["jobs"]
+    return found
+
+
+def test_a_file_of_wr_runs_in_its_order(rota: Deployment, pipeline: Path) -> None:
+    done = rota.rota("import", "wr", str(pipeline), "--sync")
+    assert done.returncode == 0, done.stderr
+    assert "warning" not in done.stderr
+    assert rota.ok("logs", "4") == "2\n"
+    assert [job["group"] for job in jobs(rota)] == ["made", "made", "joined", "joined"]
+    assert jobs(rota)[0]["size"]["mem_bytes"] == 50 << 20
+    assert jobs(rota)[2]["priority"] == 9
+
+
+def test_a_converted_file_does_the_same(rota: Deployment, pipeline: Path) -> None:
+    converted = rota.rota("import", "wr", str(pipeline), "--dry-run", "--retries", "0", "--env", "A=b")
+    assert converted.returncode == 0, converted.stderr
+    assert not (rota.home / "manager.json").exists()
+    lines = [json.loads(line) for line in converted.stdout.splitlines()]
+    assert [line["retries"] for line in lines] == [0] * 4
+    assert lines[0]["env"] == {"A": "b", "OUT": str(rota.work / "out")}
+    assert lines[3]["after"] == ["line:3"]
+    (rota.work / "jobs.jsonl").write_text(converted.stdout)
+    done = rota.rota("add", "jobs.jsonl", "--sync")
+    assert done.returncode == 0, done.stderr
+    assert rota.ok("logs", "4") == "2\n"
+    # The commands are the same, so these are the same jobs.
+    again = json.loads(rota.ok("import", "wr", str(pipeline), "--json"))
+    assert again == {"added": [], "existing": [1, 2, 3, 4], "retried": []}
+
+
+def test_a_dry_run_in_json_is_one_array(rota: Deployment, pipeline: Path) -> None:
+    found = json.loads(rota.ok("import", "wr", str(pipeline), "--dry-run", "--json"))
+    assert [job["group"] for job in found] == ["made", "made", "joined", "joined"]
+
+
+def test_jobs_run_as_they_did_under_wr(rota: Deployment) -> None:
+    said = (
+        'test "$PWD" != WORK && test "$TMPDIR" != WORK && [[ ab == a* ]] && echo own directory, in bash\n'
+        'test "$HOME" = "$PWD" && echo at home\t{"change_home": true}\n'
+        'test "$PWD" = WORK && echo here\t{"cwd_matters": true}\n'
+        "false | true\n"
+    ).replace("WORK", str(rota.work))
+    done = rota.rota("import", "wr", "-", "--sync", "--retries", "0", input=said)
+    assert done.returncode == 1
+    assert rota.ok("logs", "1") == "own directory, in bash\n"
+    assert rota.ok("logs", "2") == "at home\n"
+    assert rota.ok("logs", "3") == "here\n"
+    assert rota.states("state=failed") == {4: "failed"}
+
+
+def test_options_are_the_defaults_of_lines_that_do_not_say(rota: Deployment) -> None:
+    said = 'true\nfalse || true\t{"rep_grp": "own", "cpus": 0.5}\n'
+    rota.ok("import", "wr", "-", "--cwd-matters", "-g", "all", "--cpus", "0.25", "--sync", input=said)
+    found = jobs(rota)
+    assert [(job["group"], job["size"]["cpus"]) for job in found] == [("all", 0.25), ("own", 0.5)]
+    assert {job["cwd"] for job in found} == {str(rota.work)}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('x\t{"memory": "1"}', "stdin line 2: field 'memory': '1' has no unit"),
+        ('x\t{"rep_grp": "a,b"}', "stdin line 2: field 'rep_grp': cannot be a group"),
+        ('x\t{"cpus": -1}', "stdin line 2: field 'cpus': must be from 0"),
+        ('x\t{"no_retry_over_walltime": "soon"}', "field 'no_retry_over_walltime': 'soon' is not a time"),
+        ('x\t{"deps": ["a:b"]}', "field 'deps': 'a:b'"),
+        ('x\t{"dep_grps": ["a:b"]}', "field 'dep_grps': 'a:b'"),
+        ('x\t{"limit_grps": ["a b"]}', "field 'limit_grps': 'a b'"),
+        ("x\ty\tz", "stdin line 2: has 3 columns"),
+    ],
+)
+def test_a_bad_line_adds_nothing_and_is_named_in_words_of_wr(rota: Deployment, line: str, expected: str) -> None:
+    done = rota.rota("import", "wr", "-", input=f"true\n{line}\n")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("rota: ")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (rota.home / "manager.json").exists()
+
+
+def test_what_has_no_equivalent_is_said_once_or_refused(rota: Deployment) -> None:
+    said = "".join(f'echo {n}\t{{"cloud_os": "Ubuntu"}}\n' for n in range(3)) + "echo 1\n"
+    strict = rota.rota("import", "wr", "-", "--strict", input=said)
+    assert strict.returncode == 2
+    assert "stdin line 1: field 'cloud_os'" in strict.stderr
+    done = rota.rota("import", "wr", "-", "--json", input=said)
+    assert json.loads(done.stdout)["added"] == [1, 2, 3]
+    assert done.stderr.splitlines() == [
+        "rota: warning: stdin line 1: field 'cloud_os': has no equivalent and is left out: "
+        "it chooses machines of a cloud (and 2 more like it)",
+        "rota: warning: stdin line 4: repeats the command of another line, so it is the same job to wr",
+    ]
+
+
+def test_limits_that_lines_declare_are_set_first(rota: Deployment) -> None:
+    said = 'true\t{"limit_grps": ["few:2"]}\nfalse || true\t{"limit_grps": ["few"]}\n'
+    dry = rota.rota("import", "wr", "-", "--dry-run", input=said)
+    assert "rota limit few:2" in dry.stderr
+    rota.ok("import", "wr", "-", "--sync", input=said)
+    assert "few" in rota.ok("limit")
+
+
+def test_mistakes_in_the_call_are_named(rota: Deployment) -> None:
+    missing = rota.rota("import", "wr", "nowhere.txt")
+    assert missing.returncode == 2
+    assert "cannot read nowhere.txt" in missing.stderr
+    empty = rota.rota("import", "wr", "-", input="# nothing\n")
+    assert empty.returncode == 2
+    assert "no commands in stdin" in empty.stderr
+    both = rota.rota("import", "wr", "-", "--scratch", "--cwd-matters", input="true\n")
+    assert both.returncode == 2
+    assert "contradict" in both.stderr
