@@ -110,7 +110,7 @@ def test_quiet_prints_ids_only(shared: Deployment) -> None:
         (["add", "--priority", "256", "--", "true"], 2, "--priority: must be from 0 to 255"),
         (["add", "--env", "nothing", "--", "true"], 2, "--env: 'nothing' is not NAME=VALUE"),
         (["add", "--after", "999999", "--", "true"], 3, "999999"),
-        (["add", "--after", "@g", "--", "true"], 2, "not supported by this version yet"),
+        (["add", "--after", "@g", "--", "true"], 3, "has never had a member"),
         (["add", "--after", "line:1", "--", "true"], 2, "line:"),
         (["add", "--queue", "fast", "--", "true"], 2, "--queue"),
         (["add", "--rerun", "--once", "--", "true"], 2, "contradict"),

@@ -21,6 +21,7 @@ from rota.core.answers import Acted
 from rota.errors import BadInput
 from rota.wire import messages as m
 from tests.client.scripted import Conversation, scripted
+from tests.deployment import Deployment
 
 ROTA = str(Path(sys.executable).with_name("rota"))
 
@@ -108,6 +109,24 @@ def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:
     change = spec_change({name: examples.get(name, "text") for name in CHANGEABLE})
     assert UNSET not in [getattr(change, name) for name in change.__struct_fields__]
     assert (change.cpus, change.time_s, change.backoff_s) == (50, 120.0, 10.0)
+
+
+def test_a_waiting_job_is_changed(shared: Deployment) -> None:
+    (job,) = shared.json("add", "--after", "@nobody", "--allow-empty-group", "--", "true")["added"]
+    assert shared.json("modify", str(job), "--mem", "100M", "--priority", "7")["changed"] == [job]
+    shown = shared.json("show", str(job))
+    assert (shown["size"]["mem_bytes"], shown["priority"]) == (100 << 20, 7)
+    missing = shared.rota("modify", "999999", "--mem", "1G")
+    assert missing.returncode == 3
+    shared.ok("kill", str(job))
+
+
+def test_an_array_with_a_file_of_parameters_runs(shared: Deployment) -> None:
+    (shared.work / "p.txt").write_text("# size\nsmall\n'very large'\n\nhuge\n")
+    words = ["--array-file", "p.txt", "--array", "2-3%1", "-o", "out.%a", "--", "printf", "<%s>"]
+    done = shared.rota("run", *words)
+    assert done.returncode == 0, done.stderr
+    assert [(shared.work / f"out.{index}").read_text() for index in (2, 3)] == ["<very large>", "<huge>"]
 
 
 def test_both_clients_modify(tmp_path: Path) -> None:

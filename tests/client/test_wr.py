@@ -273,7 +273,7 @@ def test_a_command_that_is_not_there_cannot_be_waited_for() -> None:
         ("misc", "-R avx"), ("group", "staff"), ("modules", ["R"]), ("container_mounts", "/a"), ("rtries", 3),
     ],
 )  # fmt: skip
-def test_a_field_without_an_equivalent_is_left_out_and_named(name: str, value: object) -> None:
+def test_a_field_without_an_equivalent_is_left_out_and_named(name: str, value: Any) -> None:
     job = one(**{name: value})
     assert job.fields == {}
     assert len(job.warnings) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from typing import Any
 
@@ -292,6 +293,37 @@ def test_a_runner_killed_during_behaviours_still_tells_how_the_command_ended(man
     assert "died before" in done.outcome.behaviours[2].message
     assert said(manager) == ["one", "two"], "nothing is run twice"
     assert os.listdir(manager.home / "scratch") == [], "the successor has cleaned up"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whenever_a_runner_is_killed_no_behaviour_is_run_twice_or_wrongly_recorded(
+    manager: FakeManager, seed: int
+) -> None:
+    rng = random.Random(seed)
+    process = manager.begin()
+    manager.auto_ack = rng.random() < 0.5
+    spec = manager.spec(on_success=("run: echo $ROTA_JOB_ID a >> said", "run: echo $ROTA_JOB_ID b >> said"))
+    grants = [manager.grant(n, "echo $ROTA_JOB_ID c >> said", spec) for n in range(1, 31)]
+    manager.work(grants, spec, seats=3)
+    kill_after = rng.randint(3, 60)
+    manager.until(lambda: len(said(manager)) >= kill_after)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    manager.hang_up()
+    manager.auto_ack = True
+    manager.begin()
+    assert carriers(grants) == []
+    lines = said(manager)
+    assert len(lines) == len(set(lines))
+    told = {done.job: done for done in manager.ended} | {done.job: done for done in manager.settles[0].ended}
+    for job, done in told.items():
+        if done.outcome.reason == "lost":
+            assert f"{job} b" not in lines, "then the end of its command was written down"
+            continue
+        assert f"{job} c" in lines
+        for behaved, letter in zip(done.outcome.behaviours, "ab", strict=True):
+            assert f"{job} {letter}" in lines or not behaved.ok
+    assert {int(line.split()[0]) for line in lines} <= told.keys()
 
 
 def test_a_runner_killed_before_the_command_ended_keeps_the_directory_that_only_success_removes(

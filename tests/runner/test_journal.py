@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rota.core.job import Outcome
 from rota.core.leases import Finished
 from rota.runner import journal
-from rota.runner.journal import Acked, Began, Contained, Intent, Over, Record, Spawned, Story, Void
+from rota.runner.journal import Acked, Began, Contained, Ended, Intent, Over, Record, Spawned, Story, Void
 
 BEGAN = Began("runner", "machine", "boot", 1, 2)
 
@@ -22,6 +22,7 @@ records: st.SearchStrategy[Record] = st.one_of(
     st.builds(lambda key, path: Contained(*key, path), keys, st.text(max_size=20)),
     st.builds(lambda key: Void(*key), keys),
     st.builds(lambda key, code: Over(Finished(*key, 1, Outcome(exit_code=code))), keys, ids),
+    st.builds(lambda key, goes: Ended(Finished(*key, 1, Outcome(exit_code=1)), goes), keys, st.booleans()),
     st.builds(Acked, st.integers(0, 10)),
 )
 blocks = st.lists(st.lists(records, max_size=4), max_size=6)

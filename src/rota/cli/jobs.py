@@ -62,12 +62,15 @@ def _table(found: list[JobView]) -> str:
 
     now = datetime.now(UTC)
     named = any(job.name for job in found)
-    head = ["ID", "STATE", "GROUP", *(["NAME"] if named else []), "TRY", "EXIT", "TIME", "COMMAND"]
+    arrays = any(job.array_id is not None for job in found)
+    own = [*(["ARRAY"] if arrays else []), *(["NAME"] if named else [])]
+    head = ["ID", "STATE", "GROUP", *own, "TRY", "EXIT", "TIME", "COMMAND"]
     rows = [
         [
             str(job.id),
             job.state,
             harmless(job.group),
+            *([f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""] if arrays else []),
             *([harmless(job.name)] if named else []),
             str(job.attempt),
             exit_text(job),
@@ -76,7 +79,7 @@ def _table(found: list[JobView]) -> str:
         ]
         for job in found
     ]
-    return table(head, rows, right="rll" + ("l" if named else "") + "rrr", state=1)
+    return table(head, rows, right="rll" + "l" * len(own) + "rrr", state=1)
 
 
 def exit_text(job: JobView) -> str:

@@ -13,7 +13,7 @@ from rota.cli.selecting import one_job
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rota.wire.views import AttemptView, JobView
+    from rota.wire.views import AttemptView, JobView, SizeView
 
 
 @command("show")
@@ -41,7 +41,7 @@ def show(call: Invocation, id: str) -> int:
 
 def _card(job: JobView) -> str:
     from rota.cli.terminal import coloured, command_text, harmless, paint
-    from rota.units import format_duration, format_size
+    from rota.units import about_size, format_duration, format_size
 
     colour = coloured(sys.stdout)
     reason = f" ({job.reason.code}: {harmless(job.reason.message)})" if job.reason else ""
@@ -55,9 +55,18 @@ def _card(job: JobView) -> str:
         ("user", harmless(job.user)),
         ("project", harmless(job.project)),
         ("queue", f"{harmless(job.queue)}, priority {job.priority}"),
-        ("asks for", _size(size.cpus, size.mem_bytes, size.disk_bytes, size.time_s, size.gpus)),
+        ("array", f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""),
+        ("asked", _size(job.asked or size)),
+        ("learned", _learned(job)),
+        ("uses", _size(size) if size != job.asked else ""),
         ("walltime", format_duration(job.walltime_s) if job.walltime_s is not None else ""),
+        ("limits", harmless(", ".join(job.limits))),
         ("after", harmless(", ".join(map(str, job.after)))),
+        ("in groups", harmless(", ".join(job.dep_groups))),
+        ("input", about_size(job.input_bytes) if job.input_bytes is not None else ""),
+        ("on success", harmless(", ".join(job.on_success))),
+        ("on failure", harmless(", ".join(job.on_failure))),
+        ("on exit", harmless(", ".join(job.on_exit))),
         ("retries", f"{job.retries}, {job.retries_left} left"),
         ("host", harmless(job.host or "")),
         ("submitted", _when(job.submitted_at)),
@@ -78,16 +87,34 @@ def _card(job: JobView) -> str:
     return "\n".join(lines)
 
 
-def _size(cpus: float, mem: int, disk: int, time_s: float, gpus: int) -> str:
+def _size(size: SizeView) -> str:
     from rota.cli.terminal import count
     from rota.units import about_size, format_duration
 
-    parts = [f"{cpus:g} cpus" if cpus != 1 else "1 cpu", f"{about_size(mem)} memory"]
-    if disk:
-        parts.append(f"{about_size(disk)} disk")
-    if gpus:
-        parts.append(count(gpus, "GPU"))
-    return ", ".join([*parts, f"about {format_duration(time_s)}"])
+    parts = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu", f"{about_size(size.mem_bytes)} memory"]
+    if size.disk_bytes:
+        parts.append(f"{about_size(size.disk_bytes)} disk")
+    if size.gpus:
+        parts.append(count(size.gpus, "GPU"))
+    return ", ".join([*parts, f"about {format_duration(size.time_s)}"])
+
+
+def _learned(job: JobView) -> str:
+    """What jobs like it have needed, as far as it is known."""
+    from rota.cli.terminal import harmless
+    from rota.units import about_size, format_duration
+
+    if job.learned is None:
+        return ""
+    found = job.learned
+    parts = []
+    if found.mem_bytes is not None:
+        parts.append(f"{about_size(found.mem_bytes)} memory")
+    if found.disk_bytes is not None:
+        parts.append(f"{about_size(found.disk_bytes)} disk")
+    if found.time_s is not None:
+        parts.append(f"about {format_duration(found.time_s)}")
+    return f"{', '.join(parts)} (from '{harmless(job.learn)}')" if parts else ""
 
 
 def _attempts(attempts: list[AttemptView]) -> str:
@@ -103,13 +130,20 @@ def _attempts(attempts: list[AttemptView]) -> str:
             "-" if each.wall_s is None else about_duration(each.wall_s),
             "-" if each.cpu_s is None else about_duration(each.cpu_s),
             "-" if each.peak_mem_bytes is None else about_size(each.peak_mem_bytes),
+            "-" if each.size is None else about_size(each.size.mem_bytes),
             harmless(each.host or "-"),
             harmless(each.reason.message) if each.reason else "",
         ]
         for each in attempts
     ]
-    head = ["  TRY", "STATE", "EXIT", "STARTED", "TIME", "CPU", "MEMORY", "HOST", "REASON"]
-    return table(head, rows, right="rlrlrrrl", state=1)
+    head = ["  TRY", "STATE", "EXIT", "STARTED", "TIME", "CPU", "MEMORY", "GIVEN", "HOST", "REASON"]
+    lines = [table(head, rows, right="rlrlrrrrl", state=1)]
+    for each in attempts:
+        for done in each.behaviours:
+            said = "done" if done.ok else "failed"
+            text = f"  after try {each.attempt}: {harmless(done.behaviour)} {said} {harmless(done.message)}"
+            lines.append(text.rstrip())
+    return "\n".join(lines)
 
 
 def _when(at: datetime | None) -> str:

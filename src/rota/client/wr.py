@@ -18,7 +18,7 @@ from rota.client.wr_fields import Parsed, Place, parse
 from rota.errors import BadInput
 
 
-class Job(Struct, frozen=True):
+class Job(Struct, frozen=True, gc=False):
     """One job: where it stands in wr's input, and what it is in Rota's."""
 
     line: int
@@ -69,7 +69,7 @@ def convert(blocks: Iterable[bytes], *, source: str, place: Place) -> Conversion
         known.setdefault((job.said, job.cwd), number)
         for group in _words(job, "dep_groups"):
             first_member.setdefault(group, number)
-        limits |= job.declared
+        limits.update(job.declared)
         found.append((number, job))
     jobs = [_resolved(number, job, known, first_member) for number, job in found]
     return Conversion(jobs=jobs, limits=list(limits.values()), repeated=repeated)
@@ -117,11 +117,11 @@ def _resolved(number: int, job: Parsed, known: dict[tuple[str, str], int], first
             parents.append(known[parent])
         else:
             shown = parent[0] if parent[0].isprintable() else ascii(parent[0])
-            job.warnings.append(f"field 'cmd_deps': '{shown[:60]}' is not in this input, so it is not waited for")
+            job.warn(f"field 'cmd_deps': '{shown[:60]}' is not in this input, so it is not waited for")
     if any(first_member.get(word[1:], 0) > number for word in _words(job, "after")):
         # Its members come with this very input.
         job.fields["allow_empty_group"] = True
-    return Job(number, job.cmd, job.fields, tuple(dict.fromkeys(parents)), tuple(job.warnings))
+    return Job(number, job.cmd, job.fields, tuple(dict.fromkeys(parents)), job.warnings)
 
 
 def _lines(blocks: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rota.client.after import dependency_group
 from rota.client.values import shown
@@ -80,7 +80,7 @@ class Place(Struct, frozen=True):
     cwd_matters: bool = False
 
 
-class Parsed(Struct):
+class Parsed(Struct, gc=False):
     """One job while its fields are read, in the order in which wr's object has them."""
 
     said: str  #: the command as it stands there, by which others may wait for it
@@ -88,28 +88,34 @@ class Parsed(Struct):
     scratch: bool
     cwd: str  #: of the job's identity: "" if it does not matter
     fields: dict[str, object]
-    warnings: list[str] = field(default_factory=list)
-    #: limits that the line declares: name → what to tell the manager
-    declared: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    #: limits that the line declares: name, and what to tell the manager
+    declared: tuple[tuple[str, str], ...] = ()
     #: the commands it waits for, with the directory that wr knows them by
-    parents: list[tuple[str, str]] = field(default_factory=list)
+    parents: tuple[tuple[str, str], ...] = ()
+
+    def warn(self, message: str) -> None:
+        self.warnings += (message,)
+
+    def declare(self, name: str, limit: str) -> None:
+        self.declared += ((name, limit),)
 
 
 def parse(cmd: str | None, given: Mapping[str, object], place: Place) -> Parsed:
     """One job of wr. Raises `BadInput` whose message begins with the field, by wr's name."""
     # wr takes names in any case, and null, "" and [] for not given.
     said = {name.lower(): value for name, value in given.items() if value not in (None, "", [], {})}
-    warnings = []
     own = said.pop("cmd", None)
+    twice = cmd is not None and own is not None
     if cmd is None:
         if own is None:
             raise BadInput("field 'cmd': missing", hint='write it like {"cmd": "sleep 1"}')
         cmd = _text("cmd", own)
-    elif own is not None:
-        warnings.append("field 'cmd': given twice; what stands before the tab is taken")
     matters = _flag("cwd_matters", said.pop("cwd_matters", False)) or place.cwd_matters
     cwd = _text("cwd", said.pop("cwd", place.cwd))
-    job = Parsed(said=cmd, cmd=cmd, scratch=not matters, cwd=cwd if matters else "", fields={}, warnings=warnings)
+    job = Parsed(said=cmd, cmd=cmd, scratch=not matters, cwd=cwd if matters else "", fields={})
+    if twice:
+        job.warn("field 'cmd': given twice; what stands before the tab is taken")
     if matters:
         job.fields["scratch"] = False
         if cwd != place.cwd:
@@ -127,9 +133,9 @@ def _one(job: Parsed, name: str, value: object) -> None:
         _CHANGED[name](job, name, value)
     elif name in _LEFT_OUT:
         if value is not False:
-            job.warnings.append(f"field '{name}': has no equivalent and is left out: {_LEFT_OUT[name]}")
+            job.warn(f"field '{name}': has no equivalent and is left out: {_LEFT_OUT[name]}")
     elif name not in _TOGETHER:
-        job.warnings.append(f"field '{shown(name)}': is none of wr's and is left out")
+        job.warn(f"field '{shown(name)}': is none of wr's and is left out")
 
 
 def _finish(job: Parsed, said: Mapping[str, object]) -> None:
@@ -140,14 +146,12 @@ def _finish(job: Parsed, said: Mapping[str, object]) -> None:
             break
     else:
         if "container_mounts" in said:
-            job.warnings.append("field 'container_mounts': there is no container; it is left out")
+            job.warn("field 'container_mounts': there is no container; it is left out")
     if _flag("change_home", said.get("change_home", False)) and job.scratch:
         job.cmd = f'export HOME="$PWD"; {job.cmd}'
     ending = job.fields.get("on_exit")
     if job.scratch and isinstance(ending, list) and "cleanup" not in ending:
-        job.warnings.append(
-            "field 'on_exit': has no cleanup, so wr would have kept the job's directory; Rota removes it"
-        )
+        job.warn("field 'on_exit': has no cleanup, so wr would have kept the job's directory; Rota removes it")
 
 
 def _contained(job: Parsed, kind: str, said: Mapping[str, object]) -> str:
@@ -228,7 +232,7 @@ def _cmd_deps(job: Parsed, name: str, value: object) -> None:
             keys = {key.lower(): content for key, content in keys["essence"].items()}
         if not isinstance(keys.get("cmd"), str):
             raise BadInput(f"field '{name}': must be objects with cmd and cwd", hint='{"cmd": "x", "cwd": ""}')
-        job.parents.append((keys["cmd"], _text(name, keys.get("cwd") or "")))
+        job.parents += ((keys["cmd"], _text(name, keys.get("cwd") or "")),)
 
 
 def _limits(job: Parsed, name: str, value: object) -> None:
@@ -236,18 +240,18 @@ def _limits(job: Parsed, name: str, value: object) -> None:
     for word in _texts(name, value):
         word = word.strip()
         if re.search(r"<.*\bdatetime\b|\bdatetime\b.*<", word):
-            job.warnings.append(f"field '{name}': '{shown(word)}' has no equivalent and is left out")
+            job.warn(f"field '{name}': '{shown(word)}' has no equivalent and is left out")
         elif "<" in word:
             window, hours = _window(name, word)
             if hours != "00:00-00:00":  # the whole day
-                job.declared[window] = f"{window}@{hours}"
+                job.declare(window, f"{window}@{hours}")
                 names[window] = None
         elif update := _UPDATE.fullmatch(word):
             units = int(update[2])
             if units < 0:
-                job.warnings.append(f"field '{name}': '{shown(word)}' is unlimited and is left out")
+                job.warn(f"field '{name}': '{shown(word)}' is unlimited and is left out")
                 continue
-            job.declared[update[1]] = f"{update[1]}:{units}"
+            job.declare(update[1], f"{update[1]}:{units}")
             names[update[1]] = None
         else:
             names[word] = None
@@ -281,7 +285,7 @@ def _behaviours(job: Parsed, name: str, value: object) -> None:
         if "run" in keys:
             found.append(f"run: {_text(name, keys['run'])}")
         elif "copy_to_manager" in keys:
-            job.warnings.append(f"field '{name}': copy_to_manager has no equivalent and is left out")
+            job.warn(f"field '{name}': copy_to_manager has no equivalent and is left out")
         elif "cleanup" in keys or "cleanup_all" in keys:
             # Without a directory of its own there is nothing to clean up, and wr ignores it too.
             if job.scratch:

@@ -1,0 +1,79 @@
+"""`rota limit`: list named capacities, or set one."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli.command import Invocation, command
+
+if TYPE_CHECKING:
+    from rota.wire.views import LimitView
+
+
+@command("limit")
+@click.argument("limits", metavar="[NAME[:N]…]", nargs=-1)
+@click.option("--host", metavar="HOST", help="The units are those of this host, and count there only.")
+def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
+    """List limits with their capacity, use and waiting jobs, or set them.
+
+    NAME:N lets jobs have N units at once; 0 stops them. NAME:unlimited removes the limit. NAME@22:00-06:00
+    lets jobs start only in these hours (local time). A change holds at once; running jobs go on. Jobs use a
+    limit with --limit NAME.
+
+    \b
+    Examples:
+      rota limit
+      rota limit blast:5
+      rota limit blast:unlimited
+      rota limit night@22:00-06:00
+      rota limit bigmem:3 --host node7
+    """
+    wanted = [text for text in limits if ":" in text or "@" in text]
+    shown = [text for text in limits if text not in wanted]
+    with call.connect() as client:
+        for text in wanted:
+            client.set_limit(text, host=host or "")
+        found = client.limits()
+    names = {*shown, *(text.partition("@")[0].partition(":")[0] for text in wanted)}
+    if shown:
+        from rota.errors import NotFound
+
+        for name in shown:
+            if name not in {each.name for each in found}:
+                raise NotFound(f"there is no limit '{name}'", hint=f"declare it with 'rota limit {name}:N'")
+    if names:
+        found = [each for each in found if each.name in names]
+    if call.json:
+        import msgspec
+
+        sys.stdout.write(msgspec.json.encode({"limits": found}).decode() + "\n")
+    elif call.quiet:
+        sys.stdout.write("".join(f"{each.name}\n" for each in found))
+    elif found:
+        print(_table(found))
+    elif not wanted:
+        print("no limits; declare one with 'rota limit NAME:N'")
+    else:
+        print(f"removed: {', '.join(sorted(names))}")
+    return 0
+
+
+def _table(limits: list[LimitView]) -> str:
+    from rota.cli.terminal import harmless, table
+
+    rows = []
+    for each in limits:
+        capacity = "any" if each.capacity is None else f"{each.capacity:,}"
+        state = "alone" if each.exclusive else "" if each.open else "closed now"
+        window = each.window or ""
+        rows.append([harmless(each.name), capacity, f"{each.used:,}", f"{each.waiting:,}", window, state])
+        if each.scope == "host":
+            rows[-1][1] = "per host"
+            rows += [
+                [f"  {harmless(host)}", f"{part['capacity']:,}", f"{part['used']:,}", "", "", ""]
+                for host, part in sorted(each.hosts.items())
+            ]
+    return table(["LIMIT", "CAPACITY", "IN USE", "WAITING", "HOURS", "NOW"], rows, right="lrrr")

@@ -1,0 +1,42 @@
+"""`rota why`: what keeps a job from running, who, and what would change it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.selecting import one_job
+
+
+@command("why")
+@click.argument("id", metavar="ID")
+def why(call: Invocation, id: str) -> int:
+    """Say why a job is not running: what it waits for, which jobs hold that, and what would change it.
+
+    \b
+    Examples:
+      rota why 17
+      rota why 12_3 --json
+    """
+    with call.connect() as client:
+        found = client.why(one_job(client, id))
+    if call.json:
+        import msgspec
+
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        return 0
+    from rota.cli.terminal import coloured, few_ranges, harmless, paint
+
+    colour = coloured(sys.stdout)
+    print(f"job {found.id} is {paint(found.state, found.state, on=colour)}")
+    for reason in found.reasons:
+        print(f"  {paint(reason.code, 'bold', on=colour)}: {harmless(reason.message)}")
+        if reason.blockers:
+            print(f"    held up by   {few_ranges(reason.blockers)}")
+        if reason.hint:
+            print(f"    try          {harmless(reason.hint)}")
+    if found.expected_start:
+        print(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
+    return 0
