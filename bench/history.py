@@ -47,13 +47,13 @@ def _finished(ids: range, *, spec: int, user: str) -> Changes:
         key = hashlib.blake2b(b"history %d" % job, digest_size=16).hexdigest()
         cmd = f"echo the job with the number {job} was here"
         changes.jobs.append(
-            (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, None, None, None)
+            (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, *[None] * 6)
         )
-        changes.attempts.append((job, 1, job, "history", "history", at))
+        changes.attempts.append((job, 1, job, "history", "history", at, spec, None))
         verdict = (State.COMPLETE.label, 0, None, None, None)
         measured = (at, at + 1, 0.01, 1 << 20, 0)
         output = (None, None, 0, 0, 0, 0)
-        changes.ends.append((job, 1, *verdict, *measured, *output))
-        changes.job_states[job] = (job, int(State.COMPLETE), 1, 1, None, at, at + 1, None, None)
+        changes.ends.append((job, 1, *verdict, *measured, *output, None))
+        changes.job_states[job] = (job, int(State.COMPLETE), 1, 1, None, at, at + 1, *[None] * 3)
     changes.tally[("history", int(State.COMPLETE))] = len(ids)
     return changes

@@ -113,6 +113,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     disk: Annotated[
         int | None, _setting("Disk of this host that jobs may use; unset: what is free.", "size", low=0)
     ] = None
+    max_runners: Annotated[
+        int,
+        _setting("How many runners a delegated pool is asked for at most.", "int", low=0, high=1_000_000),
+    ] = 1000
     log_level: Annotated[
         str,
         _setting(

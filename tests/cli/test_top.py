@@ -53,7 +53,7 @@ class Eyes:
         return await self.until(lambda: all(word in self.text() for word in words) and self.text(), str(words))
 
     async def until(self, condition: Callable[[], Any], what: str) -> Any:
-        for _ in range(600):
+        for _ in range(200):
             if found := condition():
                 return found
             await self._pilot.pause(0.05)
@@ -68,7 +68,7 @@ def look(
     rota: Deployment,
     story: Callable[[Eyes], Awaitable[None]],
     *,
-    size: tuple[int, int] = (100, 30),
+    size: tuple[int, int] = (140, 30),
     filter: str = "",
 ) -> TopApp:
     """Run the application against a deployment."""
@@ -367,4 +367,4 @@ def test_output_is_readable_across_the_borders_of_pieces() -> None:
     readable = Readable()
     assert readable.text("é\n".encode()[:1]) == ""
     assert readable.text("é\n".encode()[1:]) == "é\n"
-    assert readable.text(b"10%\r20%\r30%\ndone\r\n\x1b[2Jx\ty") == "30%\ndone\n\\e[2Jx      y"
+    assert readable.text(b"10%\r20%\r30%\ndone\r\n\x1b[2Jx\ty") == "30%\ndone\n\\e[2Jx   y"

@@ -398,5 +398,14 @@ class Day:
             known = verdict == "complete" or reason in ("lost", "kill_requested")
             assert known, f"attempt {lease} succeeded and is recorded as {verdict} ({reason})"
         for model in self._living():
-            assert not model.unacknowledged, f"{model.id} was never answered: {model.unacknowledged}"
-            assert not model.waiting, f"{model.id} never began {model.waiting}"
+            assert not model.unacknowledged, f"{len(model.unacknowledged)} reports of {model.id} were never answered"
+            assert not model.waiting, f"{model.id} never began {[grant.lease for grant in model.waiting]}"
+
+
+def live_through(seed: int) -> None:
+    """One day; what goes wrong says by which seed it can be had again."""
+    try:
+        Day(seed).run()
+    except Exception as error:
+        error.add_note(f"tests.core.flapping.Day({seed}).run() repeats this")
+        raise

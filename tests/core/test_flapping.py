@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.flapping import Day
+from tests.core.flapping import live_through
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_day_on_a_flapping_network_ends_every_job_once(seed: int) -> None:
-    Day(seed).run()
+    live_through(seed)

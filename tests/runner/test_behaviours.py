@@ -11,6 +11,7 @@ import pytest
 
 from rota.core.job import Behaved
 from rota.core.leases import Finished
+from rota.runner import procfs
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref
 from tests.runner.test_crashes import carriers
@@ -117,8 +118,8 @@ def test_what_a_behaviour_leaves_running_is_ended(joined: FakeManager) -> None:
     done = behave(joined, "true", on_exit=("run: setsid sleep 600 & echo $! > left", "run: echo after >> said"))
     assert [behaved.ok for behaved in done.outcome.behaviours] == [True, True]
     assert said(joined) == ["after"]
-    pid = int((joined.home / "left").read_text())
-    assert not os.path.exists(f"/proc/{pid}")
+    left = procfs.process(int((joined.home / "left").read_text()))
+    assert left is None or not left.alive
 
 
 @pytest.mark.parametrize("containment", ["session", "cgroup"])

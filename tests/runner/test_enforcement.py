@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -296,3 +297,44 @@ def test_a_job_that_survives_the_death_of_a_child_has_succeeded(strict: FakeMana
 def test_a_job_without_a_request_has_no_limit(strict: FakeManager) -> None:
     (done,) = strict.run("python3 -c 'bytearray(200_000_000)'", env=PATH)
     assert done.outcome.exit_code == 0
+
+
+@by_cgroup
+def test_a_sigkill_from_outside_is_not_called_lack_of_memory_even_with_a_limit(strict: FakeManager) -> None:
+    size = Size(mem=50 * MB)
+    spec = strict.spec(size=size)
+    strict.work([strict.grant(1, "kill -KILL $$", spec)], spec, seats=strict.seats(1, size))
+    (done,) = strict.wait_for([1])
+    assert (done.outcome.signal, done.outcome.reason) == (signal.SIGKILL, "")
+
+
+@pytest.fixture
+def narrow(manager: FakeManager) -> Iterator[FakeManager]:
+    """A runner that is itself in a control group with little memory, as below another batch system."""
+    group = Cgroups("test-around").make_limited(1, os.getpid(), 160 * MB, instead=None)
+    assert group is not None
+    join = f'echo $$ > {group.path}/cgroup.procs; exec "$@"'
+    manager.rules["containment"] = "session"
+    manager.spawn("sh", "-c", join, "sh")
+    manager.accept()
+    yield manager
+    manager.finish()
+    assert group.remove_patiently()
+
+
+SLOWLY = (
+    "import time; data = [bytearray(90_000_000)]\nwhile True: data.append(bytearray(500_000)); time.sleep(0.02)"
+)
+
+
+@by_cgroup
+@pytest.mark.parametrize("program", ["bytearray(400_000_000)", SLOWLY], ids=["at once", "slowly"])
+def test_the_limit_of_a_group_around_the_runner_is_respected(narrow: FakeManager, program: str) -> None:
+    size = Size(mem=20 * MB)
+    spec = narrow.spec(size=size)
+    narrow.work([narrow.grant(1, ["python3", "-c", program], spec)], spec, seats=narrow.seats(1, size), env=PATH)
+    (done,) = narrow.wait_for([1])
+    # Whoever is quicker, the runner or the kernel.
+    assert done.outcome.reason == "memory"
+    (after,) = narrow.run("echo works")
+    assert narrow.output(after)[0] == b"works\n"

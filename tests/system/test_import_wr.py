@@ -135,6 +135,33 @@ def test_limits_that_lines_declare_are_set_first(rota: Deployment) -> None:
     assert "few" in rota.ok("limit")
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('x\t{"deps": ["nobody"]}', "stdin line 2: field 'deps': group 'nobody' has never had a member"),
+        ('x\t{"limit_grps": ["unknown"]}', "stdin line 2: limit 'unknown' is not declared"),
+        ('x\t{"cpus": 99999}', "stdin line 2: never fits"),
+    ],
+)
+def test_what_the_manager_refuses_adds_nothing_either(rota: Deployment, line: str, expected: str) -> None:
+    done = rota.rota("import", "wr", "-", input=f"true\n{line}\n")
+    assert done.returncode in (2, 3)
+    assert expected in done.stderr
+    assert jobs(rota) == []
+
+
+def test_dependencies_may_point_down_and_windows_are_limits(rota: Deployment) -> None:
+    said = (
+        'echo last\t{"deps": ["g"], "cmd_deps": [{"cmd": "echo third", "cwd": ""}]}\n'
+        'echo first\t{"dep_grps": ["g"], "limit_grps": ["00:00:00 < time < 23:59:00", "time < 23:59:00"]}\n'
+        "echo third\n"
+    )
+    done = rota.json("import", "wr", "-", input=said)
+    assert done["added"] == [1, 2, 3]
+    assert rota.json("show", "1")["after"]
+    assert "time_0000_2359" in rota.ok("limit")
+
+
 def test_mistakes_in_the_call_are_named(rota: Deployment) -> None:
     missing = rota.rota("import", "wr", "nowhere.txt")
     assert missing.returncode == 2

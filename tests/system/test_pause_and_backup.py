@@ -303,6 +303,53 @@ def test_a_manager_killed_during_a_backup_leaves_no_part_of_it(rota: Deployment,
     assert rota.json("manager", "backup", str(file), "--force")["jobs"] == 20_000
 
 
+@pytest.mark.parametrize("how", ["interrupt", "stop"])
+def test_a_backup_that_is_interrupted_is_given_up_and_leaves_nothing(rota: Deployment, how: str) -> None:
+    rota.start()
+    rota.ok("manager", "pause")
+    rota.ok("add", "-", input="".join(f"true {n} {'x' * 1000}\n" for n in range(20_000)))
+    file = rota.work / "copy.db"
+    backing = rota.popen("manager", "backup", str(file), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    wait_until(lambda: list(rota.work.glob(".copy.db.*")) or file.exists(), "it has begun")
+    if how == "interrupt":
+        backing.send_signal(signal.SIGINT)
+    else:
+        rota.ok("manager", "stop")
+    done = backing.wait(timeout=60)
+    wait_until(lambda: not list(rota.work.glob(".copy.db.*")), "the draft is gone")
+    # The copy may have been faster; who asked may then have gone before hearing of it.
+    assert done != 0 or file.exists()
+    if how == "stop":
+        rota.start()
+    assert rota.json("manager", "backup", str(file), "--force")["jobs"] == 20_000
+
+
+def test_both_clients_of_python_can_pause_resume_and_back_up(rota: Deployment) -> None:
+    import asyncio
+
+    import rota as rota_package
+
+    rota.start()
+    shares: list[float] = []
+    with rota_package.connect(home=rota.home) as client:
+        assert client.pause_manager().paused
+        assert not client.resume_manager().paused
+        assert client.backup(str(rota.work / "1.db"), progress=shares.append).jobs == 0
+        assert client.manager_status().draining is False
+    assert shares[-1] == 1.0
+
+    async def ask() -> int:
+        async with await rota_package.connect_async(home=rota.home) as client:
+            assert (await client.pause_manager()).paused
+            assert not (await client.resume_manager()).paused
+            made = await client.backup(str(rota.work / "2.db"), progress=shares.append)
+            assert (await client.drain_manager()).draining
+            return made.bytes
+
+    assert asyncio.run(ask()) == (rota.work / "2.db").stat().st_size
+    wait_until(lambda: has_ended(rota), "the drained manager has stopped")
+
+
 def test_only_an_administrator_may_pause_drain_resume_or_back_up(rota: Deployment) -> None:
     rota.start()
     rota.ok("manager", "token", "add", "ann", "--out", str(rota.work / "ann.token"))

@@ -10,7 +10,7 @@ from rota.client import submission
 from rota.client.batches import Batch, Builder
 from rota.client.wr import Conversion, convert
 from rota.client.wr_fields import WR_NAME, Place
-from rota.errors import BadInput
+from rota.errors import BadInput, RotaError, from_code
 
 
 class WrSubmission(Submission):
@@ -45,7 +45,7 @@ class WrSubmission(Submission):
             try:
                 builder.fielded(job.fields_with(), job.line, job.cmd)
             except BadInput as error:
-                raise _in_words_of_wr(error) from None
+                raise BadInput(_in_words_of_wr(error.message), hint=error.hint) from None
             yield from builder.full()
         yield from builder.finish()
 
@@ -55,9 +55,13 @@ class WrSubmission(Submission):
         for limit in self.conversion.limits:
             client.set_limit(limit)
 
+    def _named(self, error: RotaError) -> RotaError:
+        named = super()._named(error)
+        return from_code(named.code, _in_words_of_wr(named.message), hint=named.hint)
 
-def _in_words_of_wr(error: BadInput) -> BadInput:
-    message = error.message
+
+def _in_words_of_wr(message: str) -> str:
+    """Whoever wrote the file knows the fields by wr's names."""
     for ours, theirs in WR_NAME.items():
         message = message.replace(f"field '{ours}': ", f"field '{theirs}': ", 1)
-    return BadInput(message, hint=error.hint)
+    return message

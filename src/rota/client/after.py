@@ -73,9 +73,8 @@ def _dependencies(word: object) -> list[Dependency]:
 def dependency_groups(value: object, text: bool) -> tuple[str, ...]:
     """The dependency groups that a job is in, each once. Raises `BadInput`."""
     found: dict[str, None] = {}
-    if not (text and value in ("none", ["none"], ("none",))):
-        for word in values.words(value, '["group"]'):
-            found[dependency_group(word)] = None
+    for word in values.words(value, '["group"]'):
+        found[dependency_group(word)] = None
     if len(found) > MAX_GROUPS:
         raise BadInput(f"names more than {MAX_GROUPS} groups", hint="name fewer")
     return tuple(found)

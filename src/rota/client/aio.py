@@ -124,7 +124,7 @@ class AsyncClient:
         return await self._call(calls.limits())
 
     async def set_limit(self, text: str, *, host: str = "") -> None:
-        """Declare or change a limit: `manager.set_limit("blast:5")`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
+        """Declare or change a limit: `"blast:5"`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
         await self._call(calls.set_limit(text, host=host))
 
     async def learned(self, name: str = "") -> list[views.LearnedGroupView]:

@@ -139,7 +139,7 @@ class Client:
         return self._call(calls.limits())
 
     def set_limit(self, text: str, *, host: str = "") -> None:
-        """Declare or change a limit: `manager.set_limit("blast:5")`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
+        """Declare or change a limit: `"blast:5"`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
         self._call(calls.set_limit(text, host=host))
 
     def learned(self, name: str = "") -> list[views.LearnedGroupView]:

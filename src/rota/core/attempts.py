@@ -14,20 +14,22 @@ import msgspec
 from rota.core.dependencies import end_job, enter, must_run_again, waiting_state
 from rota.core.effects import (
     AcknowledgeReport,
+    DismissRunner,
     KillAttempts,
     NotifyStarted,
     SendRules,
     SendWork,
 )
 from rota.core.estimate import learn
-from rota.core.events import RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
+from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
 from rota.core.job import Job, Lease, Outcome, Reason
 from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.core.retry import delay_s, may_retry
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
-from rota.plan.placement import Opened
+from rota.plan.need import Need
+from rota.plan.placement import Capacity, Opened
 from rota.plan.size import Size
 
 #: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
@@ -272,6 +274,8 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     if runner is None:
         runner = Runner(event.runner, event.host)
         world.runners[event.runner] = runner
+        if event.made_for is not None:
+            make_host(world, runner, event.made_for)
         turn.changes.runners.append(
             (event.runner, event.host, event.boot_id, event.pid, event.start_time, turn.wall)
         )
@@ -358,6 +362,26 @@ def retire(world: World, runner: Runner) -> None:
     for seat in list(runner.seats):
         close_seat(world, runner, seat)
     del world.runners[runner.id]
+    if runner.made_for is not None:
+        world.placement.host_gone(runner.host)
+        del world.capacity[runner.host]
+
+
+def make_host(world: World, runner: Runner, need: Need) -> None:
+    """The runner is an allocation of its own: a host with room for one job of this need."""
+    size = need.size
+    runner.made_for = need
+    capacity = Capacity(cpus=size.cpus, mem=size.mem, disk=size.disk, gpus=size.gpus)
+    world.capacity[runner.host] = capacity
+    world.placement.host_known(runner.host, capacity, only=need)
+
+
+def on_runner_idled(world: World, turn: Turn, event: RunnerIdled) -> None:
+    """A runner may leave unless work is on its way to it."""
+    runner = world.runners.get(event.runner)
+    if runner is not None and runner.made_for is not None and not runner.leases:
+        world.placement.host_usable(runner.host, False)
+        turn.effects.append(DismissRunner(runner.id))
 
 
 def adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:

@@ -83,3 +83,9 @@ class RecallLeases(Effect, frozen=True):
 
     runner: str
     leases: list[tuple[int, int, int]]
+
+
+class DismissRunner(Effect, frozen=True):
+    """Let a runner leave."""
+
+    runner: str

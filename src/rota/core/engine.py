@@ -44,6 +44,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.HostAppeared: _on_host_appeared,
     events.RunnerJoined: pausing.on_runner_joined,
     events.RunnerParted: attempts.on_runner_parted,
+    events.RunnerIdled: attempts.on_runner_idled,
     events.RunnerSettled: attempts.on_runner_settled,
     events.ManagerPaused: pausing.on_manager_paused,
     events.ManagerDrained: pausing.on_manager_drained,

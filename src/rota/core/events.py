@@ -10,6 +10,7 @@ from msgspec import Struct
 from rota.core.job import Command, Condition, Job, Parent, Spec
 from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.plan.limits import Limit
+from rota.plan.need import Need
 from rota.plan.placement import Capacity
 
 
@@ -122,6 +123,13 @@ class RunnerJoined(Event, frozen=True):
     start_time: int
     held: list[Held]
     seats: list[int]
+    made_for: Need | None = None  #: an allocation of its own, for jobs of this need
+
+
+class RunnerIdled(Event, frozen=True):
+    """A runner with an allocation of its own has nothing to do and would leave."""
+
+    runner: str
 
 
 class RunnerParted(Event, frozen=True):

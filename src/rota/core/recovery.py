@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.core.attempts import adopt_seat, take_lease
+from rota.core.attempts import adopt_seat, make_host, take_lease
 from rota.core.dependencies import listen, register, spoken_for, waiting_state
 from rota.core.estimate import MOST_MODELS, offer
 from rota.core.job import Job, Lease, Parent, Spec
@@ -17,6 +17,7 @@ from rota.core.learning import Model
 from rota.core.states import LEASED, State
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.limits import Limit
+from rota.plan.need import Need
 from rota.plan.size import Size
 
 _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)
@@ -115,6 +116,8 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     if runner is None:
         runner = world.runners[found.runner] = Runner(found.runner, found.host)
         runner.heard = mono
+        if found.host not in world.capacity:
+            make_host(world, runner, Need(found.size or job.spec.size, job.spec.limits))
     job.learned = found.size
     take_lease(runner, job)
     # A kill that was asked for before the crash is still wanted.

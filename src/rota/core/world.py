@@ -17,6 +17,7 @@ from rota.core.job import Job, Outcome, Parent, Reason, Spec
 from rota.core.learning import Model
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
+from rota.plan.need import Need
 from rota.plan.placement import Capacity, Placement
 from rota.plan.size import Size
 
@@ -30,7 +31,7 @@ _STATES = max(State) + 1
 class Runner:
     """A runner that holds leases or is connected."""
 
-    __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "pid", "seats", "silent",
+    __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "made_for", "pid", "seats", "silent",
                  "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
@@ -43,6 +44,7 @@ class Runner:
         self.heard = 0.0  #: monotonic
         self.silent = False  #: its jobs have been declared lost
         self.leases: set[int] = set()  #: jobs
+        self.made_for: Need | None = None  #: it is a host of its own, for jobs of this need
         self.seats: dict[int, Size] = {}
         #: size → leases beyond the seats of that size: sent ahead, to take over a seat
         self.unseated: defaultdict[Size, int] = defaultdict(int)

@@ -42,6 +42,7 @@ class Peer(asyncio.Protocol):
         self.uid = -1
         self.token = ""  #: name of the token it showed, if it showed one
         self.runner = ""  #: set once it has joined as a runner
+        self.ticket = ""  #: with which it joined
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
         self.uploads: dict[str, Intake] = {}  #: submissions it has begun

@@ -68,6 +68,9 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.SendRules(runner, forget):
             if peer := manager.runners.admit(runner):
                 peer.send(_rules(manager, forget))
+        case e.DismissRunner(runner):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Leave())
         case e.KillAttempts(runner, leases):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))

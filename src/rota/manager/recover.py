@@ -25,13 +25,14 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
         world.capacity[host.host] = host.capacity
         world.placement.host_known(host.host, host.capacity)
     world.largest = largest_of(list(world.capacity.values()))
-    local = next(iter(known))
+    # A planned pool's only host may have been given another name; a delegated one's come with runners.
+    local = next(iter(known), "")
     recover(
         world,
         jobs=[job_from_row(row, snapshot.specs[row.spec_id]) for row in snapshot.jobs],
         open_attempts=[
             OpenAttempt(
-                row.job, row.number, row.token, row.runner, row.host if row.host in known else local,
+                row.job, row.number, row.token, row.runner, row.host if row.host in known or not local else local,
                 row.leased_at, row.started_at, row.pid or 0, row.seat or 0, row.size,
             )
             for row in snapshot.open_attempts

@@ -57,6 +57,8 @@ class Runners:
                     self._manager.watches.printed([chunk for chunk in chunks if chunk.job in runner.leases])
             case m.LiveEnd():
                 pass  # the end of the attempt says as much
+            case m.Idle() if peer.runner:
+                happened(events.RunnerIdled(runner=peer.runner))
             case m.Join():
                 self._join(peer, message)
             case m.Settle(runner, ended, whole):
@@ -72,7 +74,8 @@ class Runners:
                 raise Denied("a runner must join before it reports")
 
     def _join(self, peer: Peer, join: m.Join) -> None:
-        if join.host not in self._manager.world.capacity:
+        made_for = self._manager.made_for(join.ticket) if join.ticket else None
+        if made_for is None and join.host not in self._manager.world.capacity:
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
         known = self._manager.world.runners.get(join.runner)
         process = (join.boot_id, join.pid, join.start_time)
@@ -81,7 +84,7 @@ class Runners:
         other = self._newest.get(join.runner)
         if other is not None:
             other.close()
-        peer.runner = join.runner
+        peer.runner, peer.ticket = join.runner, join.ticket
         self._newest[join.runner] = peer
         # What was decided for the old connection must not reach the new one: its join says what the
         # runner holds, and that decides anew. Nothing is sent before this very join is answered.
@@ -90,12 +93,13 @@ class Runners:
         self._manager.happened(
             events.RunnerJoined(
                 runner=join.runner,
-                host=join.host,
+                host=join.host if made_for is None else join.runner,
                 boot_id=join.boot_id,
                 pid=join.pid,
                 start_time=join.start_time,
                 held=join.held,
                 seats=join.seats,
+                made_for=made_for,
             )
         )
 

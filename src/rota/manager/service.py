@@ -30,6 +30,7 @@ from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
 from rota.manager.control import CHECK_UP_TO_JOBS
+from rota.manager.demand import Demand
 from rota.manager.intake import Library
 from rota.manager.outputs import Outputs
 from rota.manager.peer import Peer, expect_hello, owner, user_name
@@ -41,7 +42,8 @@ from rota.manager.requests import Requests
 from rota.manager.runners import Runners
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
-from rota.pools.local import LocalPool
+from rota.plan.need import Need
+from rota.pools.base import DelegatedPool, Pool
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.tokens import TokenBook, allowed, may_be
@@ -72,7 +74,7 @@ class Manager:
         store: Store,
         library: Library,
         tokens: TokenBook,
-        pool: LocalPool,
+        pool: Pool,
         generation: int,
         deployment: str,
         idle_stop_s: float | None,
@@ -99,6 +101,9 @@ class Manager:
         self._engine = Engine(world, lost_after_s=settings.lost_after, orphan_after_s=settings.orphan_after)
         self._requests = Requests(self)
         self._pool = pool
+        self._demand: Demand | None = None
+        if isinstance(pool, DelegatedPool):
+            self._demand = Demand(self, pool, max_runners=settings.max_runners)
         self._idle_stop_s = idle_stop_s
         self._busy_at = time.monotonic()
         self._started_at = time.time()
@@ -152,6 +157,8 @@ class Manager:
                 log.error("bug: %s", reason)
         self._commit()
         self._mind_delays()
+        if self._demand is not None:
+            self._demand.look_soon()
         if self.world.draining and not self._stopping and not leased(self.world):
             log.info("drained: stopping")
             self.stop(kill=False)
@@ -298,6 +305,8 @@ class Manager:
         self.watches.close(peer)
         self._requests.gone(peer)
         if self.runners.parted(peer):
+            if isinstance(self._pool, DelegatedPool) and peer.ticket:
+                self._pool.gone(peer.ticket)
             self._pool.check()
 
     def greeted(self, peer: Peer, message: Any) -> None:
@@ -316,6 +325,10 @@ class Manager:
             user = user_name(peer.uid)
         peer.accept(hello.role, user)
         peer.send(m.Welcome(m.PROTOCOL, hello.role, user, self.generation, self.deployment))
+
+    def made_for(self, ticket: str) -> Need | None:
+        """For jobs of which need the runner with this ticket was asked for, if it was."""
+        return self._pool.made_for(ticket) if isinstance(self._pool, DelegatedPool) else None
 
     def hang_up(self, token: str) -> None:
         """A token was taken away: so are the connections that were opened with it."""

@@ -14,6 +14,7 @@ import socket
 import ssl
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -28,11 +29,15 @@ from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.manager.recover import library_from, world_from
 from rota.manager.service import Manager
+from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.store.sqlite import SqliteStore
 from rota.wire import tls, tokens
 
 log = logging.getLogger("rota.manager")
+
+#: Makes the pool of a deployment.
+MakePool = Callable[[Home, Settings], Pool]
 
 _RENEW_CHECK_S = 6 * 3600.0
 _HANDSHAKE_S = 10.0
@@ -40,7 +45,7 @@ _BACKLOG = 1024
 _PATIENCE_S = 30
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> int:
     """Run a manager in this process. The first line on --ready-fd says whether it listens."""
     parser = argparse.ArgumentParser(prog="python -m rota.manager", description=__doc__)
     parser.add_argument("--home", required=True)
@@ -51,7 +56,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         import uvloop
 
-        return uvloop.run(_run(Home(options.home), ready, idle_stop_s=options.idle_stop))
+        return uvloop.run(_run(Home(options.home), ready, make_pool, idle_stop_s=options.idle_stop))
     except RotaError as error:
         ready.refuse(error)
         print(f"rota: {error}", file=sys.stderr)
@@ -85,7 +90,7 @@ class _Ready:
         self._handle = None
 
 
-async def _run(home: Home, ready: _Ready, *, idle_stop_s: float | None) -> int:
+async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: float | None) -> int:
     home.create()
     settings = config.load(home).settings
     _set_up_logging(home, settings)
@@ -93,7 +98,7 @@ async def _run(home: Home, ready: _Ready, *, idle_stop_s: float | None) -> int:
     manager: Manager | None = None
     try:
         listener = _bind(settings)
-        pool = LocalPool(home, settings)
+        pool = make_pool(home, settings)
         pool.start()  # its runner starts while we recover
         manager = _recover(home, settings, store, pool, idle_stop_s)
         server = await _listen_locally(home, manager)
@@ -134,9 +139,7 @@ def _exit_now(error: BaseException) -> None:
     os._exit(70)
 
 
-def _recover(
-    home: Home, settings: Settings, store: SqliteStore, pool: LocalPool, idle_stop_s: float | None
-) -> Manager:
+def _recover(home: Home, settings: Settings, store: SqliteStore, pool: Pool, idle_stop_s: float | None) -> Manager:
     snapshot = store.load()
     generation = int(snapshot.meta.get("generation", "0")) + 1
     deployment = snapshot.meta.get("deployment") or os.urandom(8).hex()

@@ -22,6 +22,7 @@ from rota.runner.endings import Endings
 from rota.runner.environment import Catalogue
 from rota.runner.identity import Identity
 from rota.runner.journal import Contained, Intent, Journal, Key, Over, Void
+from rota.runner.linger import Linger
 from rota.runner.link import Dial
 from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
@@ -49,7 +50,7 @@ _WNOHANG = os.WNOHANG
 class Agent:
     """All state of a runner process. `run` returns when it is time to exit."""
 
-    def __init__(self, dial: Dial, root: str) -> None:
+    def __init__(self, dial: Dial, root: str, *, ticket: str = "", linger_s: float | None = None) -> None:
         root = os.path.abspath(root)
         libc.become_subreaper()
         self.now = time.monotonic()
@@ -72,6 +73,9 @@ class Agent:
         self.catalogue = Catalogue()
         self.orders = Orders(self)
 
+        self.ticket = ticket  #: by which the pool that asked for this runner knows it
+        self.worked_at = self.now  #: when a job last ended here
+        self._linger = Linger(self, linger_s)
         self._poll = select.epoll()
         self.contact = Contact(self, dial, self._poll)
         self.outbox = self.contact.outbox
@@ -151,6 +155,7 @@ class Agent:
         if self.retry_starts_at > now:
             self.due(self.retry_starts_at)
         self.orders.tick(now)
+        self._linger.tick(now)
 
     def _close(self) -> None:
         self.endings.close()
@@ -350,6 +355,7 @@ class Agent:
     # -------------------------------------------------------------- seats are filled
 
     def _vacate(self, seat: Seat) -> None:
+        self.worked_at = self.now
         seat.line.free.append(seat)
         self.dirty[seat.line] = None
 

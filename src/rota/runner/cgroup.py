@@ -78,14 +78,14 @@ class Group:
         text = _read(f"{self.path}/{name}").strip()
         return int(text) if text.isdigit() else 0
 
-    def oom_kills(self) -> int:
-        """How many processes inside were killed by the kernel for lack of memory."""
+    def oom_kills(self) -> int | None:
+        """How many processes inside the kernel killed for lack of memory, or None where it does not say."""
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         for line in _read(f"{self.path}/{name}").splitlines():
             name, _, value = line.partition(" ")
             if name == "oom_kill" and value.isdigit():
                 return int(value)
-        return 0
+        return None
 
     def remove_patiently(self) -> bool:
         """Remove it when its last process, which is dead, has left the scheduler too: very soon."""

@@ -27,6 +27,8 @@ FLUSH_EVERY_S = 0.02
 #: A start is told after this, unless its end comes first.
 STARTED_AFTER_S = 0.01
 FLUSH_COUNT = 64
+#: What could not be settled at first is tried again after so many touches.
+SETTLE_EVERY = 4
 _NEVER = float("inf")
 
 
@@ -41,6 +43,7 @@ class Contact:
         self._last_report = 0.0
         self._touch_at = _NEVER
         self._dead: list[tuple[settle.Dead, m.Settle]] | None = None  #: None: not looked for yet
+        self._settle_at = _NEVER
         self._outcomes_acked = 0  #: since the journal was compacted
         self.outbox = Outbox()
         self.fd = -1
@@ -132,7 +135,7 @@ class Contact:
 
     def _on_welcome(self) -> None:
         if self._dead is None:
-            self._dead = self._settle_dead()
+            self._dead = self._settle_dead(hasty=False)
         for _, message in self._dead:
             self.send(codec.frame(message))
         agent, who = self._agent, self._agent.identity
@@ -150,6 +153,7 @@ class Contact:
             disk=disk.f_bavail * disk.f_frsize,
             held=self._held(),
             seats=list(agent.seating.seats),
+            ticket=agent.ticket,
         )
         self.send(codec.frame(join))
 
@@ -164,7 +168,16 @@ class Contact:
         ]
         return held
 
-    def _settle_dead(self) -> list[tuple[settle.Dead, m.Settle]]:
+    def _settle_again(self, now: float) -> None:
+        """A journal may be readable now, or a process may have ended at last."""
+        self._settle_at = now + SETTLE_EVERY * self._agent.rules.touch_s
+        if self._dead:
+            return  # the manager has not answered to the last ones yet
+        self._dead = self._settle_dead(hasty=True)
+        for _, message in self._dead:
+            self.send(codec.frame(message))
+
+    def _settle_dead(self, *, hasty: bool) -> list[tuple[settle.Dead, m.Settle]]:
         agent, who = self._agent, self._agent.identity
         settled: list[tuple[settle.Dead, m.Settle]] = []
         try:
@@ -174,7 +187,9 @@ class Contact:
             return settled
         for dead in found:
             try:
-                finished, whole = settle.settle(dead, boot_id=who.boot_id, scratch_root=agent.scratch_root)
+                finished, whole = settle.settle(
+                    dead, boot_id=who.boot_id, scratch_root=agent.scratch_root, hasty=hasty
+                )
             except Exception:
                 say_exception(f"runner {dead.runner} cannot be settled")
                 dead.release()
@@ -192,6 +207,7 @@ class Contact:
             for frame in self.outbox.unacknowledged():
                 self.send(frame)
         self._touch_at = now + rules.touch_s
+        self._settle_at = now + SETTLE_EVERY * rules.touch_s
         self._agent.due(self._touch_at)
         self._agent.orders.obey(rules)
         if self.outbox:
@@ -259,4 +275,8 @@ class Contact:
         elif now >= self._touch_at:
             self._touch_at = now + self._agent.rules.touch_s
             self.send(codec.frame(m.Report(0)))
+        if self.joined:
+            if now >= self._settle_at:
+                self._settle_again(now)
+            self._agent.due(self._settle_at)
         self._agent.due(self._touch_at)

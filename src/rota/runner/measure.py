@@ -34,11 +34,12 @@ class Sampler:
     def out_of_memory(self, task: Task) -> bool:
         """Is there evidence that the kernel killed something of this task for memory?
 
-        The kernel's counter is for the whole machine; it counts as evidence only together with a
-        SIGKILL that nobody here sent.
+        Its groups know for certain, if they count memory. Otherwise the kernel's counter is for the whole
+        machine; it counts as evidence only together with a SIGKILL that nobody here sent.
         """
-        if any(group is not None and group.oom_kills() for group in (task.cgroup, task.memory_group)):
-            return True
+        for group in (task.memory_group, task.cgroup):
+            if group is not None and (kills := group.oom_kills()) is not None:
+                return kills > 0
         return oom_kills() > (task.oom_kills if task.sampled else self._oom_kills)
 
 

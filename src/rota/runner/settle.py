@@ -1,7 +1,8 @@
 """Make up for runners that died: find what is left of their jobs, end it, and tell how each ended.
 
 A runner is dead when its lock can be taken. The lock is then held until the manager has the whole
-story, so no two runners settle the same one. Blocks; it is done before the first job is taken.
+story, so no two runners settle the same one. Blocks: it is done before the first job is taken, and
+hastily later, for what could not be settled then.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from rota.runner import cgroup, journal, process, procfs, scratch
 from rota.runner.log import say
 
 GRACE_S = 5.0
-#: After this long without success the dead runner is left to the next one that starts.
+#: After this long without success the dead runner is left for later.
 GIVE_UP_S = 60.0
+#: The same while this runner has jobs of its own to look after.
+GIVE_UP_HASTILY_S = 0.2
 _SLACK = 2
 
 
@@ -80,10 +83,13 @@ def _remove_empty(directory: str) -> None:
         pass  # it lives
 
 
-def settle(dead: Dead, *, boot_id: str, scratch_root: str) -> tuple[list[Finished], bool]:
+def settle(
+    dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False
+) -> tuple[list[Finished], bool]:
     """How every lease ended that the dead runner executed, and whether that is certainly all of them.
 
-    When this returns nothing of them runs. Raises `TimeoutError` if something cannot be ended.
+    When this returns nothing of them runs. Raises `TimeoutError` if something cannot be ended; `hasty`:
+    soon, and what is left is killed without being asked first.
     """
     story = dead.story
     rebooted = story.began is not None and story.began.boot_id != boot_id
@@ -96,7 +102,7 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str) -> tuple[list[Finishe
             for made in groups.get(f"{lease.intent.job}.{lease.intent.attempt}", ())[:1]:
                 lease.cgroup = made.path
         if open_leases:
-            ended_count = _end_survivors(open_leases)
+            ended_count = _end_survivors(open_leases, hasty=hasty)
         for group in [group for made in groups.values() for group in made]:
             group.remove_patiently()
     finished = []
@@ -130,21 +136,22 @@ def _what_is_known(runner: str, rebooted: bool, ended: int) -> str:
     return f"runner {runner} died while it had this attempt; nothing of it was left; how it ended is unknown"
 
 
-def _end_survivors(leases: list[journal.Lease]) -> dict[journal.Key, int]:
+def _end_survivors(leases: list[journal.Lease], *, hasty: bool) -> dict[journal.Key, int]:
     """TERM, grace, KILL, until nothing is left; how many processes each lease still had."""
+    grace_s, give_up_s = (0.0, GIVE_UP_HASTILY_S) if hasty else (GRACE_S, GIVE_UP_S)
     counts: dict[journal.Key, int] = {}
     begun = time.monotonic()
     asked: set[tuple[int, int]] = set()
     known: dict[journal.Key, dict[int, int]] = {}
     while left := _survivors(leases, known):
         elapsed = time.monotonic() - begun
-        if elapsed > GRACE_S + GIVE_UP_S:
+        if elapsed > grace_s + give_up_s:
             raise TimeoutError(f"{sum(map(len, left.values()))} processes of dead jobs cannot be ended")
         for key, processes in left.items():
             fresh = [seen for seen in processes if (seen.pid, seen.start_time) not in asked]
             counts[key] = counts.get(key, 0) + len(fresh)
             asked.update((seen.pid, seen.start_time) for seen in fresh)
-            if elapsed < GRACE_S:
+            if elapsed < grace_s:
                 process.ask_to_end(fresh)
             else:
                 process.kill(processes)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
 
 import msgspec
 
 from rota.core.changes import Changes, Row
-
-#: input_bytes, array and index of most jobs.
-_NONE: Final = (None, None, None)
 
 #: (statement, its lists as JSON or its numbers), in the order in which they must run.
 Batch = list[tuple[str, tuple[str | int, ...]]]
@@ -80,9 +76,11 @@ def _share(jobs: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
     spans: dict[str, list[int]] = {}
     for row in jobs:
         n, submission = row[0], row[2]
-        position = shared.setdefault(row[2:6] + row[7:13], len(shared))
-        rare = row[13:]
-        own.append((n, row[1], row[6], position) if rare == _NONE else (n, row[1], row[6], position, *rare))
+        if row[13] is None and row[14] is None:
+            own.append((n, row[1], row[6], shared.setdefault(row[2:6] + row[7:13], len(shared))))
+        else:
+            position = shared.setdefault((*row[2:6], *row[7:13], 1), len(shared))
+            own.append((n, row[1], row[6], position, *row[13:]))
         span = spans.get(submission)
         if span is None:
             spans[submission] = [n, n]

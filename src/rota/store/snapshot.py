@@ -22,9 +22,9 @@ _NO_JOB: Final = 255
 #: Letters made by `state_block` → terminal state number, or 0 for a live job.
 _LETTERS: Final = bytes(n - 64 if 76 <= n <= 78 else 0 for n in range(256))
 _FIRST_TERMINAL: Final = 12
-#: floor, input_bytes, array and index of most jobs.
-_NONE: Final = (None, None, None, None)
 
+#: floor, input_bytes, array and index.
+_rare = msgspec.json.Decoder(tuple[str | None, int | None, int | None, int | None])
 _spec = msgspec.json.Decoder(Spec)
 
 
@@ -122,11 +122,11 @@ def _live_jobs(connection: sqlite3.Connection) -> list[StoredJob]:
         name, user = groups[group]
         argv = command_from_text(cmd) if cmd[:1] < " " else cmd
         parents = columns.after(row[15]) if row[15] else ()
-        job = StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents)  # type: ignore[call-arg]
-        if row[16:] != _NONE:
-            job.floor = columns.floor(row[16])
-            job.input_bytes, job.array, job.index = row[17:]
-        add(job)
+        add(StoredJob(n, key, submissions[submission], spec, name, user, argv, *row[6:15], parents))  # type: ignore[call-arg]
+        if row[16]:
+            job = jobs[-1]
+            floor, job.input_bytes, job.array, job.index = _rare.decode(row[16])
+            job.floor = columns.floor(floor)
     return jobs
 
 

@@ -340,6 +340,7 @@ class Join(Message, frozen=True, tag="join"):
     disk: int
     held: list[Held] = []
     seats: list[int] = []  #: open seats, busy or not
+    ticket: str = ""  #: what a delegated pool gave to a runner that it asked for
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -366,6 +367,10 @@ class Settle(Message, frozen=True, tag="settle"):
     runner: str
     ended: list[Finished] = []
     whole: bool = True
+
+
+class Idle(Message, frozen=True, tag="idle"):
+    """A runner with a ticket has had nothing to do for a while; it leaves when it is told to."""
 
 
 class Live(Message, frozen=True, tag="live"):
@@ -484,5 +489,5 @@ FromClient = (
     | ReadOutput | Control | Stop
 )  # fmt: skip
 ToClient = Welcome | Failure | Reply | Item
-FromRunner = Hello | Join | Report | Settle | Live | LiveEnd
+FromRunner = Hello | Join | Report | Settle | Idle | Live | LiveEnd
 ToRunner = Welcome | Failure | Rules | Work | Ack | Kill | Recall | Tail | Leave

@@ -35,7 +35,7 @@ _JOBS: Final = (
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
     ADMIN: frozenset({*_JOBS, m.SetLimit, m.Control}),
-    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Live, m.LiveEnd}),
+    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}),
 }
 #: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.
 MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {

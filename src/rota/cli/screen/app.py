@@ -121,8 +121,7 @@ class TopApp(App[None]):
         self._draw(datetime.now(UTC))
 
     def on_said(self, message: Said) -> None:
-        severity = "warning" if message.wrong else "information"
-        self.notify(harmless(message.text), severity=severity, markup=False)
+        self.notify(harmless(message.text), severity="warning" if message.wrong else "information", markup=False)
 
     def on_resize(self) -> None:
         self.call_after_refresh(lambda: self._draw(datetime.now(UTC)))
@@ -139,7 +138,7 @@ class TopApp(App[None]):
         for tab in TABS:
             n = sum(found.counts.get(state, 0) for state in tab.states) if tab.states else len(found.groups)
             with contextlib.suppress(NoMatches):  # while the screen is being taken down
-                self._tabs.get_tab(tab.name).label = f"{tab.title} {n:,}"  # type: ignore[assignment]
+                self._tabs.get_tab(tab.name).label = f"{tab.title} {n:,}"
         tab = _TABS[self._view.tab]
         rows: list[tuple[str, list[Text]]] = []
         if tab.row is not None:

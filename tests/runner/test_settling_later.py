@@ -1,0 +1,34 @@
+"""A dead runner that cannot be settled when its successor starts is settled as soon as it can be."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from tests.runner.manager import FakeManager
+
+
+def test_a_dead_runner_is_settled_once_its_journal_can_be_read(manager: FakeManager) -> None:
+    process = manager.begin()
+    spec = manager.spec()
+    manager.work([manager.grant(1, "exec sleep 600", spec)], spec)
+    (started,) = manager.until(lambda: manager.started)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    manager.hang_up()
+    dead = manager.joins[0].runner
+    directory = manager.runners / dead
+    (directory / "journal").rename(directory / "aside")
+    (directory / "journal").mkdir()  # what cannot be read must not be taken for empty
+    manager.rules["touch_s"] = 0.05
+    manager.begin()
+    assert manager.settles == []
+    (done,) = manager.run("true")
+    assert done.outcome.exit_code == 0, "meanwhile it works"
+    assert os.path.exists(f"/proc/{started.pid}"), "nobody knows whose it is"
+    (directory / "journal").rmdir()
+    (directory / "aside").rename(directory / "journal")
+    (settle,) = manager.until(lambda: manager.settles)
+    assert [(each.job, each.outcome.reason) for each in settle.ended] == [(1, "lost")]
+    manager.until(lambda: dead not in os.listdir(manager.runners))
+    assert not os.path.exists(f"/proc/{started.pid}")
