@@ -398,7 +398,9 @@ class Day:
             known = verdict == "complete" or reason in ("lost", "kill_requested")
             assert known, f"attempt {lease} succeeded and is recorded as {verdict} ({reason})"
         for model in self._living():
-            assert not model.unacknowledged, f"{len(model.unacknowledged)} reports of {model.id} were never answered"
+            assert not model.unacknowledged, (
+                f"{len(model.unacknowledged)} reports of {model.id} were never answered"
+            )
             assert not model.waiting, f"{model.id} never began {[grant.lease for grant in model.waiting]}"
 
 

@@ -102,6 +102,17 @@ def test_a_wall_clock_that_is_set_back_does_not_hide_a_silence(m: Machine) -> No
     assert m.state(id) is S.LOST
 
 
+def test_a_delay_is_over_even_if_the_wall_clock_is_set_back_by_years(m: Machine) -> None:
+    (id,) = m.add("a", retries=1).added
+    m.end(id, exit_code=1)
+    m.wall -= 20 * 365 * 86400.0
+    m.crash()
+    m.heal()
+    m.advance(3600)
+    m.pump()
+    assert m.state(id) is S.RUNNING
+
+
 def test_silence_loses_a_lease_whether_its_start_was_reported_or_not(m: Machine) -> None:
     model = runner(m)
     m.send_chunk([Entry("unreported", spec())])

@@ -19,7 +19,10 @@ import pytest
 from tests.deployment import Deployment, is_alive, wait_until
 
 _SHORT = {"touch_s": "0.2s", "lost_after": "2s", "grace": "1s", "cores": "2"}
-_WITNESSED = 'echo "$ROTA_JOB_ID $ROTA_ATTEMPT $$ start" >> witness; {body}; echo "$ROTA_JOB_ID $ROTA_ATTEMPT $$ end" >> witness'
+_WITNESSED = (
+    'echo "$ROTA_JOB_ID $ROTA_ATTEMPT $$ start" >> witness; {body}; '
+    'echo "$ROTA_JOB_ID $ROTA_ATTEMPT $$ end" >> witness'
+)
 
 
 class Site(Deployment):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
+from tests.deployment import is_alive
 from tests.runner.manager import FakeManager
 
 
@@ -19,16 +20,15 @@ def test_a_dead_runner_is_settled_once_its_journal_can_be_read(manager: FakeMana
     dead = manager.joins[0].runner
     directory = manager.runners / dead
     (directory / "journal").rename(directory / "aside")
-    (directory / "journal").mkdir()  # what cannot be read must not be taken for empty
+    (directory / "journal").symlink_to("journal")  # it cannot be read, which does not mean that it is empty
     manager.rules["touch_s"] = 0.05
     manager.begin()
     assert manager.settles == []
     (done,) = manager.run("true")
     assert done.outcome.exit_code == 0, "meanwhile it works"
-    assert os.path.exists(f"/proc/{started.pid}"), "nobody knows whose it is"
-    (directory / "journal").rmdir()
-    (directory / "aside").rename(directory / "journal")
+    assert is_alive(started.pid), "nobody knows yet whose it is"
+    (directory / "aside").replace(directory / "journal")
     (settle,) = manager.until(lambda: manager.settles)
     assert [(each.job, each.outcome.reason) for each in settle.ended] == [(1, "lost")]
     manager.until(lambda: dead not in os.listdir(manager.runners))
-    assert not os.path.exists(f"/proc/{started.pid}")
+    assert not is_alive(started.pid)

@@ -7,12 +7,14 @@ it was and is answered with a refusal; it never ends the loop.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop
 from typing import Any
 
 from rota.core import acting, adding, attempts, estimate, events, limiting, modifying, pausing
 from rota.core.dependencies import enter, waiting_state
 from rota.core.effects import Refuse
+from rota.core.retry import MAX_DELAY_S
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -60,6 +62,7 @@ class Engine:
 
     def __init__(self, world: World, *, lost_after_s: float = 60.0, orphan_after_s: float = 7 * 86400.0) -> None:
         self.world = world
+        world.placement.needs = partial(estimate.need_now, world)
         self._lost_after_s = lost_after_s
         self._given_up_after_s = orphan_after_s + ORPHAN_MARGIN_S
 
@@ -83,11 +86,12 @@ class Engine:
 
     def _on_timer(self, turn: Turn) -> None:
         due = self.world.due
-        while due and due[0][0] <= turn.wall:
-            _when, id = heappop(due)
+        # A delay that seems longer than any can be is over as well: the clock was set back.
+        while due and not turn.wall < due[0][0] <= turn.wall + MAX_DELAY_S:
+            when, id = heappop(due)
             job = self.world.jobs.get(id)
             # A retry, a hold or a kill may have come in between.
-            if job is not None and job.state is State.DELAYED and (job.due_at or 0) <= turn.wall:
+            if job is not None and job.state is State.DELAYED and (job.due_at == when or not job.due_at):
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
         limiting.follow_clock(self.world, turn)

@@ -9,7 +9,7 @@ from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.job import Job, Outcome
 from rota.core.learning import Model
-from rota.core.observation import Observation, to_row
+from rota.core.observation import LACKED, Observation, to_row
 from rota.core.program import program_of
 from rota.core.sizing import Decision, after_failure, decide
 from rota.core.turn import Turn
@@ -54,6 +54,13 @@ def estimate(world: World, job: Job) -> None:
     job.learned = None if used == job.spec.size else world.sizes.setdefault(used, used)
 
 
+def need_now(world: World, id: int) -> Need:
+    """What a waiting job needs, by all that has been learned since it became ready."""
+    job = world.jobs[id]
+    estimate(world, job)
+    return job.need
+
+
 def offer(world: World, jobs: list[Job]) -> None:
     """Many jobs of one specification, ids ascending, wait for room from now on."""
     spec = jobs[0].spec
@@ -89,7 +96,12 @@ def learn(
         job.input_bytes, size.mem, size.disk, size.time_s,
     )  # fmt: skip
     name = learning_group(job)
-    turn.changes.observations.append((name, *to_row(model_of(world, name).observe(seen), seen)))
+    model = model_of(world, name)
+    place = model.observe(seen)
+    turn.changes.observations.append((name, *to_row(place, seen)))
+    if code in LACKED or place & (place + 1) == 0:
+        # Something new is known: after a failure, and after 1, 2, 4, 8… successes.
+        world.placement.sizes_changed()
     if code is not None:
         job.floor = after_failure(
             code,

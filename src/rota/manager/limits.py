@@ -57,8 +57,8 @@ def changed(limits: Limits, text: str, host: str) -> tuple[list[Limit], list[str
         return [], [name]
     if known is not None:
         # What is not said stays as it is: the units of a window, the hours of a number.
-        window = window if window is not None or ":" not in text else known.window
-        units = units if ":" in text else known.capacity
+        window = window if window is not None else known.window
+        units = units if ":" in text.partition("@")[0] else known.capacity
     return [Limit(name, units, window)], []
 
 

@@ -15,7 +15,7 @@ Rank = tuple[int, int]
 class Lane:
     """Jobs of one priority and need, oldest first."""
 
-    __slots__ = ("at", "gone", "heap", "highest", "need", "priority", "stopped")
+    __slots__ = ("at", "gone", "heap", "highest", "looked_at", "need", "priority", "stopped")
 
     def __init__(self, priority: int, need: Need) -> None:
         self.priority = priority
@@ -25,6 +25,7 @@ class Lane:
         self.gone: set[int] = set()  #: withdrawn, not yet popped
         self.at: str | None = None  #: the limit that it is parked at
         self.stopped = False  #: and that no end of a job can open
+        self.looked_at = (0, 0)  #: the job whose need was asked for last, and when
 
     def add(self, jobs: list[int]) -> None:
         gone, heap = self.gone, self.heap

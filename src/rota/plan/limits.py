@@ -56,21 +56,22 @@ class _Meter:
         self.capacity = capacity
         self.used = 0
         self.holders = 0
-        self.alone = False  #: the one holder has it exclusively
+        self.alone = 0  #: holders that have it exclusively: one, unless the limit changed meanwhile
 
     def could(self, use: LimitUse) -> bool:
         """Were it free, would it do?"""
         return self.capacity is None or self.capacity >= use.units
 
     def has(self, use: LimitUse) -> bool:
-        if use.exclusive:
-            return not self.holders and self.could(use)
-        return not self.alone and (self.capacity is None or self.used + use.units <= self.capacity)
+        if self.alone or (use.exclusive and self.holders):
+            return False
+        return self.capacity is None or self.used + use.units <= self.capacity
 
     def count(self, use: LimitUse, more: int) -> None:
         self.used += more * use.units
         self.holders += more
-        self.alone = use.exclusive and more > 0
+        if use.exclusive:
+            self.alone += more
 
 
 class Limits:
@@ -78,7 +79,8 @@ class Limits:
 
     def __init__(self) -> None:
         self._declared: dict[str, Limit] = {}
-        self._meters: dict[tuple[str, str], _Meter] = {}  #: (limit, host, or "" if it is global)
+        #: (limit, host), and (limit, "") for all hosts together: both are counted, whatever the scope is now
+        self._meters: dict[tuple[str, str], _Meter] = {}
         self.minute = 0  #: of the day, local time
 
     # -- declarations
@@ -86,15 +88,26 @@ class Limits:
     def declare(self, limit: Limit) -> None:
         """From now on the limit is like this; those who use it keep what they have."""
         self._declared[limit.name] = limit
-        for host, capacity in limit.hosts or (("", limit.capacity),):
-            self._meter(limit.name, host).capacity = capacity
+        self._set_capacities(limit.name)
 
     def withdraw(self, name: str) -> None:
         """There is no such limit any more: it stops nobody."""
         self._declared.pop(name, None)
-        for (limit, _host), meter in self._meters.items():
+        self._set_capacities(name)
+
+    def _set_capacities(self, name: str) -> None:
+        for (limit, host), meter in self._meters.items():
             if limit == name:
-                meter.capacity = None
+                meter.capacity = self._capacity(name, host)
+
+    def _capacity(self, name: str, host: str) -> int | None:
+        """What is declared for this host, or, if it is empty, for all together."""
+        limit = self._declared.get(name)
+        if limit is None:
+            return None
+        if limit.hosts:
+            return dict(limit.hosts).get(host, 0) if host else None
+        return None if host else limit.capacity
 
     def get(self, name: str) -> Limit | None:
         return self._declared.get(name)
@@ -105,16 +118,13 @@ class Limits:
     def _meter(self, name: str, host: str) -> _Meter:
         found = self._meters.get((name, host))
         if found is None:
-            limit = self._declared.get(name)
-            capacity = None
-            if limit is not None:
-                capacity = dict(limit.hosts).get(host, 0) if limit.hosts else limit.capacity
-            found = self._meters[name, host] = _Meter(capacity)
+            found = self._meters[name, host] = _Meter(self._capacity(name, host))
         return found
 
-    def _of(self, name: str, host: str) -> _Meter:
+    def per_host(self, name: str) -> bool:
+        """Does each host have units of its own?"""
         limit = self._declared.get(name)
-        return self._meter(name, host if limit is not None and limit.hosts else "")
+        return limit is not None and bool(limit.hosts)
 
     # -- questions
 
@@ -133,12 +143,14 @@ class Limits:
                 return use.name
         return None
 
-    def lacking(self, uses: tuple[LimitUse, ...], host: str) -> str | None:
-        """The first limit of which this job, on this host, cannot have its units now."""
+    def missing(self, uses: tuple[LimitUse, ...], host: str) -> list[str]:
+        """The limits of which this job, on this host, cannot have its units now."""
+        found = []
         for use in uses:
-            if not self._of(use.name, host).has(use):
-                return use.name
-        return None
+            limit = self._declared.get(use.name)
+            if limit is not None and not self._meter(use.name, host if limit.hosts else "").has(use):
+                found.append(use.name)
+        return found
 
     def fitting(self, uses: tuple[LimitUse, ...]) -> int | None:
         """How many such jobs could begin now, as far as global limits go; None: any number."""
@@ -161,7 +173,7 @@ class Limits:
     def use(self, name: str, host: str = "") -> tuple[int, bool]:
         """Units of a limit in use, and whether by one job alone."""
         meter = self._meters.get((name, host))
-        return (meter.used, meter.alone) if meter is not None else (0, False)
+        return (meter.used, meter.alone > 0) if meter is not None else (0, False)
 
     def over(self) -> list[tuple[str, str, int, int]]:
         """(limit, host, used, capacity) of those in use beyond their capacity, which was lowered."""
@@ -180,8 +192,9 @@ class Limits:
 
     def take(self, uses: tuple[LimitUse, ...], host: str, times: int = 1) -> None:
         for use in uses:
-            self._of(use.name, host).count(use, times)
+            self._meter(use.name, "").count(use, times)
+            if host:
+                self._meter(use.name, host).count(use, times)
 
     def give(self, uses: tuple[LimitUse, ...], host: str, times: int = 1) -> None:
-        for use in uses:
-            self._of(use.name, host).count(use, -times)
+        self.take(uses, host, -times)

@@ -9,7 +9,7 @@ lane that only a limit keeps from starting is parked at that limit, where those 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import exp
@@ -111,17 +111,24 @@ class Packing:
         self._all: dict[str, _Host] = {}
         self._racks: dict[Size, Rack] = {}
         self._lanes: dict[tuple[int, Need], Lane] = {}
-        self._waiting: dict[str, list[tuple[Rank, Lane]]] = {}  #: limit → heap of lanes that it keeps waiting
+        self._waiting: dict[str, dict[Lane, None]] = {}  #: limit → lanes that it keeps waiting
+        self._behind: dict[Lane, None] = {}  #: of these, those that let somebody of better rank go first
         self._stopped: dict[str, list[Lane]] = {}  #: limit → lanes that only a change of it can help
         self._woken: set[str] = set()  #: limits of which something became free
-        self._tried: set[Lane] = set()  #: lanes that were woken during this call
+        self._roomier = False  #: somewhere there is more room than before
+        self._first: Lane | None = None  #: the first that waits for room, during a call
+        self._shadows: dict[str, tuple[float, list[int]]] = {}  #: host → when it could begin, and what is left
+        self._now = 0.0
         self._seats: dict[int, _Seat] = {}
         self._ids = count(first_seat)
+        self._sizes = 0  #: grows when jobs that wait may have come to need something else
+        self.needs: Callable[[int], Need] | None = None
 
     # -- hosts
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
         found = self._all.get(host)
+        self._roomier = True
         if found is not None:
             found.resize(capacity)
             return
@@ -143,6 +150,7 @@ class Packing:
 
     def host_usable(self, host: str, usable: bool) -> None:
         self._all[host].usable = usable
+        self._roomier = True
 
     def _hosts_for(self, need: Need) -> Collection[_Host]:
         own = self._made_for.get(need) if self._made_for else None
@@ -183,9 +191,6 @@ class Packing:
         """The lane has another first job than before."""
         if lane.at is None:
             self._racks[lane.need.size].put(lane)
-        elif not lane.stopped:
-            heappush(self._waiting[lane.at], (lane.rank(), lane))
-            self._woken.add(lane.at)
 
     def _enter(self, lane: Lane) -> None:
         """The lane, which has jobs, waits for room, unless one of its limits stops it altogether."""
@@ -207,10 +212,13 @@ class Packing:
         if not len(lane):
             del self._lanes[priority, need]
             lane.drop()
-            if lane.at is not None:
-                self._woken.add(lane.at)  # who stood behind it need not any more
+            self._unpark(lane)
         elif head != lane.head():
             self._moved_up(lane)
+
+    def sizes_changed(self) -> None:
+        """Jobs that wait may need something else than when they were offered."""
+        self._sizes += 1
 
     def limit_changed(self, name: str) -> None:
         """A limit was declared anew, opened or closed: look again at all that concerns it."""
@@ -221,23 +229,27 @@ class Packing:
         for lane in self._lanes.values():
             uses = lane.need.limits
             if not lane.stopped and any(use.name == name for use in uses) and self.limits.stopped(uses) == name:
+                self._unpark(lane)
                 lane.at, lane.stopped = name, True
                 self._stopped.setdefault(name, []).append(lane)
 
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
-        self._tried.clear()
-        again = True
-        while again:
-            for name in list(self._woken):
-                self._wake(name)
-            self._woken.clear()
+        self._now, self._first = now, None
+        self._wake()
+        idle = 0
+        while idle < 2:
+            before = len(chosen)
             self._pass(now, opened, chosen)
-            again = bool(self._woken)
+            if not self._look_behind():
+                break
+            idle = idle + 1 if len(chosen) == before else 0
+        self._first = None
         return opened, chosen
 
     def _pass(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+        self._first = None
         racks = self._ranked()
         while racks:
             _rank, first = racks[0]
@@ -246,13 +258,17 @@ class Packing:
                 racks.pop(0)  # it must not hold up the others
                 continue
             room = self._fill(first, now, opened, chosen, until=until)
+            if room is None:
+                racks = self._ranked()
+                continue
             lane = first.best()
             if not room and lane is not None:
                 self._send_ahead(first, now, chosen, until=until)
                 lane = first.best()
                 if lane is not None and (until is None or lane.rank() < until):
-                    self._no_room(lane)
-                    self._backfill(lane, [rack for _rank, rack in racks[1:]], now, opened, chosen)
+                    self._first = lane
+                    self._shadows.clear()
+                    self._backfill([rack for _rank, rack in racks[1:]], now, opened, chosen)
                     break
             racks.pop(0)
             if lane is not None:
@@ -280,66 +296,115 @@ class Packing:
 
     def _fill(
         self, rack: Rack, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
-    ) -> bool:
-        """Open seats for the first rack while they fit and it stays first. False if room ran out."""
+    ) -> bool | None:
+        """Open seats for the first rack while they fit and it stays first. False if room ran out, None if
+        a job went to another rack."""
         while (lane := rack.best()) is not None:
             if until is not None and lane.rank() > until:
                 return True
-            host, lacking = self._room(lane)
-            if lacking is not None:
-                self._park(lane, lacking)
+            if lane.looked_at != (self._sizes, lane.heap[0]) and self._moved(rack, lane):
+                return None
+            host, keeps = self._room(lane)
+            if keeps:
+                self._park(lane, keeps)
                 continue
             if host is None:
                 return False
             self._choose(rack, lane, host, now, opened, chosen)
         return True
 
-    def _room(self, lane: Lane) -> tuple[_Host | None, str | None]:
-        """A host with room, or None; and the limit that keeps the job from starting where there is room."""
-        need = lane.need
-        lacking = None
-        for host in self._hosts_for(need):
-            if host.usable and _fits(need.size, host.free):
-                if not need.limits:
-                    return host, None
-                lacking = self._lacking(lane, host.name)
-                if lacking is None:
-                    return host, None
-        return None, lacking
+    def _moved(self, rack: Rack, lane: Lane) -> bool:
+        """Ask for the first job's need once more, before it is leased. True if it stands elsewhere now.
 
-    def _lacking(self, lane: Lane, host: str) -> str | None:
-        """The limit that this lane must wait for: it has no units, or others queue up there before it."""
-        uses = lane.need.limits
-        lacking = self.limits.lacking(uses, host)
-        if lacking is None and self._waiting:
-            rank = lane.rank()
-            for use in uses:
-                ahead = self._first_waiting(use.name)
-                if ahead is not None and ahead.rank() < rank:
-                    return use.name
-        return lacking
+        Jobs may wait for long, and others like them teach what they need: only the first of a lane is
+        looked at, so that what was learned costs the same however many wait.
+        """
+        job = lane.heap[0]
+        lane.looked_at = (self._sizes, job)
+        if self.needs is None or not self._sizes:
+            return False
+        need = self.needs(job)
+        if need == lane.need:
+            return False
+        self._pop(rack, lane)
+        self.offer(need, priority=lane.priority, jobs=[job])
+        return True
+
+    def _room(self, lane: Lane) -> tuple[_Host | None, list[str]]:
+        """A host on which the first job may begin, or None; and the limits that keep it where there is room."""
+        need = lane.need
+        keeps: list[str] = []
+        behind: list[str] | None = None
+        for host in self._hosts_for(need):
+            if host.usable and _fits(need.size, host.free) and self._may_pass(lane, host):
+                if not need.limits:
+                    return host, []
+                if behind is None:
+                    behind = self._before(lane) if self._waiting else []
+                missing = self.limits.missing(need.limits, host.name) + behind
+                if not missing:
+                    return host, []
+                keeps += missing
+        if behind:
+            self._behind[lane] = None
+        return None, keeps
+
+    def _may_pass(self, lane: Lane, host: _Host) -> bool:
+        """Would it not delay the first of all, should that wait for room?"""
+        first = self._first
+        if first is None or lane.rank() < first.rank():
+            return True
+        shadow, spare = self._shadow(host, first.need)
+        return self._now + lane.need.size.time_s <= shadow or _fits(lane.need.size, spare)
+
+    def _before(self, lane: Lane, *, besides: str = "") -> list[str]:
+        """The limits for which somebody of better rank queues up."""
+        rank = lane.rank()
+        return [
+            use.name
+            for use in lane.need.limits
+            if use.name != besides
+            and any(
+                other.rank() < rank and self._queues(other, use.name) for other in self._waiting.get(use.name, ())
+            )
+        ]
+
+    def _queues(self, lane: Lane, limit: str) -> bool:
+        """Does nothing but this limit keep the lane from starting?"""
+        need = lane.need
+        for host in self._hosts_for(need):
+            if (
+                host.usable
+                and _fits(need.size, host.free)
+                and self.limits.missing(need.limits, host.name) == [limit]
+                and self._may_pass(lane, host)
+            ):
+                return not self._before(lane, besides=limit)
+        return False
 
     def _choose(
         self, rack: Rack, lane: Lane, host: _Host, now: float, opened: list[Opened] | None, chosen: list[Chosen]
     ) -> None:
         """Lease the lane's first job at this host, in a seat of its own unless `opened` is None."""
-        job = lane.pop()
+        job = self._pop(rack, lane)
         uses = lane.need.limits
         size = rack.size
-        if lane.head() is None:
-            del self._lanes[lane.priority, lane.need]
-            lane.drop()
-        else:
-            rack.put(lane)
         if opened is not None:
             self._open(host, size, now, opened)
         host.flow(size).leases += 1
         if uses:
             self.limits.take(uses, host.name)
-            for use in uses:
-                if use.name in self._waiting:
-                    self._woken.add(use.name)
         chosen.append(Chosen(job, host.name))
+
+    def _pop(self, rack: Rack, lane: Lane) -> int:
+        """Take the first job out of its lane."""
+        job = lane.pop()
+        if lane.head() is None:
+            del self._lanes[lane.priority, lane.need]
+            lane.drop()
+        else:
+            rack.put(lane)
+        return job
 
     def _send_ahead(self, rack: Rack, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
         """Lease jobs that will take over a seat of their own size when its job ends.
@@ -357,49 +422,46 @@ class Packing:
                     return
                 if host.only not in (None, lane.need):
                     break
-                if lane.need.limits and self._lacking(lane, host.name) is not None:
+                if lane.looked_at != (self._sizes, lane.heap[0]) and self._moved(rack, lane):
+                    return
+                uses = lane.need.limits
+                if uses and (self.limits.missing(uses, host.name) or self._before(lane)):
                     return
                 self._choose(rack, lane, host, now, None, chosen)
                 room -= 1
 
-    def _backfill(
-        self, first: Lane, racks: list[Rack], now: float, opened: list[Opened], chosen: list[Chosen]
-    ) -> None:
+    def _backfill(self, racks: list[Rack], now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
         """Let later racks, in order of rank, use what the first job cannot, without delaying its start."""
-        for host in self._all.values():
-            if not host.usable:
+        queue = [(lane.rank(), rack) for rack in racks if (lane := rack.best()) is not None]
+        heapify(queue)
+        while queue:
+            _rank, rack = heappop(queue)
+            lane = rack.best()
+            if lane is None:
                 continue
-            queue = []
-            for rack in racks:
-                if _fits(rack.size, host.free) and (lane := rack.best()) is not None:
-                    queue.append((lane.rank(), rack))
-            if not queue:
+            host, keeps = self._room(lane)
+            if keeps:
+                self._park(lane, keeps)
+            elif host is None:
                 continue
-            heapify(queue)
-            shadow, spare = self._shadow(host, first.need, now)
-            while queue:
-                _rank, rack = heappop(queue)
-                lane = rack.best()
-                ends_before = now + rack.size.time_s <= shadow
-                if lane is None or not _fits(rack.size, host.free):
-                    continue
-                if not (ends_before or _fits(rack.size, spare)):
-                    continue
-                if host.only is not None and host.only != lane.need:
-                    continue
-                lacking = self._lacking(lane, host.name) if lane.need.limits else None
-                if lacking is not None:
-                    self._park(lane, lacking)
-                else:
-                    if not ends_before:
-                        spare = [s - n for s, n in zip(spare, _parts(rack.size), strict=True)]
-                    self._choose(rack, lane, host, now, opened, chosen)
-                if (lane := rack.best()) is not None:
-                    heappush(queue, (lane.rank(), rack))
+            else:
+                shadow, spare = self._shadows[host.name]
+                if now + rack.size.time_s > shadow:
+                    spare = [s - n for s, n in zip(spare, _parts(rack.size), strict=True)]
+                    self._shadows[host.name] = shadow, spare
+                self._choose(rack, lane, host, now, opened, chosen)
+            if (lane := rack.best()) is not None:
+                heappush(queue, (lane.rank(), rack))
 
-    def _shadow(self, host: _Host, need: Need, now: float) -> tuple[float, list[int]]:
+    def _shadow(self, host: _Host, need: Need) -> tuple[float, list[int]]:
         """When this need will fit on the host, and what is then left beside it."""
-        size = need.size
+        known = self._shadows.get(host.name)
+        if known is None:
+            known = self._shadows[host.name] = self._foreseen(host, need)
+        return known
+
+    def _foreseen(self, host: _Host, need: Need) -> tuple[float, list[int]]:
+        size, now = need.size, self._now
         if not _fits(size, _amounts(host.capacity)) or host.only not in (None, need):
             return float("inf"), list(host.free)
         free = list(host.free)
@@ -413,37 +475,49 @@ class Packing:
 
     # -- lanes that wait for a limit
 
-    def _park(self, lane: Lane, limit: str) -> None:
-        """Nothing but this limit keeps the lane from starting: those after it stand behind it."""
-        lane.at, lane.stopped = limit, False
-        heappush(self._waiting.setdefault(limit, []), (lane.rank(), lane))
+    def _park(self, lane: Lane, limits: list[str]) -> None:
+        """There is room, and only these limits keep the lane from starting."""
+        lane.at, lane.stopped = limits[0], False
+        for limit in limits:
+            self._waiting.setdefault(limit, {})[lane] = None
 
-    def _first_waiting(self, limit: str) -> Lane | None:
-        heap = self._waiting.get(limit)
-        while heap:
-            rank, lane = heap[0]
-            if lane.at == limit and not lane.stopped and lane.head() is not None and lane.rank() == rank:
-                return lane
-            heappop(heap)
-        self._waiting.pop(limit, None)
-        return None
-
-    def _wake(self, limit: str) -> None:
-        """Something of this limit may be free: its first lane looks for room again."""
-        lane = self._first_waiting(limit)
-        if lane is None or lane in self._tried:
-            return
-        hosts = self._hosts_for(lane.need)
-        if hosts and all(self.limits.lacking(lane.need.limits, host.name) == limit for host in hosts):
-            return  # it would only be parked again
-        self._tried.add(lane)
-        self._enter(lane)
-
-    def _no_room(self, lane: Lane) -> None:
-        """The first job waits for room, so it is not its limits that keep it: others may have them."""
+    def _unpark(self, lane: Lane) -> None:
+        self._behind.pop(lane, None)
         for use in lane.need.limits:
-            if use.name in self._waiting:
-                self._woken.add(use.name)
+            lanes = self._waiting.get(use.name)
+            if lanes is not None:
+                lanes.pop(lane, None)
+                if not lanes:
+                    del self._waiting[use.name]
+
+    def _wake(self) -> None:
+        """Those who wait for a limit of which something may be free look for room again."""
+        names, self._woken = self._woken, set()
+        if self._roomier:
+            # On another host, with units of its own, there may be room now.
+            names.update(name for name in self._waiting if self.limits.per_host(name))
+            self._roomier = False
+        if self._waiting:
+            for name in sorted(names):
+                for lane in list(self._waiting.get(name, ())):
+                    self._look_again(lane)
+
+    def _look_behind(self) -> bool:
+        """Who let somebody go first may not have to any more: that one began, or waits for room as well."""
+        found = False
+        for lane in list(self._behind):
+            found |= self._look_again(lane)
+        return found
+
+    def _look_again(self, lane: Lane) -> bool:
+        """True if the lane has left the limits that it waited for."""
+        self._unpark(lane)
+        _host, keeps = self._room(lane)
+        if keeps:
+            self._park(lane, keeps)
+            return False
+        self._enter(lane)
+        return True
 
     # -- demand
 
@@ -527,6 +601,7 @@ class Packing:
         host = found.host
         del host.seats[seat]
         host.free = [f + n for f, n in zip(host.free, _parts(found.size), strict=True)]
+        self._roomier = True
         host.flow(found.size).seats -= 1
 
     # -- explanations

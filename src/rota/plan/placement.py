@@ -7,6 +7,7 @@ other. A placement knows sizes, ranks and times, never commands, users or proces
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -75,6 +76,11 @@ class Placement(Protocol):
 
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
         """This job no longer waits."""
+
+    needs: Callable[[int], Need] | None  #: what a waiting job needs now; asked before it is chosen
+
+    def sizes_changed(self) -> None:
+        """What jobs need may have changed since they were offered."""
 
     def limit_changed(self, name: str) -> None:
         """A limit in `limits` was declared anew, or its hours began or ended."""

@@ -83,9 +83,7 @@ def _remove_empty(directory: str) -> None:
         pass  # it lives
 
 
-def settle(
-    dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False
-) -> tuple[list[Finished], bool]:
+def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) -> tuple[list[Finished], bool]:
     """How every lease ended that the dead runner executed, and whether that is certainly all of them.
 
     When this returns nothing of them runs. Raises `TimeoutError` if something cannot be ended; `hasty`:

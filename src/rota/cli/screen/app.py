@@ -18,7 +18,7 @@ from rota.cli.screen.details import Details
 from rota.cli.screen.dialogs import Help, Question
 from rota.cli.screen.feed import PAGE, SEARCHED, Feed, Said, Seen, Trouble, View
 from rota.cli.screen.filtering import Filter, parse_filter
-from rota.cli.screen.rows import GROUPS, RUNNING, TABS, Tab, command, group_row
+from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table
 from rota.cli.status_text import busiest
@@ -132,7 +132,7 @@ class TopApp(App[None]):
             return
         lines = summary(found, now, room=self.size.width)
         if self._trouble:
-            lost = Text(f"{harmless(self._trouble)}; waiting for it to come back", "bold red")
+            lost = Text(f"{harmless(self._trouble)}; waiting for it to come back", f"bold {RED}")
             lines = Text("\n").join([lost, lines.split("\n")[1]])
         self._above.update(lines)
         for tab in TABS:

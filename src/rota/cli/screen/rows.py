@@ -20,17 +20,24 @@ if TYPE_CHECKING:
 _LONG: Final = 500
 _WIDE: Final = 140
 
+#: Light enough to be read also without colour, when NO_COLOR turns them into greys.
+CYAN: Final = "#56d4dd"
+GREEN: Final = "#7ee787"
+RED: Final = "#ff7b72"
+PINK: Final = "#d2a8ff"
+YELLOW: Final = "#e3b341"
+
 STYLES: Final = {
-    "running": "cyan",
-    "starting": "cyan",
-    "finishing": "cyan",
-    "complete": "green",
-    "failed": "red",
-    "lost": "magenta",
-    "blocked": "magenta",
-    "cancelled": "yellow",
-    "delayed": "yellow",
-    "held": "yellow",
+    "running": CYAN,
+    "starting": CYAN,
+    "finishing": CYAN,
+    "complete": GREEN,
+    "failed": RED,
+    "lost": PINK,
+    "blocked": PINK,
+    "cancelled": YELLOW,
+    "delayed": YELLOW,
+    "held": YELLOW,
 }
 
 
@@ -83,7 +90,7 @@ def two_coloured(counts: Mapping[str, int], size: int) -> Text:
     wrong = sum(counts.get(state, 0) for state in FAILED.states)
     drawn = size - text.count("░")
     reds = min(drawn, max(1, round(size * wrong / total))) if wrong else 0
-    shown = Text(text[: drawn - reds], "green").append(text[drawn - reds : drawn], "red")
+    shown = Text(text[: drawn - reds], GREEN).append(text[drawn - reds : drawn], RED)
     return shown.append(text[drawn:], "dim")
 
 
@@ -164,9 +171,9 @@ def group_row(group: str, found: StatusView, now: datetime) -> list[Text]:
         two_coloured(counts, 10),
         plain(f"{int(100 * share)}%", right=True),
         sum_of(WAITING.states, ""),
-        sum_of(RUNNING.states, "cyan"),
-        sum_of(("complete",), "green"),
-        sum_of(FAILED.states, "red"),
+        sum_of(RUNNING.states, CYAN),
+        sum_of(("complete",), GREEN),
+        sum_of(FAILED.states, RED),
         plain(rate_text(rate) if rate else "-", "" if rate else "dim", right=True),
         plain(left_text(found.group_expected_end.get(group), now), right=True),
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from rota.cli.screen.rows import STYLES, two_coloured
+from rota.cli.screen.rows import STYLES, YELLOW, two_coloured
 from rota.cli.status_text import done, left_text, rate_text
 from rota.core.states import State
 
@@ -39,7 +39,7 @@ def summary(found: StatusView, now: datetime, *, room: int) -> Text:
     if found.cores:
         text.append("cores ", "dim").append(f"{found.cores_in_use:g}/{found.cores:g}")
     if found.paused or found.draining:
-        text.append("   paused" if found.paused else "   draining", "bold yellow").append(": nothing starts")
+        text.append("   paused" if found.paused else "   draining", f"bold {YELLOW}").append(": nothing starts")
     elif ended < total:
         text.append("   rate ", "dim").append(rate_text(found.rate) if found.rate else "-")
         text.append("   ends in ", "dim").append(left_text(found.expected_end, now))
