@@ -1,7 +1,8 @@
 """How long one step of the engine takes (a job ends, the next is leased) as the queue and its groups grow.
 
 Reservation groups differ in size, in a limit that has room, in a limit that is used up (all but one group
-are parked at theirs), or in a limit that is stopped. The median of many steps is processor time; it must
+are parked at theirs), in a limit that is stopped, or in a limit beside one that all share and that is used
+up. The median of many steps is processor time; it must
 depend neither on the number of jobs that wait nor, much, on the number of groups.
 """
 
@@ -19,7 +20,7 @@ from rota.plan.limits import Limit
 from rota.plan.need import LimitUse
 from rota.plan.size import Size
 
-KINDS = ("size", "limit", "parked", "stopped")
+KINDS = ("size", "limit", "parked", "stopped", "shared")
 _MIB = 1 << 20
 
 
@@ -29,6 +30,9 @@ def group_specs(kind: str, groups: int) -> tuple[list[Spec], list[Limit]]:
         return [spec()], []
     if kind == "size":
         return [spec(size=Size(mem=(1 + number) * _MIB), override="always") for number in range(groups)], []
+    if kind == "shared":
+        limits = [Limit("all", 2), *(Limit(f"l{number}", 5) for number in range(groups))]
+        return [spec(limits=(LimitUse("all"), LimitUse(each.name))) for each in limits[1:]], limits
     capacity = {"limit": groups, "parked": 1, "stopped": 0}[kind]
     # The first group always has room, so that there is something to lease.
     limits = [Limit(f"l{number}", capacity if number else None) for number in range(groups)]
@@ -44,9 +48,11 @@ def measure(jobs: int, groups: int, kind: str, *, steps: int) -> dict[str, float
     if kind == "parked" and groups > 1:
         for limit in limits[1:]:  # somebody else has the unit, for ever
             engine.world.placement.limits.take((LimitUse(limit.name),), "bench")
-    free = kind in ("parked", "stopped") and groups > 1
-    # With the limits used up, half the jobs are of the first group, so that it lasts.
-    spec_of = [(number // 2 % groups if number % 2 and free else 0 if free else number % groups) for number in range(jobs)]
+    if kind in ("parked", "stopped") and groups > 1:
+        # Half the jobs are of the first group, so that it lasts.
+        spec_of = [number // 2 % groups if number % 2 else 0 for number in range(jobs)]
+    else:
+        spec_of = [number % groups for number in range(jobs)]
     sealed = engine.add([f"true {number}" for number in range(jobs)], specs, spec_of)
     engine.join()
     gc.collect()

@@ -101,6 +101,14 @@ def test_long_jobs_are_foreseen_by_what_such_jobs_took() -> None:
     assert _seconds(found.group_expected_end["long"]) == (8 * 600.0 - 200.0) / 2
 
 
+def test_jobs_that_take_longer_than_others_did_may_end_whenever_they_like() -> None:
+    world = _world(a={State.RUNNING: 1})
+    _run(world, "a", jobs=1, time_s=None, ran_s=4.0)
+    rates = Rates()
+    rates.ended("a", 0.01, 0.0)
+    assert _foreseen(world, rates).expected_end is None
+
+
 def test_before_any_end_the_users_own_estimate_counts() -> None:
     world = _world(told={State.READY: 3, State.RUNNING: 1})
     _run(world, "told", jobs=1, time_s=60.0)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.core.job import Element, Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
-from rota.manager.selectors import parse
+from rota.manager.selectors import Matching, matches, parse
 from rota.store.base import Clause
 
 
@@ -43,7 +44,7 @@ def test_commas_join_conditions() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", "0", "20-12", "x", "state=", "state=nothing", "12_3", "state=failed,state=ready", "@", "12,13"]
+    "word", ["", "0", "20-12", "x", "state=", "state=nothing", "12_7-3", "state=failed,state=ready", "@", "12,13"]
 )
 def test_what_cannot_be_meant_is_refused(word: str) -> None:
     with pytest.raises(BadInput) as refused:
@@ -57,3 +58,38 @@ def test_any_text_is_parsed_or_refused(word: str) -> None:
         parse([word], last=[(1, 2)])
     except BadInput as error:
         assert error.message
+
+
+_names = st.sampled_from(["", "a", "b"])
+_clauses = st.builds(
+    Clause,
+    low=st.sampled_from([0, 2]),
+    high=st.just(3),
+    group=_names,
+    user=_names,
+    host=_names,
+    submission=_names,
+    state=st.sampled_from([0, int(State.READY)]),
+    array=st.sampled_from([0, 1]),
+)
+_jobs = st.builds(
+    Job,
+    id=st.integers(1, 4),
+    key=st.just("k"),
+    spec=st.builds(Spec, user=_names, cwd=st.just("/"), env=st.just(1), group=_names),
+    spec_id=st.just(1),
+    cmd=st.just("true"),
+    state=st.sampled_from([State.READY, State.HELD]),
+    submission=_names,
+    submitted_at=st.just(0.0),
+    element=st.sampled_from([None, Element(1, 1)]),
+)
+
+
+@given(st.lists(_clauses, max_size=4), st.lists(_jobs, min_size=1, max_size=4), _names)
+def test_clauses_that_are_compared_together_say_what_each_alone_says(
+    clauses: list[Clause], jobs: list[Job], host: str
+) -> None:
+    together = Matching(clauses, lambda job: host)
+    for job in jobs:
+        assert together.has(job) == any(matches(clause, job, host) for clause in clauses)

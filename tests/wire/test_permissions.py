@@ -12,15 +12,21 @@ from rota.wire import messages as m
 from rota.wire import tokens
 from tests.wire.strategies import TAGGED, messages_of, of
 
-JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
-RUNNER = {m.Join, m.Report, m.Settle, m.Live, m.LiveEnd}
+JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
+JOBS |= {m.ListLimits}
+RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}
 CONTROL = {"status": "user", "doctor": "user", "stop": "admin"} | dict.fromkeys(
     ["token-add", "token-list", "token-remove"], "admin"
 )
 
 
-def expected(role: str, kind: type[m.Message]) -> bool:
+def expected(role: str, message: m.Message) -> bool:
     """Written out again, independently of the table. `Control` is judged by its verb."""
+    kind = type(message)
+    if isinstance(message, m.Learned):
+        return role == "admin" or (role == "user" and not message.forget)
+    if kind is m.SetLimit:
+        return role == "admin"
     if kind in JOBS:
         return role in ("user", "admin")
     if kind in RUNNER:
@@ -33,7 +39,8 @@ def expected(role: str, kind: type[m.Message]) -> bool:
 @settings(max_examples=5)
 @given(data=st.data())
 def test_each_role_may_send_exactly_its_messages(role: str, kind: type[m.Message], data: st.DataObject) -> None:
-    assert tokens.allowed(role, data.draw(of(kind))) is expected(role, kind)
+    message = data.draw(of(kind))
+    assert tokens.allowed(role, message) is expected(role, message)
 
 
 @pytest.mark.parametrize("role", [*tokens.ROLES, "lease", ""])

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from rota.client import values
 from rota.client.values import DIGITS, kind, shown
 from rota.errors import BadInput
 
-#: A dependency: what the condition is, whether the number is a line of the input, and the number, or the
-#: name of a dependency group.
-Dependency = tuple[int, bool, int | str]
+#: Elements of an array: its id, the first index and the last.
+Span = tuple[int, int, int]
+#: A dependency: what the condition is, whether the number is a line of the input, and the number, the name
+#: of a dependency group, or elements of an array.
+Dependency = tuple[int, bool, int | str | Span]
 
 MAX_PARENTS: Final = 10_000
 MAX_GROUPS: Final = 1000
 
 _CONDITIONS: Final = {"afterok": 1, "afterany": 2, "afternotok": 3}
-_HINT: Final = "write an id, 12-15, line:3, @group, afterok:12, afterany:12 or afternotok:12"
+_ELEMENTS: Final = re.compile(r"([0-9]{1,15})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)")
+_LAST_INDEX: Final = 1 << 52
+_HINT: Final = "write an id, 12-15, 12_3, 12_*, line:3, @group, afterok:12, afterany:12 or afternotok:12"
 
 
 def after(value: object, text: bool) -> tuple[Dependency, ...]:
@@ -35,7 +40,7 @@ def after(value: object, text: bool) -> tuple[Dependency, ...]:
 
 
 def _dependencies(word: object) -> list[Dependency]:
-    """`12`, `12-15`, `line:3`, `@group`, and these after `afterok:`, `afterany:` or `afternotok:`."""
+    """`12`, `12-15`, `12_3`, `line:3`, `@group`, and these after `afterok:`, `afterany:` or `afternotok:`."""
     if isinstance(word, int) and not isinstance(word, bool):
         word = str(word)
     if not isinstance(word, str):
@@ -53,6 +58,9 @@ def _dependencies(word: object) -> list[Dependency]:
         if part.startswith("@") and not of_line:
             found.append((condition, False, dependency_group(part[1:])))
             continue
+        if (span := _ELEMENTS.fullmatch(part)) and not of_line:
+            found.append((condition, False, _span(span, part)))
+            continue
         low, dash, high = part.partition("-")
         if not DIGITS.fullmatch(low) or (dash and not DIGITS.fullmatch(high)) or int(low) < 1:
             found.clear()
@@ -65,6 +73,15 @@ def _dependencies(word: object) -> list[Dependency]:
     if not found or of_line:
         raise BadInput(f"'{shown(word)}' is not a dependency", hint=_HINT)
     return found
+
+
+def _span(match: re.Match[str], part: str) -> Span:
+    """`12_3`, `12_3-7` or `12_*`."""
+    low = int(match[2] or 0)
+    high = int(match[3] or match[2] or _LAST_INDEX)
+    if high < low:
+        raise BadInput(f"'{part[:40]}' is not a range of elements", hint="write 12_low-high")
+    return int(match[1]), low, high
 
 
 # ------------------------------------------------------------------ the groups that others depend on

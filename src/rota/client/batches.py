@@ -267,7 +267,10 @@ class Builder:
         for condition, of_line, parent in wanted.after:
             if not of_line:
                 self._join(entries, range(1), line)
-                self._after += [NewAfter(entry=entry, parent=parent, condition=condition) for entry in entries]
+                whom, span = (parent[0], parent[1:]) if isinstance(parent, tuple) else (parent, None)
+                self._after += [
+                    NewAfter(entry=entry, parent=whom, condition=condition, elements=span) for entry in entries
+                ]
                 self._bytes += _AFTER_BYTES * len(entries) + (len(parent) if isinstance(parent, str) else 0)
                 continue
             assert isinstance(parent, int)

@@ -9,7 +9,7 @@ from heapq import heappush
 
 from rota.core.answers import Acted
 from rota.core.attempts import end_attempt, retire, vacate_seat
-from rota.core.dependencies import end_job, enter, register, ripple, waiting_state
+from rota.core.dependencies import end_job, enter, register, ripple, waiting_for, waiting_state
 from rota.core.effects import KillAttempts, NotifyReopened, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
 from rota.core.job import Job, Outcome, Reason
@@ -122,7 +122,7 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
         job = world.jobs.get(id)
         if job is not None and job.state in LEASED:
             raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
-        for child in _waiting_for(world, id):
+        for child in waiting_for(world, id):
             if child not in removing:
                 raise BadInput(f"job {child} waits for job {id}", hint=f"remove both: rota remove {id} {child}")
     changed, unchanged = [], []
@@ -136,14 +136,10 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
-def _waiting_for(world: World, parent: int) -> list[int]:
-    return [child for (child, _condition), content in world.children.get(parent, {}).items() if not content]
-
-
 def _with_dependents(world: World, jobs: dict[int, None]) -> None:
     pending = list(jobs)
     while pending:
-        for child in _waiting_for(world, pending.pop()):
+        for child in waiting_for(world, pending.pop()):
             if child not in jobs:
                 jobs[child] = None
                 pending.append(child)

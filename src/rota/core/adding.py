@@ -237,7 +237,9 @@ def _resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
                     f"line {line}: field 'after': group '{parent}' has never had a member",
                     hint="add its members first, or give --allow-empty-group",
                 )
-            parents = [parent] if spec is None or spec.live else _members_now(world, joined, parent, job)
+            parents = [parent]
+            if spec is not None and not spec.live:
+                parents = _members_now(world, joined, parent, condition) or parents
         elif local:
             if not 0 <= parent < len(upload.entries):
                 raise NotFound(f"line {line}: field 'after': the input has no such line")
@@ -268,11 +270,16 @@ def _has_members(world: World, joined: dict[str, list[int]], group: str) -> bool
     return group in joined or (group in world.groups and world.groups[group].known)
 
 
-def _members_now(world: World, joined: dict[str, list[int]], group: str, job: Job | None) -> list[int]:
-    """Who is waited for by a job that does not care who joins the group later."""
+def _members_now(world: World, joined: dict[str, list[int]], group: str, condition: int) -> list[int]:
+    """Who is waited for by a job that does not care who joins the group later.
+
+    Complete members are known by their number only: nobody if that alone makes the job wait for ever.
+    """
     found = world.groups.get(group)
+    if found is not None and found.complete and condition == Condition.NOT_OK:
+        return []
     known = [*found.bad, *found.open] if found is not None else []
-    return [*known, *(id for id in joined.get(group, ()) if job is None or id != job.id)]
+    return [*known, *joined.get(group, ())]
 
 
 def _refuse_cycles(
@@ -358,7 +365,7 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
         if reach := world.reach.get(id):
             turn.changes.edges.extend((each.parent, id) for each in job.after)
             for name in job.spec.dep_groups:
-                world.groups[name].after |= reach
+                world.groups[name].wait_for(reach)
         turn.changes.jobs.append(_row(job))
     return blocked
 

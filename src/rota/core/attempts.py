@@ -11,7 +11,7 @@ from signal import Signals
 
 import msgspec
 
-from rota.core.dependencies import end_job, enter, must_run_again, waiting_state
+from rota.core.dependencies import end_job, enter, must_run_again, ripple, waiting_for, waiting_state
 from rota.core.effects import (
     AcknowledgeReport,
     DismissRunner,
@@ -223,10 +223,12 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     learn(world, turn, job, outcome, code=code, started_at=started_at)
     if state is State.DELAYED:
         _delay(world, turn, job, reason)
-    elif state is State.COMPLETE and must_run_again(world, job):
+    elif state is State.COMPLETE and must_run_again(job) and not killed:
         turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
         enter(world, turn, job, waiting_state(world, job))
     else:
+        if state is State.COMPLETE and must_run_again(job):
+            state, reason = State.CANCELLED, Reason("kill_requested", "killed before it ran again")
         end_job(world, turn, job, state, reason=reason, outcome=outcome)
         if any(done.behaviour == "remove" for done in outcome.behaviours):
             _remove_as_wished(world, turn, job)
@@ -234,10 +236,11 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
 
 def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
     """The job's own behaviour was to be removed; not while others still wait for it."""
-    if job.id in world.children:
+    if job.id in world.children or waiting_for(world, job.id):
         turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")
-    else:
-        erase(world, turn, job)
+        return
+    erase(world, turn, job)
+    ripple(world, turn, [job])  # a group without it may say something else
 
 
 def _delay(world: World, turn: Turn, job: Job, reason: Reason | None) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rota.core.effects import NotifyReopened, NotifySettled
-from rota.core.estimate import estimate
+from rota.core.estimate import estimate, offer
 from rota.core.groups import Verdict
 from rota.core.job import Condition, Job, Outcome, Parent, Reason
-from rota.core.states import TERMINAL, State
+from rota.core.states import LEASED, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, move, write
 from rota.errors import BadInput
@@ -117,6 +117,7 @@ def ripple(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
     pending: list[Parent] = []
     for job in jobs:
         pending += spoken_for(world, job)
+    released: dict[int, Job] = {}
     while pending:
         parent = pending.pop()
         for child in listen(world, parent):
@@ -127,11 +128,32 @@ def ripple(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
             target = waiting_state(world, job)
             if target is was:
                 continue
-            if was is State.READY:
+            if target is State.READY and was is State.DEPENDENT and job.floor is None and job.learned is None:
+                move(world, job, target)
+                released[child] = job
+                continue
+            if was is State.READY and released.pop(child, None) is None:
                 dequeue(world, job)
             _enter(world, turn, job, target)
             if State.BLOCKED in (was, target):
                 pending += spoken_for(world, job)
+    if released:
+        _release(world, turn, [released[id] for id in sorted(released)])
+
+
+def _release(world: World, turn: Turn, jobs: list[Job]) -> None:
+    """These, ids ascending, wait for room from now on: a hundred thousand at once if they had one parent.
+
+    Nothing is written: that they may run follows from how their parents ended.
+    """
+    for job in jobs:
+        job.reason = None
+        job.ready_at = turn.wall
+    by_spec: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_spec.setdefault(job.spec_id, []).append(job)
+    for equal in by_spec.values():
+        offer(world, equal)
 
 
 def spoken_for(world: World, job: Job) -> list[Parent]:
@@ -151,28 +173,32 @@ def listen(world: World, parent: Parent) -> dict[int, None]:
     entries = world.children.get(parent)
     if entries is None:
         return {}
-    verdicts = {condition: verdict(world, parent, condition) for condition in Condition}
+    verdicts: dict[int, Verdict] = {}
     done = _done_with(world, parent)
+    waiting, blocked_by = world.waits, world.blocked_by
     listeners: dict[int, None] = {}
     kept = {}
     for (child, condition), was in entries.items():
         listeners[child] = None
-        ok, never = verdicts[Condition(condition)]
+        said = verdicts.get(condition)
+        if said is None:
+            said = verdicts[condition] = verdict(world, parent, condition)
+        ok, never = said
         if ok != was:
-            waits = world.waits.get(child, 0) + (-1 if ok else 1)
+            waits = waiting.get(child, 0) + (-1 if ok else 1)
             if waits:
-                world.waits[child] = waits
+                waiting[child] = waits
             else:
-                del world.waits[child]
-        blockers = world.blocked_by.get(child)
+                del waiting[child]
+        blockers = blocked_by.get(child)
         if never:
             if blockers is None:
-                blockers = world.blocked_by[child] = set()
+                blockers = blocked_by[child] = set()
             blockers.add(parent)
         elif blockers is not None and parent in blockers and not _never(world, parent, child):
             blockers.discard(parent)
             if not blockers:
-                del world.blocked_by[child]
+                del blocked_by[child]
         if not (ok and done):
             kept[child, condition] = ok
     if kept:
@@ -213,15 +239,33 @@ def end_job(
         ripple(world, turn, [job])
 
 
-def must_run_again(world: World, job: Job) -> bool:
-    """Did something it waits for come (back) while it ran? A parent that was merely retried is no reason."""
-    if job.id not in world.waits:
-        return False
-    return any(
-        not verdict(world, after.parent, after.condition)[0]
-        for after in job.after
-        if isinstance(after.parent, str) or after.condition is Condition.OK
-    )
+def waiting_for(world: World, parent: int) -> dict[int, None]:
+    """Who is not content with this job, itself or as a member of a group."""
+    entries = world.children.get(parent, {})
+    found = {child: None for (child, _condition), content in entries.items() if not content}
+    member = world.jobs.get(parent)
+    for name in member.spec.dep_groups if member is not None else ():
+        for child, condition in world.children.get(name, ()):
+            if child != parent and not verdict(world, parent, condition)[0]:
+                found[child] = None
+    return found
+
+
+def outdate(turn: Turn, job: Job, why: str) -> None:
+    """What the job waits for came (back) after it was leased: this attempt counts, but it must run again.
+
+    That it is not ready any more is what is remembered of this. A parent that was merely retried is no
+    reason, and `live=false` wants to know of none.
+    """
+    if job.state in LEASED and job.spec.live and job.ready_at is not None:
+        job.ready_at = None
+        write(turn, job)
+        turn.note(job.id, job.attempt, "outdated", why)
+
+
+def must_run_again(job: Job) -> bool:
+    """Did something it waits for come (back) while it ran?"""
+    return job.ready_at is None and job.spec.live
 
 
 def withdraw(world: World, job: Job) -> None:

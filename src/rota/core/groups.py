@@ -6,6 +6,9 @@ group keeps counts, and its dependents are looked at only when what it says to t
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from rota.core.job import Condition
 from rota.core.states import State
 
@@ -26,7 +29,8 @@ class DepGroup:
         self.blocked = 0  #: of these, how many are blocked
         self.bad: dict[int, None] = {}  #: members that failed or were cancelled
         self.complete = 0
-        self.after: set[str] = set()  #: groups that members wait for, themselves or through jobs they wait for
+        #: groups that members wait for, themselves or through jobs they wait for → by how many members
+        self.after: Counter[str] = Counter()
         self.said = self.verdicts()  #: what dependents have been told
 
     def join(self, job: int, state: State) -> None:
@@ -35,6 +39,13 @@ class DepGroup:
 
     def leave(self, job: int, state: State) -> None:
         self._count(job, state, -1)
+
+    def wait_for(self, groups: Iterable[str], more: int = 1) -> None:
+        """A member that waits for these groups came, or (-1) was removed."""
+        for name in groups:
+            self.after[name] += more
+            if not self.after[name]:
+                del self.after[name]
 
     def move(self, job: int, old: State, new: State) -> None:
         self._count(job, old, -1)
@@ -59,7 +70,10 @@ class DepGroup:
     def verdicts(self) -> tuple[Verdict, Verdict, Verdict]:
         """For `Condition.OK`, `ANY` and `NOT_OK`, in this order."""
         stuck = self.blocked > 0
-        if self.open or not (self.complete or self.bad):
+        if not (self.open or self.complete or self.bad):
+            # Nobody ever came, or all were removed: who is removed is waited for no more.
+            return ((True, False),) * 3 if self.known else (_WAITING,) * 3
+        if self.open:
             return (False, stuck or bool(self.bad)), (False, stuck), (False, stuck or self.complete > 0)
         return (not self.bad, bool(self.bad)), (True, False), (not self.complete, self.complete > 0)
 

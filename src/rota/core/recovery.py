@@ -91,6 +91,8 @@ def recover(
             _restore_lease(world, job, lease, mono)
         elif job.state is State.DEPENDENT and waiting is State.READY:
             job.state = State.READY
+            if job.ready_at is None:
+                job.ready_at = job.submitted_at
         if job.due_at is not None:
             world.due.append((job.due_at, job.id))
         if job.state is State.READY:
@@ -104,6 +106,8 @@ def recover(
 
 def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> None:
     job.attempt = max(job.attempt, found.number)
+    if job.ready_at is None and job.state not in LEASED:
+        job.ready_at = found.leased_at  # not a word about it that would be outdated: see `dependencies.outdate`
     job.lease = Lease(
         token=found.token,
         runner=found.runner,
@@ -124,7 +128,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     job.kill = job.state is State.FINISHING or (job.reason is not None and job.reason.code == "kill_requested")
     if job.kill:
         job.state = State.FINISHING
-    elif job.state not in LEASED or job.state is State.LOST:
+    elif job.state not in LEASED or job.state in (State.LOST, State.SCHEDULED, State.STARTING):
         job.reason = None
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
     world.placement.adopt_lease(found.host, job.need)
@@ -161,7 +165,7 @@ def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -
     _restore_reach(world, remembered.edges)
     for id, spec_id in remembered.edge_specs.items():
         for name in specs[spec_id].dep_groups:
-            groups[name].after |= world.reach.get(id, frozenset())
+            groups[name].wait_for(world.reach.get(id, ()))
     for group in groups.values():
         group.said = group.verdicts()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.core.dependencies import enter, register, withdraw
+from rota.core.dependencies import enter, outdate, register, withdraw
 from rota.core.job import Job, Parent
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
@@ -27,6 +27,9 @@ def reopen_dependents(world: World, turn: Turn, groups: Iterable[str], *, ended:
     pending: list[Parent] = list(groups)
     while pending:
         parent = pending.pop()
+        if isinstance(parent, str):
+            for child, _condition in world.children.get(parent, ()):
+                outdate(turn, world.jobs[child], f"group '{parent}' has a job that has not ended")
         for job in waiting_for.get(parent, ()):
             if job.state is State.COMPLETE and world.outcome(job.id) == State.COMPLETE:
                 _open_again(world, turn, job, parent)
@@ -56,6 +59,7 @@ def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
             continue
         withdraw(world, job)
         target = register(world, job)
+        outdate(turn, job, "a job that it waits for was re-opened")
         if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
             if job.state is State.READY:
                 dequeue(world, job)

@@ -67,7 +67,7 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     _S.LOST: frozenset({_S.SCHEDULED, _S.STARTING, _S.RUNNING, _S.SUSPENDED, _S.FINISHING, *_BACK, *_ENDS}),
     _S.DELAYED: frozenset({_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
     # Terminal states are left only by a re-opening: retry, or a live group that grew.
-    _S.COMPLETE: frozenset({_S.DEPENDENT, _S.READY}),
+    _S.COMPLETE: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
     _S.FAILED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
     _S.CANCELLED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
 }

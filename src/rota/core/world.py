@@ -201,6 +201,7 @@ def erase(world: World, turn: Turn, job: Job) -> None:
     world.counts[job.spec.group][job.state] -= 1
     for name in job.spec.dep_groups:
         world.groups[name].leave(job.id, job.state)
+        world.groups[name].wait_for(world.reach.get(job.id, ()), -1)
     world.outcomes[job.id] = NO_JOB
     world.children.pop(job.id, None)
     world.reach.pop(job.id, None)

@@ -107,8 +107,9 @@ def _by_time(left: int, running: Running | None, seen_s: float | None) -> float 
         each_s = running.time_s / running.timed
     else:
         return None
-    # A job that has run for longer than expected may end at any moment.
-    return max(0.0, left * each_s - min(running.ran_s, running.jobs * each_s)) / running.jobs
+    if running.ran_s > running.jobs * each_s:
+        return None  # they take longer than such jobs did, and who knows how much longer
+    return (left * each_s - running.ran_s) / running.jobs
 
 
 def _left(counts: Mapping[str, int]) -> int:

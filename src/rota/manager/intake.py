@@ -16,12 +16,12 @@ from rota.core.identity import KeyMaker, key_maker
 from rota.core.job import Command, Condition, Job, Parent, Spec
 from rota.core.limiting import MOST_UNITS
 from rota.core.states import RETRYABLE, State
-from rota.errors import BadInput
+from rota.errors import BadInput, NotFound
 from rota.manager.limits import resolve
 from rota.manager.rows import job_from_row
 from rota.plan.limits import Limit, Limits
 from rota.plan.need import LimitUse
-from rota.store.base import Store
+from rota.store.base import Clause, Store
 from rota.wire import messages as m
 
 #: An argument list or environment may not be longer than the kernel takes.
@@ -30,6 +30,7 @@ MAX_ENV = 2 * 1024 * 1024
 _ENVS_REMEMBERED = 256
 _LONGEST_NAME = 4096
 _MOST_GROUPS = 1000
+_MOST_PARENTS = 10_000
 
 
 class Library:
@@ -114,6 +115,8 @@ class Intake:
         end = add.first + len(add.cmds)
         if any(not add.first <= each.entry < end or each.condition not in (1, 2, 3) for each in add.after):
             raise BadInput("a dependency does not belong to this chunk")
+        if any(each.elements is not None and (each.local or isinstance(each.parent, str)) for each in add.after):
+            raise BadInput("a dependency on elements needs the id of an array")
         own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
         if any(not add.first <= entry < end for entry in own):
             raise BadInput("an element of an array does not belong to this chunk")
@@ -177,6 +180,7 @@ class Intake:
         known: dict[str, tuple[int, int]],
         loaded: dict[int, Job],
         dependents: dict[int, Job],
+        arrays: Arrays,
     ) -> ChunkArrived:
         """What the engine is told."""
         self._fresh.update(add.fresh_entries)
@@ -192,7 +196,9 @@ class Intake:
             spec_of=add.spec_of,
             lines=add.lines,
             after=[
-                EntryAfter(each.entry, each.parent, Condition(each.condition), each.local) for each in add.after
+                EntryAfter(each.entry, parent, Condition(each.condition), each.local)
+                for each in add.after
+                for parent in ([each.parent] if each.elements is None else arrays[each.parent, each.elements])
             ],
             known=known,
             loaded=loaded,
@@ -204,6 +210,29 @@ class Intake:
             inputs=dict(add.inputs),
             dependents=dependents,
         )
+
+
+#: (array, (first index, last index)) → the jobs that are meant.
+Arrays = dict[tuple[Parent, tuple[int, int]], list[int]]
+
+
+def find_elements(store: Store, add: m.Add) -> Arrays:
+    """The jobs behind the elements of arrays that entries of a chunk wait for. Raises `NotFound`."""
+    found: Arrays = {}
+    for each in add.after:
+        if each.elements is None or (each.parent, each.elements) in found:
+            continue
+        line = _line(add, each.entry - add.first)
+        clause = Clause(array=int(each.parent), indexes=(each.elements,))
+        ids = store.find([clause], above=0, limit=_MOST_PARENTS + 1) if each.parent else []
+        if not ids:
+            raise NotFound(f"line {line}: field 'after': array {each.parent} has no such element")
+        if len(ids) > _MOST_PARENTS:
+            raise BadInput(
+                f"line {line}: field 'after': more than {_MOST_PARENTS} elements", hint="use a dependency group"
+            )
+        found[each.parent, each.elements] = ids
+    return found
 
 
 def complete_dependents(store: Store, library: Library, groups: set[str]) -> dict[int, Job]:

@@ -20,13 +20,15 @@ from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager import rows
-from rota.manager.selectors import matches, parse
+from rota.manager.selectors import Matching, matches, parse
 from rota.store.base import Clause, Store
 from rota.wire.views import JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
 _PAGE_BYTES = 16 << 20
 _VIEW_BYTES = 1200
+#: Ids that are looked up one by one, however few jobs there are.
+_SPANNED = 64
 
 _LIVE_NUMBERS = frozenset(int(state) for state in LIVE)
 _LEASED_NUMBERS = frozenset(int(state) for state in LEASED)
@@ -57,7 +59,7 @@ class Queries:
     def live_ids(self, clauses: list[Clause]) -> list[int]:
         """Jobs in memory that match, ascending."""
         world = self._world
-        if all(clause.low and clause.high - clause.low < 64 for clause in clauses):
+        if all(clause.low for clause in clauses) and _spanned(clauses) <= max(_SPANNED, len(world.jobs)):
             near = (world.jobs.get(id) for clause in clauses for id in range(clause.low, clause.high + 1))
             jobs: Iterable[Job] = [job for job in near if job is not None]
         elif all(clause.state in _LEASED_NUMBERS for clause in clauses):
@@ -68,8 +70,8 @@ class Queries:
             return sorted(job.id for job in list(world.jobs.values()) if job.state in states)
         else:
             jobs = list(world.jobs.values())
-        found = {job.id for job in jobs if any(matches(clause, job, self.host(job)) for clause in clauses)}
-        return sorted(found)
+        matching = Matching(clauses, self.host)
+        return sorted({job.id for job in jobs if matching.has(job)})
 
     def ended_ids(self, clauses: list[Clause], states: Iterable[State]) -> list[int]:
         """Jobs on disk that match and ended in one of these states."""
@@ -221,6 +223,11 @@ class Queries:
             job = self._world.jobs.get(id)
             if job is not None and job.state not in TERMINAL:
                 count(job.spec.group, job.state, 1)
+
+
+def _spanned(clauses: list[Clause]) -> int:
+    """How many ids these ranges have."""
+    return sum(clause.high - clause.low + 1 for clause in clauses)
 
 
 def _only_states(clauses: list[Clause]) -> set[int]:

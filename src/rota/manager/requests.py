@@ -22,7 +22,7 @@ from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
 from rota.manager import learning, limits, modify
 from rota.manager.control import control
 from rota.manager.forecast import foresee
-from rota.manager.intake import Intake, complete_dependents, load_jobs, look_up
+from rota.manager.intake import Arrays, Intake, complete_dependents, find_elements, load_jobs, look_up
 from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
 from rota.store.base import Clause, StoredAttempt
@@ -173,6 +173,10 @@ class Requests:
                 known, loaded = look_up(manager.store, manager.library, by.user, unknown)
             elif unknown:
                 known, loaded = await self._read(lambda: look_up(manager.store, manager.library, by.user, unknown))
+            arrays: Arrays = {}
+            if any(each.elements is not None for each in add.after):
+                await manager.committed()  # an array that was just added is to be found
+                arrays = await self._read(lambda: find_elements(manager.store, add))
             dependents: dict[int, Job] = {}
             if intake.dep_groups and not add.more:
                 dependents = await self._read(
@@ -180,7 +184,9 @@ class Requests:
                 )
             if self._intakes.get(add.submission) is intake:  # else its client has gone meanwhile
                 manager.happened(
-                    intake.event(add, by, keys=keys, known=known, loaded=loaded, dependents=dependents)
+                    intake.event(
+                        add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays
+                    )
                 )
 
     def _drop(self, peer: Peer, submission: str) -> None:

@@ -6,11 +6,12 @@ Within a word commas mean AND; between words OR.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from rota.core.job import Job
+from rota.core.job import Job, Spec
 from rota.core.states import BY_LABEL
 from rota.errors import BadInput
 from rota.store.base import Clause
@@ -75,6 +76,36 @@ def _clause(word: str) -> Clause:
             else:
                 put(name, value)
     return msgspec.convert(fields, Clause)
+
+
+class Matching:
+    """Which jobs in memory match any of these clauses. A specification, which many jobs share, is compared
+    once, and so hundreds of clauses about groups cost no more than one."""
+
+    def __init__(self, clauses: list[Clause], host: Callable[[Job], str]) -> None:
+        self._host = host
+        self._by_group: dict[str, list[Clause]] = {}
+        for clause in clauses:
+            self._by_group.setdefault(clause.group, []).append(clause)
+        #: by identity: (specification, clauses that it leaves open, or True if one asks for nothing else)
+        self._open: dict[int, tuple[Spec, list[Clause] | bool]] = {}
+
+    def has(self, job: Job) -> bool:
+        spec = job.spec  # the loop may give it another one while we look
+        known = self._open.get(id(spec))
+        if known is None:
+            known = self._open[id(spec)] = (spec, self._left_open(spec))
+        left = known[1]
+        return left if isinstance(left, bool) else any(matches(clause, job, self._host(job)) for clause in left)
+
+    def _left_open(self, spec: Spec) -> list[Clause] | bool:
+        left = []
+        for clause in (*self._by_group.get(spec.group, ()), *(self._by_group.get("", ()) if spec.group else ())):
+            if not clause.user or clause.user == spec.user:
+                if clause == Clause(group=clause.group, user=clause.user):
+                    return True
+                left.append(clause)
+        return left or False
 
 
 def matches(clause: Clause, job: Job, host: str) -> bool:

@@ -121,6 +121,7 @@ class NewAfter(Message, frozen=True):
     parent: int | str  #: a job's id, a dependency group, or, if `local`, the index of another entry
     condition: int = 1
     local: bool = False
+    elements: tuple[int, int] | None = None  #: `parent` is an array, of which those from index to index are meant
 
 
 class Add(Message, frozen=True, tag="add"):
