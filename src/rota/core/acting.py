@@ -117,12 +117,14 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
 def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
     removing = dict.fromkeys(event.jobs)
     if event.cascade:
-        _with_dependents(world, removing)
+        _with_dependents(world, removing, event.loaded)
     for id in removing:
-        job = world.jobs.get(id)
-        if job is not None and job.state in LEASED:
+        job = world.jobs.get(id) or event.loaded.get(id)
+        if job is None:
+            continue
+        if job.state in LEASED:
             raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
-        for child in waiting_for(world, id):
+        for child in waiting_for(world, job):
             if child not in removing:
                 raise BadInput(f"job {child} waits for job {id}", hint=f"remove both: rota remove {id} {child}")
     changed, unchanged = [], []
@@ -136,10 +138,12 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
-def _with_dependents(world: World, jobs: dict[int, None]) -> None:
+def _with_dependents(world: World, jobs: dict[int, None], loaded: dict[int, Job]) -> None:
     pending = list(jobs)
     while pending:
-        for child in waiting_for(world, pending.pop()):
+        id = pending.pop()
+        job = world.jobs.get(id) or loaded.get(id)
+        for child in waiting_for(world, job) if job is not None else ():
             if child not in jobs:
                 jobs[child] = None
                 pending.append(child)

@@ -226,8 +226,11 @@ def _resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
     """Job → its dependencies, for the new jobs that have some. Raises if a parent is unknown."""
     resolved: dict[int, list[After]] = {}
     joined = _joined(upload)
+    entries, jobs = upload.entries, upload.jobs
+    forward = False
+    made: dict[tuple[Parent, int], After] = {}  # thousands may wait for the same one
     for entry, parent, condition, local in upload.after:
-        job = upload.jobs.get(upload.entries[entry])
+        job = jobs.get(entries[entry])
         line = upload.lines[entry]
         parents: Iterable[Parent]
         if isinstance(parent, str):
@@ -241,16 +244,26 @@ def _resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
             if spec is not None and not spec.live:
                 parents = _members_now(world, joined, parent, condition) or parents
         elif local:
-            if not 0 <= parent < len(upload.entries):
+            if not 0 <= parent < len(entries):
                 raise NotFound(f"line {line}: field 'after': the input has no such line")
-            parents = [upload.entries[parent]]
-        elif world.outcome(parent) == NO_JOB or parent in upload.jobs:
+            forward = forward or parent >= entry
+            parents = (entries[parent],)
+        elif world.outcome(parent) == NO_JOB or parent in jobs:
             raise NotFound(f"line {line}: field 'after': there is no job {parent}")
         else:
             parents = [parent]
-        if job is not None:  # else it exists already, with the dependencies it was given then
-            resolved.setdefault(job.id, []).extend(After(each, Condition(condition)) for each in parents)
-    if resolved:
+        if job is None:
+            continue  # it exists already, with the dependencies it was given then
+        waits = resolved.get(job.id)
+        if waits is None:
+            waits = resolved[job.id] = []
+        for each in parents:
+            after = made.get((each, condition))
+            if after is None:
+                after = made[each, condition] = After(each, Condition(condition))
+            waits.append(after)
+    # Without groups, and if all wait for earlier lines only, nobody can wait for itself.
+    if resolved and (forward or joined):
         _refuse_cycles(world, upload, resolved, joined)
     return resolved
 

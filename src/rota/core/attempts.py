@@ -236,7 +236,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
 
 def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
     """The job's own behaviour was to be removed; not while others still wait for it."""
-    if job.id in world.children or waiting_for(world, job.id):
+    if job.id in world.children or waiting_for(world, job):
         turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")
         return
     erase(world, turn, job)

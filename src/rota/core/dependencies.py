@@ -239,14 +239,13 @@ def end_job(
         ripple(world, turn, [job])
 
 
-def waiting_for(world: World, parent: int) -> dict[int, None]:
+def waiting_for(world: World, parent: Job) -> dict[int, None]:
     """Who is not content with this job, itself or as a member of a group."""
-    entries = world.children.get(parent, {})
+    entries = world.children.get(parent.id, {})
     found = {child: None for (child, _condition), content in entries.items() if not content}
-    member = world.jobs.get(parent)
-    for name in member.spec.dep_groups if member is not None else ():
+    for name in parent.spec.dep_groups:
         for child, condition in world.children.get(name, ()):
-            if child != parent and not verdict(world, parent, condition)[0]:
+            if not verdict(world, parent.id, condition)[0]:
                 found[child] = None
     return found
 
