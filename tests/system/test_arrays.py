@@ -33,13 +33,13 @@ def test_a_hundred_elements_never_run_more_than_five_at_once(queue: Queue) -> No
     assert 1 < most_at_once(marks) <= 5
 
 
-def test_the_bound_of_an_array_holds_while_it_waits_for_something_else(queue: Queue) -> None:
+def test_each_array_has_its_own_bound_and_why_names_who_runs(queue: Queue) -> None:
     jobs = queue.add_all("--array", "1-6%2", "--", queue.waits_for("bound"))
     wait_until(lambda: queue.count("running", *jobs) == 2, "two run")
     assert queue.count("ready", *jobs) == 4
     reason = queue.reason(jobs[5])
     assert (reason["code"], reason["blockers"]) == ("limit", jobs[:2])
-    other = queue.add_all("--array", "1-6%2", "--", queue.waits_for("bound"))
+    other = queue.add_all("--array", "1-6%2", "--", queue.waits_for("bound") + "; : other")
     wait_until(lambda: queue.count("running", *other) == 2, "each array has its own bound")
     queue.open("bound")
     queue.until("complete", *jobs, *other)

@@ -48,13 +48,15 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
 
 
 def one_job(client: Client, text: str) -> int:
-    """The job meant by an id, or by a selector that only one job matches. Raises `BadInput`."""
-    from rota.errors import BadInput
+    """The job meant by an id, or by a selector that only one job matches. Raises `NotFound`, `BadInput`."""
+    from rota.errors import BadInput, NotFound
 
     if text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text):
         return int(text)
     page = client.jobs(text, limit=2)
-    if len(page.jobs) != 1:
-        found = f"{page.total} jobs match" if page.jobs else "no job matches"
-        raise BadInput(f"{found} '{text[:40]}'", hint="give the id of one; list them with 'rota jobs'")
+    if not page.jobs:
+        raise NotFound(f"no job matches '{text[:40]}'", hint="list them with 'rota jobs'")
+    if len(page.jobs) > 1:
+        hint = "give the id of one; list them with 'rota jobs'"
+        raise BadInput(f"{page.total} jobs match '{text[:40]}'", hint=hint)
     return page.jobs[0].id

@@ -1,9 +1,10 @@
-"""Waiting jobs in order: lanes of jobs with equal priority and need, racks of lanes with equal size."""
+"""Waiting jobs in order: lanes of jobs with equal priority and need, racks of lanes with equal size, lines of
+lanes that wait for the same limit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from heapq import heappop, heappush
+from collections.abc import Collection, Iterator
+from heapq import heappop, heappush, heapreplace
 
 from rota.plan.need import Need
 from rota.plan.size import Size
@@ -76,10 +77,12 @@ class Lane:
 class Rack:
     """Lanes of one size that wait for room, best rank first."""
 
-    __slots__ = ("_heap", "size")
+    __slots__ = ("_heap", "listed", "out", "size")
 
     def __init__(self, size: Size) -> None:
         self.size = size
+        self.listed: Rank | None = None  #: under which `Racks` has it
+        self.out = False  #: taken out of `Racks` for the moment
         self._heap: list[tuple[Rank, Lane]] = []  #: entries that are out of date are passed over
 
     def put(self, lane: Lane) -> None:
@@ -106,3 +109,153 @@ class Rack:
 
     def __lt__(self, other: Rack) -> bool:
         return id(self) < id(other)
+
+
+class Racks:
+    """All racks, by size and by the rank of their first job.
+
+    A rack is listed under the rank that it had, or a better one; which is put right when its turn comes.
+    So a job that comes or goes costs the same however many sizes there are.
+    """
+
+    __slots__ = ("_heap", "_least", "_racks")
+
+    def __init__(self) -> None:
+        self._racks: dict[Size, Rack] = {}
+        self._heap: list[tuple[Rank, Rack]] = []
+        self._least: list[Size] | None = []
+
+    def put(self, lane: Lane) -> None:
+        """The lane waits for room, and has a (new) first job."""
+        size = lane.need.size
+        rack = self._racks.get(size)
+        if rack is None:
+            rack = self._racks[size] = Rack(size)
+            self._least = None
+        rack.put(lane)
+        if not rack.out and (rack.listed is None or lane.rank() < rack.listed):
+            self._list(rack, lane.rank())
+
+    def _list(self, rack: Rack, rank: Rank) -> None:
+        rack.listed = rank
+        heappush(self._heap, (rank, rack))
+
+    def waits(self, size: Size) -> bool:
+        """Does anybody of this size wait for room?"""
+        rack = self._racks.get(size)
+        return rack is not None and rack.best() is not None
+
+    def first_rank(self) -> Rank | None:
+        """The best of all that are listed."""
+        heap = self._heap
+        while heap:
+            rank, rack = heap[0]
+            if rack.listed != rank:
+                heappop(heap)
+                continue
+            lane = rack.best()
+            if lane is None:
+                heappop(heap)
+                self._forget(rack)
+            elif lane.rank() != rank:
+                rack.listed = lane.rank()
+                heapreplace(heap, (rack.listed, rack))
+            else:
+                return rank
+        return None
+
+    def take(self) -> Rack | None:
+        """The first rack, which is not listed until it is put back."""
+        if self.first_rank() is None:
+            return None
+        rack = heappop(self._heap)[1]
+        rack.listed, rack.out = None, True
+        return rack
+
+    def put_back(self, rack: Rack) -> None:
+        rack.out = False
+        lane = rack.best()
+        if lane is None:
+            self._forget(rack)
+        else:
+            self._list(rack, lane.rank())
+
+    def _forget(self, rack: Rack) -> None:
+        rack.listed = None
+        del self._racks[rack.size]
+        self._least = None
+
+    def listed(self) -> Iterator[Rack]:
+        """Those that are not taken out, in no order."""
+        return (rack for rack in self._racks.values() if not rack.out)
+
+    def least(self) -> list[Size]:
+        """Sizes of which at least one fits wherever any rack does: the least of everything that racks have,
+        for those with processors and for those without."""
+        if self._least is None:
+            kinds = ([size for size in self._racks if size.cpus], [size for size in self._racks if not size.cpus])
+            self._least = [
+                Size(
+                    min(size.cpus for size in kind),
+                    min(size.mem for size in kind),
+                    min(size.disk for size in kind),
+                    0.0,
+                    min(size.gpus for size in kind),
+                )
+                for kind in kinds
+                if kind
+            ]
+        return self._least
+
+
+class Line:
+    """Lanes that wait for one limit, by size and then by rank."""
+
+    __slots__ = ("_heaps", "_ranks")
+
+    def __init__(self) -> None:
+        self._ranks: dict[Lane, Rank] = {}
+        self._heaps: dict[Size, list[tuple[Rank, Lane]]] = {}  #: entries that are out of date are passed over
+
+    def put(self, lane: Lane) -> None:
+        """The lane stands here, or has another first job than before."""
+        rank = lane.rank()
+        if self._ranks.get(lane) != rank:
+            self._ranks[lane] = rank
+            heappush(self._heaps.setdefault(lane.need.size, []), (rank, lane))
+
+    def discard(self, lane: Lane) -> None:
+        self._ranks.pop(lane, None)
+
+    def firsts(self, passed: Collection[Lane] = ()) -> list[tuple[Rank, Lane]]:
+        """The first lane of each size, and its rank, but for those that are to be passed over."""
+        found = []
+        for size, heap in list(self._heaps.items()):
+            while heap and self._ranks.get(heap[0][1]) != heap[0][0]:
+                heappop(heap)
+            if not heap:
+                del self._heaps[size]
+            elif heap[0][1] not in passed:
+                found.append(heap[0])
+            else:
+                rest = (each for each in heap if each[1] not in passed and self._ranks.get(each[1]) == each[0])
+                found += [first] if (first := min(rest, default=None)) is not None else []
+        return found
+
+    def before(self, rank: Rank) -> Iterator[Lane]:
+        """All of better rank than this, in no order. Of the others hardly any is looked at."""
+        for _rank, first in self.firsts():
+            heap = self._heaps[first.need.size]
+            places = [0]
+            while places:
+                place = places.pop()
+                if place < len(heap) and heap[place][0] < rank:
+                    if self._ranks.get(heap[place][1]) == heap[place][0]:
+                        yield heap[place][1]
+                    places += (2 * place + 1, 2 * place + 2)
+
+    def __contains__(self, lane: Lane) -> bool:
+        return lane in self._ranks
+
+    def __bool__(self) -> bool:
+        return bool(self._ranks)

@@ -6,6 +6,7 @@ Only bookkeeping: whoever places jobs asks what a job lacks, takes and gives bac
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
 
 from msgspec import Struct
 
@@ -169,6 +170,18 @@ class Limits:
             if room >= 0:
                 most = room if most is None else min(most, room)
         return most
+
+    def left(self, name: str) -> float:
+        """How many units could be had now, on all hosts together."""
+        limit = self._declared.get(name)
+        if limit is None:
+            return inf
+        left = 0.0
+        for host in [host for host, _units in limit.hosts] or [""]:
+            meter = self._meter(name, host)
+            if not meter.alone:
+                left += inf if meter.capacity is None else max(0, meter.capacity - meter.used)
+        return left
 
     def use(self, name: str, host: str = "") -> tuple[int, bool]:
         """Units of a limit in use, and whether by one job alone."""

@@ -8,13 +8,12 @@ lane that only a limit keeps from starting is parked at that limit, where those 
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable, Collection
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import exp
 
-from rota.plan.lanes import Lane, Rack, Rank
+from rota.plan.lanes import Lane, Line, Rack, Racks, Rank
 from rota.plan.limits import Limits
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Capacity, Chosen, Opened, Waits
@@ -98,7 +97,13 @@ def _parts(size: Size) -> tuple[int, int, int, int, int]:
 
 
 def _fits(size: Size, free: list[int]) -> bool:
-    return all(part <= have or part == 0 for part, have in zip(_parts(size), free, strict=True))
+    cpus, mem, disk, gpus, without = free
+    return (
+        (size.cpus <= cpus if size.cpus else without > 0)
+        and (size.mem <= mem or not size.mem)
+        and (size.disk <= disk or not size.disk)
+        and (size.gpus <= gpus or not size.gpus)
+    )
 
 
 class Packing:
@@ -109,13 +114,16 @@ class Packing:
         self._hosts: dict[str, _Host] = {}  #: those that run anything that fits
         self._made_for: dict[Need, dict[str, _Host]] = {}  #: those that were made for one need
         self._all: dict[str, _Host] = {}
-        self._racks: dict[Size, Rack] = {}
+        self._racks = Racks()
         self._lanes: dict[tuple[int, Need], Lane] = {}
-        self._waiting: dict[str, dict[Lane, None]] = {}  #: limit → lanes that it keeps waiting
-        self._behind: dict[Lane, None] = {}  #: of these, those that let somebody of better rank go first
+        self._waiting: dict[str, Line] = {}  #: limit → lanes that it keeps waiting
+        #: of these, those that let another one of better rank go first: at which limit, and whom
+        self._behind: dict[Lane, tuple[str, Lane]] = {}
         self._stopped: dict[str, list[Lane]] = {}  #: limit → lanes that only a change of it can help
         self._woken: set[str] = set()  #: limits of which something became free
         self._roomier = False  #: somewhere there is more room than before
+        self._roomless: set[str] = set()  #: limits at which more room may help somebody
+        self._tried: set[Lane] = set()  #: lanes that looked for room again during this call
         self._first: Lane | None = None  #: the first that waits for room, during a call
         self._shadows: dict[str, tuple[float, list[int]]] = {}  #: host → when it could begin, and what is left
         self._now = 0.0
@@ -190,7 +198,12 @@ class Packing:
     def _moved_up(self, lane: Lane) -> None:
         """The lane has another first job than before."""
         if lane.at is None:
-            self._racks[lane.need.size].put(lane)
+            self._racks.put(lane)
+        elif not lane.stopped:
+            for use in lane.need.limits:
+                line = self._waiting.get(use.name)
+                if line is not None and lane in line:
+                    line.put(lane)
 
     def _enter(self, lane: Lane) -> None:
         """The lane, which has jobs, waits for room, unless one of its limits stops it altogether."""
@@ -199,11 +212,7 @@ class Packing:
         if stopped is not None:
             self._stopped.setdefault(stopped, []).append(lane)
             return
-        size = lane.need.size
-        rack = self._racks.get(size)
-        if rack is None:
-            rack = self._racks[size] = Rack(size)
-        rack.put(lane)
+        self._racks.put(lane)
 
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
         lane = self._lanes[priority, need]
@@ -237,12 +246,14 @@ class Packing:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
         self._now, self._first = now, None
-        self._wake()
+        self._tried.clear()
+        woken = self._names_woken()
+        self._wake(woken)
         idle = 0
         while idle < 2:
             before = len(chosen)
             self._pass(now, opened, chosen)
-            if not self._look_behind():
+            if not (self._wake(woken) | self._look_behind()):
                 break
             idle = idle + 1 if len(chosen) == before else 0
         self._first = None
@@ -250,29 +261,29 @@ class Packing:
 
     def _pass(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
         self._first = None
-        racks = self._ranked()
-        while racks:
-            _rank, first = racks[0]
-            until = racks[1][0] if len(racks) > 1 else None
+        aside = []
+        while (first := self._racks.take()) is not None:
             if not self._runnable(first):
-                racks.pop(0)  # it must not hold up the others
+                aside.append(first)  # it must not hold up the others
                 continue
+            until = self._racks.first_rank()
             room = self._fill(first, now, opened, chosen, until=until)
-            if room is None:
-                racks = self._ranked()
-                continue
-            lane = first.best()
-            if not room and lane is not None:
+            if room is False and first.best() is not None:
                 self._send_ahead(first, now, chosen, until=until)
                 lane = first.best()
                 if lane is not None and (until is None or lane.rank() < until):
+                    aside.append(first)
                     self._first = lane
                     self._shadows.clear()
-                    self._backfill([rack for _rank, rack in racks[1:]], now, opened, chosen)
+                    self._backfill(now, opened, chosen)
                     break
-            racks.pop(0)
-            if lane is not None:
-                insort(racks, (lane.rank(), first))
+            self._racks.put_back(first)
+        for rack in aside:
+            self._racks.put_back(rack)
+
+    def _fits(self, size: Size) -> bool:
+        """Is there room for it on a host that is there for all?"""
+        return any(host.usable and _fits(size, host.free) for host in self._hosts.values())
 
     def _runnable(self, rack: Rack) -> bool:
         """Could a host that is there now run this, were it empty?"""
@@ -280,19 +291,6 @@ class Packing:
         if any(host.usable and _fits(size, _amounts(host.capacity)) for host in self._hosts.values()):
             return True
         return bool(self._made_for) and any(lane.need in self._made_for for lane in rack.lanes())
-
-    def _ranked(self) -> list[tuple[Rank, Rack]]:
-        """Racks in order of their first job."""
-        ranked = []
-        for size, rack in list(self._racks.items()):
-            lane = rack.best()
-            if lane is None:
-                del self._racks[size]
-            else:
-                ranked.append((lane.rank(), rack))
-        if len(ranked) > 1:
-            ranked.sort()
-        return ranked
 
     def _fill(
         self, rack: Rack, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
@@ -334,19 +332,21 @@ class Packing:
         """A host on which the first job may begin, or None; and the limits that keep it where there is room."""
         need = lane.need
         keeps: list[str] = []
-        behind: list[str] | None = None
+        behind: dict[str, Lane] | None = None
         for host in self._hosts_for(need):
             if host.usable and _fits(need.size, host.free) and self._may_pass(lane, host):
                 if not need.limits:
                     return host, []
-                if behind is None:
-                    behind = self._before(lane) if self._waiting else []
-                missing = self.limits.missing(need.limits, host.name) + behind
+                missing = self.limits.missing(need.limits, host.name)
                 if not missing:
-                    return host, []
+                    if behind is None:
+                        behind = self._before(lane) if self._waiting else {}
+                    if not behind:
+                        return host, []
+                    missing = list(behind)
                 keeps += missing
         if behind:
-            self._behind[lane] = None
+            self._behind[lane] = next(iter(behind.items()))
         return None, keeps
 
     def _may_pass(self, lane: Lane, host: _Host) -> bool:
@@ -357,17 +357,17 @@ class Packing:
         shadow, spare = self._shadow(host, first.need)
         return self._now + lane.need.size.time_s <= shadow or _fits(lane.need.size, spare)
 
-    def _before(self, lane: Lane, *, besides: str = "") -> list[str]:
-        """The limits for which somebody of better rank queues up."""
+    def _before(self, lane: Lane, *, besides: str = "") -> dict[str, Lane]:
+        """The limits for which somebody of better rank queues up, and who does."""
+        found: dict[str, Lane] = {}
         rank = lane.rank()
-        return [
-            use.name
-            for use in lane.need.limits
-            if use.name != besides
-            and any(
-                other.rank() < rank and self._queues(other, use.name) for other in self._waiting.get(use.name, ())
-            )
-        ]
+        for use in lane.need.limits:
+            line = self._waiting.get(use.name)
+            if line is not None and use.name != besides:
+                ahead = next((other for other in line.before(rank) if self._queues(other, use.name)), None)
+                if ahead is not None:
+                    found[use.name] = ahead
+        return found
 
     def _queues(self, lane: Lane, limit: str) -> bool:
         """Does nothing but this limit keep the lane from starting?"""
@@ -403,7 +403,7 @@ class Packing:
             del self._lanes[lane.priority, lane.need]
             lane.drop()
         else:
-            rack.put(lane)
+            self._racks.put(lane)
         return job
 
     def _send_ahead(self, rack: Rack, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
@@ -430,9 +430,21 @@ class Packing:
                 self._choose(rack, lane, host, now, None, chosen)
                 room -= 1
 
-    def _backfill(self, racks: list[Rack], now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+    def _backfill(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
         """Let later racks, in order of rank, use what the first job cannot, without delaying its start."""
-        queue = [(lane.rank(), rack) for rack in racks if (lane := rack.best()) is not None]
+        least = self._racks.least()
+        roomy = [
+            host.free
+            for host in self._all.values()
+            if host.usable and any(_fits(size, host.free) for size in least)
+        ]
+        if not roomy:
+            return
+        queue = [
+            (lane.rank(), rack)
+            for rack in self._racks.listed()
+            if any(_fits(rack.size, free) for free in roomy) and (lane := rack.best()) is not None
+        ]
         heapify(queue)
         while queue:
             _rank, rack = heappop(queue)
@@ -479,34 +491,72 @@ class Packing:
         """There is room, and only these limits keep the lane from starting."""
         lane.at, lane.stopped = limits[0], False
         for limit in limits:
-            self._waiting.setdefault(limit, {})[lane] = None
+            line = self._waiting.get(limit)
+            if line is None:
+                line = self._waiting[limit] = Line()
+            line.put(lane)
+            if self.limits.per_host(limit):
+                self._roomless.add(limit)  # another host has units of its own
 
     def _unpark(self, lane: Lane) -> None:
         self._behind.pop(lane, None)
         for use in lane.need.limits:
-            lanes = self._waiting.get(use.name)
-            if lanes is not None:
-                lanes.pop(lane, None)
-                if not lanes:
+            line = self._waiting.get(use.name)
+            if line is not None:
+                line.discard(lane)
+                if not line:
                     del self._waiting[use.name]
 
-    def _wake(self) -> None:
-        """Those who wait for a limit of which something may be free look for room again."""
+    def _names_woken(self) -> list[str]:
+        """Limits of which something may be free, or for which there may be room now."""
         names, self._woken = self._woken, set()
         if self._roomier:
-            # On another host, with units of its own, there may be room now.
-            names.update(name for name in self._waiting if self.limits.per_host(name))
-            self._roomier = False
-        if self._waiting:
-            for name in sorted(names):
-                for lane in list(self._waiting.get(name, ())):
-                    self._look_again(lane)
+            names |= self._roomless
+            self._roomless, self._roomier = set(), False
+        return sorted(names)
+
+    def _wake(self, names: list[str]) -> bool:
+        """Those who wait for these limits look for room again, best rank first, as far as the units go.
+
+        True if somebody left the limits that it waited for. Called again after those have been served,
+        for whoever could not start leaves units to the next.
+        """
+        found = False
+        for name in names:
+            line = self._waiting.get(name)
+            left = self.limits.left(name) if line is not None else 0
+            while left > 0 and line and (lane := self._next_in(line, name)) is not None:
+                self._tried.add(lane)
+                if self._look_again(lane):
+                    found = True
+                    use = next(use for use in lane.need.limits if use.name == name)
+                    left = 0 if use.exclusive else left - use.units * len(lane)
+        return found
+
+    def _next_in(self, line: Line, name: str) -> Lane | None:
+        """The first in a line that has not looked again yet.
+
+        Of a size for which there is no room one lane is enough, so that it is known that room is wanted.
+        """
+        for _rank, lane in sorted(line.firsts(self._tried)):
+            size = lane.need.size
+            if self._made_for or not self._racks.waits(size) or self._fits(size):
+                return lane
+            self._roomless.add(name)
+        return None
 
     def _look_behind(self) -> bool:
         """Who let somebody go first may not have to any more: that one began, or waits for room as well."""
         found = False
-        for lane in list(self._behind):
-            found |= self._look_again(lane)
+        still: dict[tuple[str, Lane], bool] = {}
+        for lane, ahead in list(self._behind.items()):
+            holds = still.get(ahead)
+            if holds is None:
+                limit, other = ahead
+                holds = other in self._waiting.get(limit, ()) and self._queues(other, limit)
+                still[ahead] = holds
+            if not holds or lane.rank() < ahead[1].rank():
+                found |= self._look_again(lane)
         return found
 
     def _look_again(self, lane: Lane) -> bool:
@@ -611,7 +661,7 @@ class Packing:
         if refusal:
             return Waits("unsatisfiable", refusal)
         lane = self._lanes.get((priority, need))
-        if lane is not None and lane.at is not None:
+        if lane is not None and lane.at is not None and self._limit_keeps(lane):
             return self._why_limit(lane)
         if not any(host.usable for host in self._hosts_for(need)):
             return Waits("no_resources", "no runner is connected yet")
@@ -628,6 +678,15 @@ class Packing:
         if before:
             return Waits("resources", f"waiting for room; {before} jobs are before it")
         return Waits("resources", "waiting for room; it is the next in rank")
+
+    def _limit_keeps(self, lane: Lane) -> bool:
+        """Is it really the limit? Room may have run out since."""
+        uses = lane.need.limits
+        return (
+            lane.stopped
+            or lane in self._behind
+            or all(self.limits.missing(uses, host.name) for host in self._hosts_for(lane.need))
+        )
 
     def _why_limit(self, lane: Lane) -> Waits:
         name = lane.at or ""
