@@ -302,16 +302,38 @@ def test_a_parent_is_removed_only_with_its_dependents(queue: Queue) -> None:
     assert sorted(queue.json("remove", str(one), str(both))["changed"]) == [one, both]
 
 
-def test_removing_the_failed_member_of_a_group_releases_those_who_wait_for_it(queue: Queue) -> None:
-    queue.until("complete", queue.put("true", dep_groups=["shrinks"]))
+def test_a_member_of_a_group_is_removed_only_with_those_who_wait_for_the_group(queue: Queue) -> None:
+    fine = queue.put("true", dep_groups=["shrinks"])
     bad = queue.put("false", dep_groups=["shrinks"], retries=0)
     report = queue.put("true", after=["@shrinks"])
     queue.until("blocked", report)
     done = queue.rota("remove", str(bad))
-    if done.returncode == 2:
-        assert str(report) in done.stderr
-    else:
-        queue.until("complete", report)
+    assert (done.returncode, f"job {report} waits for job {bad}" in done.stderr) == (2, True)
+    assert sorted(queue.json("remove", "--cascade", str(bad))["changed"]) == [bad, report]
+    assert queue.state(fine) == "complete"
+
+
+def test_an_attempt_that_fails_while_the_group_grows_counts_and_the_next_waits_for_the_group(queue: Queue) -> None:
+    queue.until("complete", queue.put("true", dep_groups=["grows"]))
+    command = queue.waits_for("grows1") + "; test $ROTA_ATTEMPT = 2"
+    report = queue.put(command, after=["@grows"], retries=1, backoff="0s")
+    queue.until("running", report)
+    member = queue.put(queue.waits_for("grows2"), dep_groups=["grows"])
+    queue.open("grows1")
+    queue.until("dependent", report)
+    assert queue.reason(report)["blockers"] == [member]
+    queue.open("grows2")
+    queue.until("complete", report)
+    assert outcomes(queue, report) == ["failed", "complete"]
+
+
+def test_a_running_dependent_that_is_killed_stays_cancelled_though_the_group_grew(queue: Queue) -> None:
+    queue.until("complete", queue.put("true", dep_groups=["cut"]))
+    report = queue.put(queue.waits_for("never"), after=["@cut"])
+    queue.until("running", report)
+    queue.until("complete", queue.put("true", dep_groups=["cut"]))
+    queue.ok("kill", str(report))
+    queue.until("cancelled", report)
 
 
 def test_dependents_survive_a_crash_of_the_manager(alone: Queue) -> None:

@@ -61,6 +61,12 @@ def test_what_is_not_a_limit_is_refused(queue: Queue, text: str) -> None:
     assert text.partition("@")[0].partition(":")[0] not in [each["name"] for each in queue.json("limit")["limits"]]
 
 
+def test_a_mistake_in_one_of_several_limits_changes_none(queue: Queue) -> None:
+    for words, status in ((["good:3", "bad:x"], 2), (["good:3", "unheard"], 3), (["good", "--host", "x"], 2)):
+        assert queue.rota("limit", *words).returncode == status
+        assert "good" not in queue.ok("limit", "--quiet").split()
+
+
 def test_a_job_may_declare_its_limit_by_a_number(queue: Queue) -> None:
     jobs = many(queue, 3, "own", limits=["own:2"])
     running(queue, 2, jobs)
@@ -127,6 +133,21 @@ def test_lowering_and_raising_hold_at_once(queue: Queue) -> None:
     assert queue.rota("limit", "change").returncode == 3
 
 
+def test_a_limit_that_is_removed_and_declared_again_still_counts_who_uses_it(queue: Queue) -> None:
+    queue.ok("limit", "back:2")
+    jobs = many(queue, 3, "back", limits=["back"])
+    running(queue, 2, jobs)
+    queue.ok("limit", "back:unlimited")
+    queue.until("running", *jobs)
+    queue.ok("limit", "back:3")
+    late = queue.put("true", limits=["back"])
+    assert queue.limit("back")["used"] == 3
+    reason = queue.reason(late)
+    assert (reason["code"], sorted(reason["blockers"])) == ("limit", jobs)
+    queue.open("back")
+    queue.until("complete", late)
+
+
 def test_a_limit_of_zero_stops_its_jobs_and_no_others(queue: Queue) -> None:
     queue.ok("limit", "stopped:0")
     stopped = queue.put("true", limits=["stopped"], priority=255)
@@ -170,6 +191,19 @@ def test_exclusive_use_waits_for_the_present_users_stops_new_ones_and_runs_alone
     assert queue.limit("alone")["exclusive"] is False
     queue.open("late")
     queue.until("complete", late)
+
+
+def test_an_exclusive_user_that_lacks_something_else_stops_nobody(queue: Queue) -> None:
+    queue.ok("limit", "patient:4")
+    takes_a_core = queue.put(queue.waits_for("core"), time="1h")
+    queue.until("running", takes_a_core)
+    exclusive = queue.put("true", cpus=8, limits=["patient!"])
+    assert queue.reason(exclusive)["code"] == "resources"
+    user = queue.put(queue.waits_for("user"), limits=["patient"], time="1m")
+    queue.until("running", user)
+    queue.open("core")
+    queue.open("user")
+    queue.until("complete", exclusive)
 
 
 def test_exclusive_users_run_one_after_the_other(queue: Queue) -> None:
@@ -249,9 +283,22 @@ def test_units_of_a_host_count_there(queue: Queue) -> None:
     queue.ok("limit", "bigmem:3", "--host", host)
     queue.until("running", *jobs)
     assert queue.limit("bigmem")["hosts"][host] == {"capacity": 3, "used": 3}
+    refused = queue.rota("limit", "bigmem:9")
+    assert (refused.returncode, "in use" in refused.stderr) == (2, True)
     queue.open("bigmem")
     queue.until("complete", *jobs)
     assert queue.limit("bigmem")["hosts"][host]["used"] == 0
+    queue.ok("limit", "bigmem:unlimited", "--host", host)
+    assert queue.rota("limit", "bigmem").returncode == 3
+
+
+def test_removing_the_units_of_a_host_leaves_a_global_limit_alone(queue: Queue) -> None:
+    queue.until("complete", queue.put("true"))
+    host = queue.json("show", "last")["host"]
+    queue.ok("limit", "global:3")
+    refused = queue.rota("limit", "global:unlimited", "--host", host)
+    assert (refused.returncode, "has no units of host" in refused.stderr) == (3, True)
+    assert queue.limit("global")["capacity"] == 3
 
 
 # ------------------------------------------------------------------ crashes

@@ -123,6 +123,16 @@ def test_a_job_that_kills_its_runner_as_it_begins_is_lost_and_never_run_again(al
     assert alone.ran() == ["x"]
 
 
+def test_an_attempt_that_ran_for_longer_than_is_worth_repeating_is_not_retried(queue: Queue) -> None:
+    words = ["--retries", "3", "--backoff", "0s", "--no-retry-over", "0.2s"]
+    long = queue.add(*words, "--", "sleep 0.4; exit 4")
+    queue.until("failed", long)
+    assert len(queue.json("show", str(long))["attempts"]) == 1
+    short = queue.add(*words[:4], "--no-retry-over", "1h", "--", "exit 4")
+    queue.until("failed", short)
+    assert len(queue.json("show", str(short))["attempts"]) == 4
+
+
 def test_a_command_that_is_not_there_fails_on_its_first_attempt(queue: Queue) -> None:
     done = queue.rota("add", "--sync", "--retries", "3", "-", input="nosuchcmd\n")
     assert done.returncode == 127
@@ -199,6 +209,25 @@ def test_the_end_of_a_job_that_ran_while_the_manager_was_killed_is_recorded_once
     seen = alone.json("show", str(job))
     assert [each["state"] for each in seen["attempts"]] == ["complete"]
     assert [line["event"] for line in seen["story"]].count("complete") == 1
+    assert alone.ran() == ["x"]
+
+
+def test_after_a_crash_delays_keep_their_time_failed_stays_failed_and_no_core_is_given_twice(alone: Queue) -> None:
+    failed, delayed = alone.put("exit 1", retries=0), alone.put("exit 1", retries=1, backoff="10m")
+    runs, held = alone.put(alone.waits_for("crash"), cpus=8), alone.put("true")
+    alone.ok("hold", str(held))
+    alone.until("failed", failed)
+    alone.until("delayed", delayed)
+    alone.until("running", runs)
+    due = alone.look(delayed).expected_start
+    alone.kill_manager()
+    alone.start()
+    assert alone.states_of(failed, delayed, runs, held) == ["failed", "delayed", "running", "held"]
+    assert alone.look(delayed).expected_start == due
+    waits = alone.put("echo x >> ran")
+    assert alone.reason(waits)["blockers"] == [runs]
+    alone.open("crash")
+    alone.until("complete", runs, waits)
     assert alone.ran() == ["x"]
 
 

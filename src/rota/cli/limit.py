@@ -31,19 +31,23 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
       rota limit night@22:00-06:00
       rota limit bigmem:3 --host node7
     """
+    from rota.errors import BadInput, NotFound
+
     wanted = [text for text in limits if ":" in text or "@" in text]
     shown = [text for text in limits if text not in wanted]
+    if host is not None and not wanted:
+        raise BadInput("--host goes with NAME:N", hint="see 'rota limit --help'")
+    _check(wanted)
+    named = {text.partition("@")[0].partition(":")[0] for text in wanted}
+    names = {*shown, *named}
     with call.connect() as client:
+        known = named | ({each.name for each in client.limits()} if shown else set())
+        for name in shown:
+            if name not in known:
+                raise NotFound(f"there is no limit '{name}'", hint=f"declare it with 'rota limit {name}:N'")
         for text in wanted:
             client.set_limit(text, host=host or "")
         found = client.limits()
-    names = {*shown, *(text.partition("@")[0].partition(":")[0] for text in wanted)}
-    if shown:
-        from rota.errors import NotFound
-
-        for name in shown:
-            if name not in {each.name for each in found}:
-                raise NotFound(f"there is no limit '{name}'", hint=f"declare it with 'rota limit {name}:N'")
     if names:
         found = [each for each in found if each.name in names]
     if call.json:
@@ -59,6 +63,15 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     else:
         print(f"removed: {', '.join(sorted(names))}")
     return 0
+
+
+def _check(wanted: list[str]) -> None:
+    """A mistake in one must not leave the others done. Raises `BadInput`."""
+    if len(wanted) > 1:
+        from rota.core.limiting import parse_limit
+
+        for text in wanted:
+            parse_limit(text)
 
 
 def _table(limits: list[LimitView]) -> str:

@@ -47,6 +47,7 @@ COMMANDS: Final = {
     "modify": "rota.cli.modify:modify",
     "limit": "rota.cli.limit:limit",
     "learn": "rota.cli.learn:learn",
+    "node": "rota.cli.node:node",
     "manager": "rota.cli.manager:manager",
     "config": "rota.cli.settings:config",
     "doctor": "rota.cli.doctor:doctor",

@@ -6,7 +6,7 @@ import msgspec
 
 from rota.core.limiting import parse_limit
 from rota.core.world import World
-from rota.errors import BadInput
+from rota.errors import BadInput, NotFound
 from rota.plan.limits import Limit, Limits
 from rota.plan.need import LimitUse
 from rota.wire import messages as m
@@ -45,14 +45,16 @@ def changed(limits: Limits, text: str, host: str) -> tuple[list[Limit], list[str
     known = limits.get(name)
     if host:
         hosts = dict(known.hosts) if known is not None else {}
-        hosts.pop(host, None)
+        if withdrawn and hosts.pop(host, None) is None:
+            raise NotFound(f"limit '{name}' has no units of host '{host}'", hint="list them with 'rota limit'")
+        if withdrawn and not hosts:
+            return [], [name]
         if not withdrawn:
             if units is None:
                 raise BadInput("a limit of a host needs a number of units", hint=f"write {name}:N")
             hosts[host] = units
-        elif not hosts:
-            return [], [name]
-        return [Limit(name, window=known.window if known else window, hosts=tuple(sorted(hosts.items())))], []
+        window = window if window is not None or known is None else known.window
+        return [Limit(name, window=window, hosts=tuple(sorted(hosts.items())))], []
     if withdrawn:
         return [], [name]
     if known is not None:

@@ -118,12 +118,13 @@ class Racks:
     So a job that comes or goes costs the same however many sizes there are.
     """
 
-    __slots__ = ("_heap", "_least", "_racks")
+    __slots__ = ("_forgotten", "_heap", "_least", "_racks")
 
     def __init__(self) -> None:
         self._racks: dict[Size, Rack] = {}
         self._heap: list[tuple[Rank, Rack]] = []
-        self._least: list[Size] | None = []
+        self._least: dict[bool, Size] = {}  #: with processors or not → no rack has less of anything
+        self._forgotten = 0  #: racks, since that was worked out
 
     def put(self, lane: Lane) -> None:
         """The lane waits for room, and has a (new) first job."""
@@ -131,7 +132,7 @@ class Racks:
         rack = self._racks.get(size)
         if rack is None:
             rack = self._racks[size] = Rack(size)
-            self._least = None
+            self._lower(size)
         rack.put(lane)
         if not rack.out and (rack.listed is None or lane.rank() < rack.listed):
             self._list(rack, lane.rank())
@@ -183,29 +184,31 @@ class Racks:
     def _forget(self, rack: Rack) -> None:
         rack.listed = None
         del self._racks[rack.size]
-        self._least = None
+        self._forgotten += 1
+        if self._forgotten > len(self._racks):
+            self._forgotten = 0
+            self._least = {}
+            for size in self._racks:
+                self._lower(size)
+
+    def _lower(self, size: Size) -> None:
+        kind = bool(size.cpus)
+        least = self._least.get(kind, size)
+        self._least[kind] = Size(
+            min(size.cpus, least.cpus),
+            min(size.mem, least.mem),
+            min(size.disk, least.disk),
+            0.0,
+            min(size.gpus, least.gpus),
+        )
 
     def listed(self) -> Iterator[Rack]:
         """Those that are not taken out, in no order."""
         return (rack for rack in self._racks.values() if not rack.out)
 
-    def least(self) -> list[Size]:
-        """Sizes of which at least one fits wherever any rack does: the least of everything that racks have,
-        for those with processors and for those without."""
-        if self._least is None:
-            kinds = ([size for size in self._racks if size.cpus], [size for size in self._racks if not size.cpus])
-            self._least = [
-                Size(
-                    min(size.cpus for size in kind),
-                    min(size.mem for size in kind),
-                    min(size.disk for size in kind),
-                    0.0,
-                    min(size.gpus for size in kind),
-                )
-                for kind in kinds
-                if kind
-            ]
-        return self._least
+    def least(self) -> Collection[Size]:
+        """Where none of these fits no rack does."""
+        return self._least.values()
 
 
 class Line:

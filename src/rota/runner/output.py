@@ -1,11 +1,19 @@
 """What a job prints, kept in memory until it ends: whole up to a bound, beyond it head and tail.
 
-No I/O: bytes come in, pieces are read back. Offsets always count from the first byte ever written.
+No I/O: bytes come in, pieces are read back. Offsets always count from the first byte ever written. What is
+kept for good is without the steps of progress bars, which a terminal would have overwritten.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections import deque
+from typing import Final
+
+#: The part of a line that what follows a carriage return overwrites. (A return before a newline is one.)
+_OVERWRITTEN: Final = re.compile(rb"[^\r\n]*\r+(?=[^\r\n])")
+_Utf8: Final = codecs.getincrementaldecoder("utf-8")
 
 
 class Capture:
@@ -61,9 +69,12 @@ class Capture:
         room = self._keep - self._keep // 2
         return head, tail[-room:] if room else b""
 
-    def kept(self) -> bytes:
+    def kept(self) -> tuple[bytes, int]:
+        """What is worth keeping, and how much it would be had nothing been left out."""
         head, tail = self.parts()
-        return head + tail
+        whole = self.total - len(head) - len(tail)
+        head, tail = collapsed(head), collapsed(tail)
+        return head + tail, whole + len(head) + len(tail)
 
     def read(self, offset: int, limit: int) -> tuple[int, bytes]:
         """At most `limit` bytes from `offset` on, and where they begin: later than asked for if what
@@ -74,3 +85,17 @@ class Capture:
         tail_at = self.total - len(tail)
         at = max(offset, tail_at)
         return at, tail[at - tail_at : at - tail_at + limit]
+
+
+def collapsed(data: bytes) -> bytes:
+    """Text without what carriage returns overwrite. What is not text stays as it is, byte for byte."""
+    if b"\r" not in data or b"\0" in data:
+        return data
+    cut = 0  # head and tail may begin or end within a character
+    while cut < min(3, len(data)) and 0x80 <= data[cut] < 0xC0:
+        cut += 1
+    try:
+        _Utf8().decode(data[cut:])
+    except UnicodeDecodeError:
+        return data
+    return _OVERWRITTEN.sub(b"", data)

@@ -31,8 +31,8 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     if reason == "memory" and task.memory_group is not None:
         # Of other jobs it says too much: it counts cached files, which the job can do without.
         memory = max(memory, task.memory_group.memory_peak())
-    out = task.out.kept() if task.out is not None else b""
-    err = task.err.kept() if task.err is not None else b""
+    out, out_total = task.out.kept() if task.out is not None else (b"", 0)
+    err, err_total = task.err.kept() if task.err is not None else (b"", 0)
     segment, offset = "", 0
     if out or err:
         try:
@@ -55,8 +55,8 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         offset=offset,
         out_len=len(out),
         err_len=len(err),
-        out_total=task.out.total if task.out is not None else 0,
-        err_total=task.err.total if task.err is not None else 0,
+        out_total=out_total,
+        err_total=err_total,
         permanent=permanent,
     )
 
