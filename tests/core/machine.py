@@ -303,7 +303,9 @@ class Machine:
                 known=known, loaded=self.load(again), last=last,
                 elements={first + n: entry.element for n, entry in enumerate(entries) if entry.element},
                 inputs={
-                    first + n: entry.input_bytes for n, entry in enumerate(entries) if entry.input_bytes is not None
+                    first + n: entry.input_bytes
+                    for n, entry in enumerate(entries)
+                    if entry.input_bytes is not None
                 },
                 dependents=self._complete_dependents(upload) if last else {}, **flags,
             ),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.plan.need import LimitUse, Need
+from rota.plan.need import Need
 from rota.plan.packing import AHEAD_MAX, AHEAD_S, Packing
 from rota.plan.placement import Capacity, Opened
 from rota.plan.size import Size

@@ -74,14 +74,6 @@ def _table(runners: list[RunnerView], limits: list[LimitView]) -> str:
         own = _limits_of(each.host, limits)
         shown = ", ".join(f"{name} {part['used']}/{part['capacity']}" for name, part in sorted(own.items()))
         state = "connected" if each.connected else "silent"
-        rows.append(
-            [
-                harmless(each.host),
-                state,
-                str(each.cores),
-                about_size(each.mem_bytes),
-                str(each.running),
-                harmless(shown),
-            ]
-        )
+        size = [str(each.cores), about_size(each.mem_bytes), str(each.running)]
+        rows.append([harmless(each.host), state, *size, harmless(shown)])
     return table(["HOST", "STATE", "CORES", "MEMORY", "RUNNING", "LIMITS"], rows, right="llrrr")
