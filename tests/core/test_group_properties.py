@@ -148,8 +148,10 @@ def groups_of(world: World) -> dict[str, object]:
     }
 
 
-def queue_of(world: World) -> dict[object, list[int]]:
-    return {key: sorted(lane.jobs()) for key, lane in world.placement._lanes.items()}  # type: ignore[attr-defined]
+def queue_of(world: World) -> list[tuple[int, int]]:
+    """In order of rank. (What a job takes is learned anew, and may differ.)"""
+    lanes = world.placement._lanes.values()  # type: ignore[attr-defined]
+    return sorted((-lane.priority, job) for lane in lanes for job in lane.jobs())
 
 
 numbers = st.integers(0, 1000)
@@ -171,7 +173,7 @@ class Groups(RuleBasedStateMachine):
 
     @initialize(seed=numbers)
     def begin(self, seed: int) -> None:
-        self.m = Machine(seed=seed, cpus=300)
+        self.m = Machine(seed=seed, cpus=500)
         self.m.with_runner()
         self.model = Model()
         self.count = 0
@@ -259,6 +261,26 @@ class Groups(RuleBasedStateMachine):
         if first not in self.model.jobs and fate == "flow":
             after_it = self._everything()
             assert before == after_it, "a refused submission left something"
+
+    @precondition(lambda self: self.model.known)
+    @rule(pick=numbers, fate=fates)
+    def somebody_joins(self, pick: int, fate: str) -> None:
+        """A group that others may wait for grows."""
+        groups = sorted(self.model.known)
+        self.add([((groups[pick % len(groups)],), [], True, True, 0)], fate)
+
+    @rule(pick=numbers, condition=conditions, group=st.sampled_from([(), ("g0",), ("g2",)]), fate=fates)
+    def somebody_follows(self, pick: int, condition: Condition, group: tuple[str, ...], fate: str) -> None:
+        """One more behind what is there, and one behind that."""
+        first = (group, [("job" if pick % 2 else "group", pick, condition)], True, True, 0)
+        self.add([first, ((), [("line", 0, Condition.OK)], True, True, 0)], fate)
+
+    @precondition(lambda self: self.m.running())
+    @rule(most=st.integers(1, 6))
+    def what_runs_succeeds(self, most: int) -> None:
+        for _each in range(most):
+            if self.m.running():
+                self.end(0, True)
 
     def _everything(self) -> object:
         world = self.m.world

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.plan.need import Need
+from rota.plan.limits import Limit
+from rota.plan.need import LimitUse, Need
 from rota.plan.packing import AHEAD_MAX, AHEAD_S, Packing
 from rota.plan.placement import Capacity, Opened
 from rota.plan.size import Size
@@ -432,3 +433,34 @@ def test_sizes_that_are_not_used_any_more_are_forgotten() -> None:
     assert place(made, 100.0) == []
     assert len(made._hosts["h1"].flows) <= 2
     assert not made._lanes
+
+
+def cost_of_an_end(needs: list[Need]) -> int:
+    """Of a job's end and of what begins instead, with a hundred jobs of each of these needs before it."""
+    made = packing()
+    made.limits.declare(Limit("shared", 2))
+    for number, need in enumerate(needs):
+        made.offer(need, priority=0, jobs=[number + 1 + each * len(needs) for each in range(100)])
+    opened, _chosen = made.place(0.0)
+    made.place(1.0)
+
+    def end() -> None:
+        made.released("h1", needs[0], ended_at=None)
+        made.close(opened[0].seat)
+        made.place(5.0)
+
+    return calls(end)
+
+
+def test_the_cost_of_an_event_does_not_grow_with_the_number_of_sizes() -> None:
+    def sizes(number: int) -> list[Need]:
+        return [Need(Size(cpus=100, mem=each)) for each in range(1, number + 1)]
+
+    assert cost_of_an_end(sizes(1000)) < 2 * cost_of_an_end(sizes(10))
+
+
+def test_the_cost_of_an_event_does_not_grow_with_the_number_of_those_who_wait_for_a_limit() -> None:
+    def groups(number: int) -> list[Need]:
+        return [Need(Size(cpus=100), (LimitUse("shared"), LimitUse(f"own{each}"))) for each in range(number)]
+
+    assert cost_of_an_end(groups(1000)) < 2 * cost_of_an_end(groups(10))

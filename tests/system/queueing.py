@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import rota as rota_package
 from rota.wire.views import JobView
 from tests.deployment import Deployment, is_alive, wait_until
@@ -79,14 +81,25 @@ class Queue(Deployment):
         return found
 
     def reason(self, job: int) -> Any:
-        """The only reason of `rota why --json`."""
-        (reason,) = self.why(job)["reasons"]
-        return reason
+        """The only reason that there is for a job not to run."""
+        with self.client() as client:
+            (reason,) = client.why(job).reasons
+        return msgspec.to_builtins(reason)
+
+    def shown(self, job: int) -> Any:
+        """The same as `rota show --json`."""
+        return msgspec.to_builtins(self.look(job))
 
     def limit(self, name: str) -> Any:
-        """How `rota limit --json` shows one limit."""
-        (found,) = self.json("limit", name)["limits"]
-        return found
+        """One limit, as `rota limit --json` shows it."""
+        with self.client() as client:
+            (found,) = (each for each in client.limits() if each.name == name)
+        return msgspec.to_builtins(found)
+
+    def set_limits(self, *texts: str) -> None:
+        with self.client() as client:
+            for text in texts:
+                client.set_limit(text)
 
     def waits_for(self, gate: str) -> str:
         """A command that runs until `open` is called with this name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_each_element_knows_its_index_and_its_array(queue: Queue) -> None:
 
 
 def test_elements_are_selected_by_index_by_range_and_all_together(queue: Queue) -> None:
-    queue.ok("limit", "never:0")
+    queue.set_limits("never:0")
     jobs = queue.add_all("--limit", "never", "--array", "1-9", "--", "true")
     array = jobs[0]
     assert queue.json("why", f"{array}_3")["id"] == jobs[2]
@@ -116,7 +117,7 @@ def test_submitting_an_array_again_is_the_same_jobs(queue: Queue) -> None:
 
 
 def test_dependents_wait_for_all_elements(queue: Queue) -> None:
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"cmd": queue.waits_for("elements") + "; exit $((ROTA_ARRAY_INDEX == 9))", "array": "1-3"},
         {"cmd": "echo after >> elements-after", "after": ["line:1"]},
     ]
@@ -129,7 +130,9 @@ def test_dependents_wait_for_all_elements(queue: Queue) -> None:
     assert queue.ran("elements-after") == ["after"]
 
 
-@pytest.mark.parametrize("spec", ["", "0-", "5-1", "1-3:0", "a-b", "1,1", "1-10%0", "1-10%", "%5", "1-2000000", "-1"])
+@pytest.mark.parametrize(
+    "spec", ["", "0-", "5-1", "1-3:0", "a-b", "1,1", "1-10%0", "1-10%", "%5", "1-2000000", "-1"]
+)
 def test_what_is_not_an_array_is_refused_naming_the_field(queue: Queue, spec: str) -> None:
     done = queue.rota("add", "--dry-run", f"--array={spec}", "--", "true")
     assert done.returncode == 2, done.stdout
@@ -145,7 +148,7 @@ def test_output_files_may_be_named_after_the_element(queue: Queue) -> None:
 
 def test_the_python_client_adds_arrays(queue: Queue) -> None:
     with queue.client() as client:
-        fields = {"cwd": str(queue.work), "env": {"ROTA_HOME": str(queue.home)}}
+        fields: dict[str, Any] = {"cwd": str(queue.work), "env": {"ROTA_HOME": str(queue.home)}}
         added = client.add("echo $ROTA_ARRAY_INDEX >> python-array", array="3-5", **fields).added
         client.wait(f"{added[0]}_*")
         page = client.jobs(f"{added[0]}_4")

@@ -35,7 +35,7 @@ def test_success_then_exit_in_the_directory_of_the_job_with_its_variables(queue:
     where = str(queue.work / "place")
     said = (queue.work / "place" / "said").read_text().splitlines()
     assert said == [f"success complete {job} {where}", f"exit complete {job} {where}"]
-    seen = queue.json("show", str(job))
+    seen = queue.shown(job)
     (attempt,) = seen["attempts"]
     assert [each["ok"] for each in attempt["behaviours"]] == [True, True]
 
@@ -56,7 +56,7 @@ def test_every_failed_attempt_does_what_is_to_be_done_on_failure(queue: Queue) -
 def test_a_behaviour_that_fails_is_recorded_and_shown_and_changes_nothing_else(queue: Queue) -> None:
     job = queue.put("true", on_success=["run: echo oops >&2; exit 4", "run: echo next >> next"])
     queue.until("complete", job)
-    seen = queue.json("show", str(job))
+    seen = queue.shown(job)
     assert (seen["state"], seen["exit_code"]) == ("complete", 0)
     first, second = seen["attempts"][0]["behaviours"]
     assert (first["ok"], second["ok"]) == (False, True)
@@ -130,7 +130,7 @@ def test_behaviours_run_when_the_manager_is_away(queue: Queue) -> None:
     queue.start()
     queue.until("complete", job)
     assert queue.ran("away-behaved") == ["x"]
-    assert [each["ok"] for each in queue.json("show", str(job))["attempts"][0]["behaviours"]] == [True]
+    assert [each["ok"] for each in queue.shown(job)["attempts"][0]["behaviours"]] == [True]
 
 
 def test_a_seat_is_taken_until_the_last_behaviour_has_ended(queue: Queue) -> None:

@@ -34,7 +34,7 @@ def alone(tmp_path: Path) -> Iterator[Queue]:
 
 
 def outcomes(queue: Queue, job: int) -> list[str]:
-    return [each["state"] for each in queue.json("show", str(job))["attempts"]]
+    return [each["state"] for each in queue.shown(job)["attempts"]]
 
 
 # ------------------------------------------------------------------ live groups
@@ -44,8 +44,8 @@ def test_a_waiting_dependent_waits_for_whoever_joins_its_group(queue: Queue) -> 
     first = queue.put(queue.waits_for("w1"), dep_groups=["w"])
     report = queue.add("--after", "@w", "--", "true")
     second = queue.put(queue.waits_for("w2"), dep_groups=["w"])
-    assert queue.json("show", str(report))["after"] == ["@w"]
-    assert queue.json("show", str(second))["dep_groups"] == ["w"]
+    assert queue.shown(report)["after"] == ["@w"]
+    assert queue.shown(second)["dep_groups"] == ["w"]
     assert sorted(queue.reason(report)["blockers"]) == [first, second]
     queue.open("w1")
     queue.until("complete", first)
@@ -56,14 +56,14 @@ def test_a_waiting_dependent_waits_for_whoever_joins_its_group(queue: Queue) -> 
 
 
 def test_a_ready_dependent_of_a_group_that_grows_waits_again(queue: Queue) -> None:
-    queue.ok("limit", "later:0")
+    queue.set_limits("later:0")
     first = queue.put("true", dep_groups=["r"])
     queue.until("complete", first)
     report = queue.put("true", after=["@r"], limits=["later"])
     assert queue.state(report) == "ready"
     member = queue.put(queue.waits_for("r"), dep_groups=["r"])
     assert queue.state(report) == "dependent"
-    queue.ok("limit", "later:unlimited")
+    queue.set_limits("later:unlimited")
     assert queue.reason(report)["blockers"] == [member]
     queue.open("r")
     queue.until("complete", report)
@@ -121,7 +121,7 @@ def test_complete_dependents_two_levels_deep_run_again_also_after_a_restart(alon
     assert alone.ran("untouched") == ["no"]
     for job in (report, second, third):
         assert outcomes(alone, job) == ["complete", "complete"]
-        assert [line["event"] for line in alone.json("show", str(job))["story"]].count("reopened") == 1
+        assert [line["event"] for line in alone.shown(job)["story"]].count("reopened") == 1
 
 
 def test_failed_and_cancelled_dependents_stay_what_they_are_when_the_group_grows(queue: Queue) -> None:
@@ -139,7 +139,7 @@ def test_failed_and_cancelled_dependents_stay_what_they_are_when_the_group_grows
 def test_without_live_a_dependent_waits_only_for_the_members_of_now(queue: Queue) -> None:
     first = queue.put(queue.waits_for("fixed1"), dep_groups=["fixed"])
     report = queue.add("--after", "@fixed", "--no-live", "--", "true")
-    assert queue.json("show", str(report))["live"] is False
+    assert queue.shown(report)["live"] is False
     queue.put(queue.waits_for("fixed2"), dep_groups=["fixed"])
     queue.open("fixed1")
     queue.until("complete", first, report)
@@ -230,7 +230,9 @@ def test_conditions_on_a_group(queue: Queue) -> None:
 
 def test_conditions_on_a_job(queue: Queue) -> None:
     good, bad = queue.put("true"), queue.put("false", retries=0)
-    runs = [queue.put("true", after=[word]) for word in (f"afterok:{good}", f"afterany:{bad}", f"afternotok:{bad}")]
+    runs = [
+        queue.put("true", after=[word]) for word in (f"afterok:{good}", f"afterany:{bad}", f"afternotok:{bad}")
+    ]
     never = [queue.put("true", after=[word]) for word in (f"afterok:{bad}", f"afternotok:{good}")]
     queue.until("complete", *runs)
     queue.until("blocked", *never)

@@ -38,13 +38,13 @@ def teach(queue: Queue, name: str, megabytes: int, times: int) -> None:
 def test_a_job_over_its_memory_request_is_not_killed_and_the_next_of_its_group_asks_more(queue: Queue) -> None:
     first = queue.add("--mem", "50M", "--learn", "over", "--", *takes(300))
     queue.until("complete", first)
-    seen = queue.json("show", str(first))
+    seen = queue.shown(first)
     assert len(seen["attempts"]) == 1
     assert seen["peak_mem_bytes"] > 300 * MB
     assert seen["size"]["mem_bytes"] == 50 * MB
     second = queue.add("--mem", "50M", "--learn", "over", "--", *takes(300))
     queue.until("complete", second)
-    seen = queue.json("show", str(second))
+    seen = queue.shown(second)
     assert seen["asked"]["mem_bytes"] == 50 * MB
     assert seen["size"]["mem_bytes"] > 300 * MB
     assert seen["size"]["mem_bytes"] % (128 * MB) == 0
@@ -54,9 +54,9 @@ def test_a_job_over_its_memory_request_is_not_killed_and_the_next_of_its_group_a
 
 def test_show_tells_what_was_asked_learned_and_used(queue: Queue) -> None:
     teach(queue, "shown", 200, 3)
-    queue.ok("limit", "wait:0")
+    queue.set_limits("wait:0")
     job = queue.put(takes(1), learn="shown", mem="50M", time="10m", limits=["wait"])
-    seen = queue.json("show", str(job))
+    seen = queue.shown(job)
     assert (seen["asked"]["mem_bytes"], seen["asked"]["time_s"]) == (50 * MB, 600)
     assert seen["learned"]["mem_bytes"] > 200 * MB
     assert seen["learned"]["mem_bytes"] % (128 * MB) == 0
@@ -67,12 +67,12 @@ def test_show_tells_what_was_asked_learned_and_used(queue: Queue) -> None:
     assert "50M memory" in lines["asked"]
     assert "(from 'shown')" in lines["learned"]
     assert "memory" in lines["uses"]
-    queue.ok("limit", "wait:unlimited")
+    queue.set_limits("wait:unlimited")
 
 
 def test_each_override_chooses_as_it_says(queue: Queue) -> None:
     teach(queue, "modes", 200, 3)
-    queue.ok("limit", "modes:0")
+    queue.set_limits("modes:0")
 
     def used(**fields: str) -> int:
         return queue.look(queue.put(takes(1), learn="modes", limits=["modes"], **fields)).size.mem_bytes
@@ -88,7 +88,7 @@ def test_each_override_chooses_as_it_says(queue: Queue) -> None:
     assert used() == learned, "a default is replaced by what was learned"
     done = queue.rota("add", "--override", "sometimes", "--", "true")
     assert (done.returncode, "--override" in done.stderr) == (2, True)
-    queue.ok("limit", "modes:unlimited")
+    queue.set_limits("modes:unlimited")
 
 
 def test_the_learning_group_is_the_program_unless_it_is_named(queue: Queue) -> None:
@@ -146,17 +146,17 @@ def test_what_was_learned_is_kept_by_a_restart(queue: Queue) -> None:
 def test_an_attempt_that_ran_out_of_time_asks_for_more_of_it(queue: Queue) -> None:
     job = queue.put("test $ROTA_ATTEMPT = 2 || sleep 100", walltime="0.5s", time="1m", retries=1, backoff="0s")
     queue.until("complete", job)
-    first, second = queue.json("show", str(job))["attempts"]
+    first, second = queue.shown(job)["attempts"]
     assert first["reason"]["code"] == "walltime"
     assert first["size"]["time_s"] == 60
     assert second["size"]["time_s"] >= 3600
 
 
 def test_jobs_that_wait_already_profit_from_what_is_learned_meanwhile(queue: Queue) -> None:
-    queue.ok("limit", "profit:0")
+    queue.set_limits("profit:0")
     waits = queue.put("true", learn="profit", mem="10M", limits=["profit"])
     teach(queue, "profit", 200, 3)
-    queue.ok("limit", "profit:unlimited")
+    queue.set_limits("profit:unlimited")
     queue.until("complete", waits)
     assert queue.look(waits).size.mem_bytes > 200 * MB
 
@@ -168,7 +168,7 @@ def test_the_size_of_the_input_counts_when_it_is_given(queue: Queue) -> None:
         for mem, gigabytes in sizes.items()
     ]
     queue.until("complete", *jobs)
-    queue.ok("limit", "scaled:0")
+    queue.set_limits("scaled:0")
 
     def learned(gigabytes: int) -> int:
         job = queue.put("true", learn="scaled", mem="50M", limits=["scaled"], input_bytes=f"{gigabytes}G")
@@ -178,6 +178,6 @@ def test_the_size_of_the_input_counts_when_it_is_given(queue: Queue) -> None:
     assert queue.json("learn", "scaled")["groups"][0]["lines"]["mem"]
     (queue.work / "input").write_bytes(bytes(1000))
     by_file = queue.add("--input-file", "input", "--limit", "scaled", "--", "true")
-    assert queue.json("show", str(by_file))["input_bytes"] == 1000
-    queue.ok("limit", "scaled:unlimited")
+    assert queue.shown(by_file)["input_bytes"] == 1000
+    queue.set_limits("scaled:unlimited")
     wait_until(lambda: queue.state(by_file) == "complete", "it ran")

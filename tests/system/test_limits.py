@@ -84,11 +84,11 @@ def test_a_number_takes_units_of_a_limit_that_was_declared(queue: Queue) -> None
     jobs = [double, *many(queue, 1, "units", limits=["units:2"]), *many(queue, 1, "units", limits=["units"])]
     queue.until("running", *jobs)
     late = queue.put(queue.waits_for("units"), limits=["units:2"])
-    found = queue.limit("units")
+    (found,) = queue.json("limit", "units")["limits"]
     assert (found["capacity"], found["used"], found["waiting"]) == (5, 5, 1)
     reason = queue.reason(late)
     assert (reason["code"], sorted(reason["blockers"])) == ("limit", jobs)
-    assert queue.json("show", str(double))["limits"] == ["units:2"]
+    assert queue.shown(double)["limits"] == ["units:2"]
     queue.open("units")
     queue.until("complete", *jobs, late)
     found = queue.limit("units")

@@ -38,7 +38,7 @@ def test_a_waiting_job_takes_what_it_is_given_now(queue: Queue) -> None:
     assert done["changed"] == [job]
     queue.until("complete", job)
     assert queue.ran("modified") == ["1", "200", "new"]
-    seen = queue.json("show", str(job))
+    seen = queue.shown(job)
     assert seen["name"] == "new"
     assert (seen["asked"]["mem_bytes"], seen["size"]["mem_bytes"]) == (200 * MB, 200 * MB)
     assert "modified" in [line["event"] for line in seen["story"]]
@@ -61,7 +61,7 @@ def test_a_failed_job_is_retried_with_its_new_size(queue: Queue) -> None:
     assert queue.state(job) == "failed"
     queue.ok("retry", str(job))
     queue.until("complete", job)
-    first, second = queue.json("show", str(job))["attempts"]
+    first, second = queue.shown(job)["attempts"]
     assert (first["size"]["mem_bytes"], second["size"]["mem_bytes"]) == (100 * MB, 300 * MB)
     assert queue.look(job).retries == 2
 
@@ -76,7 +76,7 @@ def test_a_running_and_a_complete_job_stay_as_they_are(queue: Queue) -> None:
 
 
 def test_another_group_shows_in_status_and_in_selectors(queue: Queue) -> None:
-    queue.ok("limit", "move:0")
+    queue.set_limits("move:0")
     jobs = [queue.put("true", group="old", limits=["move"]) for _ in range(2)]
     failed = queue.put("false", group="old", retries=0)
     queue.until("failed", failed)
@@ -92,7 +92,7 @@ def test_another_group_shows_in_status_and_in_selectors(queue: Queue) -> None:
 
 
 def test_limits_are_replaced_and_taken_away(queue: Queue) -> None:
-    queue.ok("limit", "first:0", "second:0")
+    queue.set_limits("first:0", "second:0")
     job = queue.put("true", limits=["first"])
     queue.ok("modify", str(job), "--limit", "second")
     assert queue.look(job).limits == ["second"]
@@ -118,7 +118,7 @@ def test_what_waits_for_others_and_what_is_delayed_can_be_changed(queue: Queue) 
 
 
 def test_a_size_that_never_fits_is_refused_and_changes_nothing(queue: Queue) -> None:
-    queue.ok("limit", "fits:0")
+    queue.set_limits("fits:0")
     job = queue.put("true", limits=["fits"])
     done = queue.rota("modify", str(job), "--cpus", "99", "--priority", "3")
     assert (done.returncode, "never fits: asked 99 cpus" in done.stderr) == (2, True)
@@ -146,9 +146,10 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
     }  # fmt: skip
     one, two = queue.add_lines(fields)
     assert queue.rota("wait", "@everything").returncode == 0
-    seen = queue.json("show", str(two))
+    seen = queue.shown(two)
     expected = {
-        "name": "label", "group": "everything", "project": "p", "priority": 7, "queue": "default", "walltime_s": 60,
+        "name": "label", "group": "everything", "project": "p", "priority": 7, "queue": "default",
+        "walltime_s": 60,
         "limits": seen["limits"], "dep_groups": ["joined"], "learn": "everything", "override": "always",
         "input_bytes": 1000, "retries": 1, "pipefail": True, "array_id": one, "array_index": 2, "live": True,
         "on_success": ["run: echo ok >> behaved"], "on_exit": ["run: echo end >> behaved"], "stdout": "out.%a",
@@ -167,10 +168,26 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["request", "where", "type", "at", "pool", "gang", "notify", "checkpoint", "signal", "stage_in", "call", "prefer"],
+    [
+        "request",
+        "where",
+        "type",
+        "at",
+        "pool",
+        "gang",
+        "notify",
+        "checkpoint",
+        "signal",
+        "stage_in",
+        "call",
+        "prefer",
+    ],
 )
 def test_a_field_of_a_later_version_is_refused_by_name(queue: Queue, name: str) -> None:
-    with queue.client() as client, pytest.raises(RotaError, match=f"field '{name}': not supported by this version"):
+    with (
+        queue.client() as client,
+        pytest.raises(RotaError, match=f"field '{name}': not supported by this version"),
+    ):
         client.add([{"cmd": "true", name: "x"}])
 
 
@@ -199,7 +216,7 @@ def test_a_line_of_text_may_carry_fields_behind_a_tab_and_flags_are_the_defaults
 
 
 def test_a_live_job_added_again_with_other_fields_keeps_its_own_and_says_so(queue: Queue) -> None:
-    queue.ok("limit", "again:0")
+    queue.set_limits("again:0")
     (job,) = queue.add_lines({"cmd": ": again", "priority": 1, "limits": ["again"]})
     done = queue.rota("add", "--limit", "again", "--priority", "9", "-", input=": again\n")
     assert done.returncode == 0

@@ -64,7 +64,7 @@ def test_equal_priorities_run_in_order_of_submission_and_priority_255_first(queu
 def test_a_job_that_fails_is_delayed_longer_each_time_and_fails_for_good_after_its_retries(queue: Queue) -> None:
     job = queue.add("--retries", "2", "--", "false")
     queue.until("delayed", job)
-    seen = queue.json("show", str(job))
+    seen = queue.shown(job)
     due = datetime.fromisoformat(seen["expected_start"])
     ended = datetime.fromisoformat(seen["attempts"][0]["ended_at"])
     assert due >= ended + timedelta(seconds=30)
@@ -73,7 +73,7 @@ def test_a_job_that_fails_is_delayed_longer_each_time_and_fails_for_good_after_i
 
     quick = queue.add("--retries", "2", "--backoff", "0.2s", "--", "false")
     queue.until("failed", quick)
-    seen = queue.json("show", str(quick))
+    seen = queue.shown(quick)
     first, second, third = seen["attempts"]
     assert [each["state"] for each in (first, second, third)] == ["failed"] * 3
     waits = [
@@ -87,12 +87,12 @@ def test_a_job_that_fails_is_delayed_longer_each_time_and_fails_for_good_after_i
 
     queue.ok("manager", "pause")
     queue.ok("retry", str(quick))
-    seen = queue.json("show", str(quick))
+    seen = queue.shown(quick)
     assert (seen["state"], seen["retries_left"], len(seen["attempts"])) == ("ready", 2, 3)
 
 
 def test_a_lease_that_was_never_executed_goes_back_and_one_that_was_is_never_run_again(alone: Queue) -> None:
-    alone.ok("limit", "unit:2")
+    alone.set_limits("unit:2")
     runs = alone.add("--limit", "unit", "--retries", "0", "--", "sh", "-c", "echo $$ >> ran; exec sleep 600")
     pid = int(wait_until(alone.ran, "it runs")[0])
     (runner,) = alone.runner_pids()
@@ -103,12 +103,12 @@ def test_a_lease_that_was_never_executed_goes_back_and_one_that_was_is_never_run
     os.kill(runner, signal.SIGKILL)
     alone.until("complete", sent)
     alone.until("failed", runs)
-    seen = alone.json("show", str(sent))
+    seen = alone.shown(sent)
     assert seen["retries_left"] == 0
     assert seen["attempts"][-1]["state"] == "complete"
     assert {each["state"] for each in seen["attempts"][:-1]} <= {"void"}
     assert alone.ran("later") == ["x"]
-    assert alone.json("show", str(runs))["reason"]["code"] == "lost"
+    assert alone.shown(runs)["reason"]["code"] == "lost"
     assert alone.ran() == [str(pid)]
     assert not is_alive(pid)
     assert alone.limit("unit")["used"] == 0
@@ -117,7 +117,7 @@ def test_a_lease_that_was_never_executed_goes_back_and_one_that_was_is_never_run
 def test_a_job_that_kills_its_runner_as_it_begins_is_lost_and_never_run_again(alone: Queue) -> None:
     job = alone.add("--retries", "0", "--", "sh", "-c", "echo x >> ran; kill -9 $PPID; exec sleep 600")
     alone.until("failed", job)
-    seen = alone.json("show", str(job))
+    seen = alone.shown(job)
     assert (seen["reason"]["code"], len(seen["attempts"])) == ("lost", 1)
     assert alone.ok("run", "--", "echo", "well") == "well\n"
     assert alone.ran() == ["x"]
@@ -127,10 +127,10 @@ def test_an_attempt_that_ran_for_longer_than_is_worth_repeating_is_not_retried(q
     words = ["--retries", "3", "--backoff", "0s", "--no-retry-over", "0.2s"]
     long = queue.add(*words, "--", "sleep 0.4; exit 4")
     queue.until("failed", long)
-    assert len(queue.json("show", str(long))["attempts"]) == 1
+    assert len(queue.shown(long)["attempts"]) == 1
     short = queue.add(*words[:4], "--no-retry-over", "1h", "--", "exit 4")
     queue.until("failed", short)
-    assert len(queue.json("show", str(short))["attempts"]) == 4
+    assert len(queue.shown(short)["attempts"]) == 4
 
 
 def test_a_command_that_is_not_there_fails_on_its_first_attempt(queue: Queue) -> None:
@@ -151,12 +151,12 @@ def test_a_pipeline_succeeds_as_a_shell_says_and_fails_with_pipefail(queue: Queu
 
 
 def test_five_jobs_in_two_limits_run_as_the_smaller_allows_until_it_is_raised(queue: Queue) -> None:
-    queue.ok("limit", "a:3", "b:2")
+    queue.set_limits("a:3", "b:2")
     words = ("--limit", "a", "--limit", "b")
     jobs = queue.add_lines(*(queue.waits_for("five") + f"; : {n}" for n in range(5)), words=words)
     wait_until(lambda: queue.count("running", *jobs) == 2, "two run")
     assert queue.states_of(*jobs) == ["running"] * 2 + ["ready"] * 3
-    queue.ok("limit", "b:4")
+    queue.set_limits("b:4")
     wait_until(lambda: queue.count("running", *jobs) == 3, "three run")
     assert queue.count("ready", *jobs) == 2
     assert [queue.limit(name)["used"] for name in "ab"] == [3, 3]
@@ -194,7 +194,7 @@ def test_a_report_on_a_group_runs_again_with_its_own_dependents_when_the_group_g
     queue.open("final")
     queue.until("complete", report, mailed)
     assert (queue.ran("report"), queue.ran("mail")) == (["1", "2"], ["mailed", "mailed"])
-    seen = queue.json("show", str(report))
+    seen = queue.shown(report)
     assert [each["state"] for each in seen["attempts"]] == ["complete", "complete"]
     assert "reopened" in [line["event"] for line in seen["story"]]
 
@@ -206,7 +206,7 @@ def test_the_end_of_a_job_that_ran_while_the_manager_was_killed_is_recorded_once
     alone.open("end")
     alone.start()
     alone.until("complete", job)
-    seen = alone.json("show", str(job))
+    seen = alone.shown(job)
     assert [each["state"] for each in seen["attempts"]] == ["complete"]
     assert [line["event"] for line in seen["story"]].count("complete") == 1
     assert alone.ran() == ["x"]
@@ -214,7 +214,8 @@ def test_the_end_of_a_job_that_ran_while_the_manager_was_killed_is_recorded_once
 
 def test_after_a_crash_delays_keep_their_time_failed_stays_failed_and_no_core_is_given_twice(alone: Queue) -> None:
     failed, delayed = alone.put("exit 1", retries=0), alone.put("exit 1", retries=1, backoff="10m")
-    runs, held = alone.put(alone.waits_for("crash"), cpus=8), alone.put("true")
+    runs = alone.put(alone.waits_for("crash"), cpus=8)
+    held = alone.put("true", after=[runs])
     alone.ok("hold", str(held))
     alone.until("failed", failed)
     alone.until("delayed", delayed)

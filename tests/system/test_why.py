@@ -49,7 +49,7 @@ def test_dependency(queue: Queue) -> None:
     done = queue.put("true")
     queue.until("complete", done)
     child = queue.put("true", after=[done, parent])
-    reason = queue.reason(child)
+    (reason,) = queue.why(child)["reasons"]
     assert (reason["code"], reason["blockers"]) == ("dependency", [parent])
     assert str(parent) in reason["message"]
     said = queue.ok("why", str(child))
@@ -95,18 +95,18 @@ def test_resources_name_who_has_them(queue: Queue) -> None:
     small = queue.put(queue.waits_for("never"), cpus=1)
     queue.until("running", big, small)
     waits = queue.put("true", cpus=4)
-    reason = queue.reason(waits)
+    (reason,) = queue.why(waits)["reasons"]
     assert (reason["code"], reason["blockers"]) == ("resources", [big, small])
-    assert queue.json("show", str(waits))["reason"]["code"] == "resources"
+    assert queue.shown(waits)["reason"]["code"] == "resources"
 
 
 def test_limit_names_its_holders_only(queue: Queue) -> None:
-    queue.ok("limit", "held:1")
+    queue.set_limits("held:1")
     other = queue.put(queue.waits_for("never"))
     holder = queue.put(queue.waits_for("never"), limits=["held"])
     queue.until("running", holder, other)
     waits = queue.put("true", limits=["held"])
-    reason = queue.reason(waits)
+    (reason,) = queue.why(waits)["reasons"]
     assert (reason["code"], reason["blockers"]) == ("limit", [holder])
     assert "'held'" in reason["message"]
 
@@ -119,9 +119,11 @@ def test_no_resources_while_no_runner_is_connected(queue: Queue) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         queue.kill_runners()
-        wait_until(lambda: not any(each["connected"] for each in queue.json("manager", "status")["runners"]), "gone")
+        wait_until(
+            lambda: not any(each["connected"] for each in queue.json("manager", "status")["runners"]), "gone"
+        )
         job = queue.put("true")
-        reason = queue.reason(job)
+        (reason,) = queue.why(job)["reasons"]
         assert (reason["code"], reason["blockers"]) == ("no_resources", [])
     finally:
         os.close(handle)
@@ -135,7 +137,7 @@ def test_unsatisfiable(queue: Queue) -> None:
     assert done.returncode == 2
     assert "never fits: asked 64 cpus, largest host has 8" in done.stderr
     job = queue.add("--cpus", "64", "--allow-unsatisfiable", "--", "true")
-    reason = queue.reason(job)
+    (reason,) = queue.why(job)["reasons"]
     assert (reason["code"], reason["blockers"]) == ("unsatisfiable", [])
     assert "64 cpus" in reason["message"]
     queue.ok("modify", str(job), "--cpus", "1")
@@ -145,7 +147,7 @@ def test_unsatisfiable(queue: Queue) -> None:
 def test_paused(queue: Queue) -> None:
     queue.ok("manager", "pause")
     job = queue.put("true")
-    reason = queue.reason(job)
+    (reason,) = queue.why(job)["reasons"]
     assert (reason["code"], reason["blockers"]) == ("paused", [])
     assert "rota manager resume" in queue.ok("why", str(job))
     queue.ok("manager", "resume")
@@ -157,7 +159,7 @@ def test_draining(queue: Queue) -> None:
     queue.until("running", runs)
     queue.ok("manager", "drain", "--no-wait")
     job = queue.put("true")
-    assert queue.reason(job)["code"] == "draining"
+    assert queue.why(job)["reasons"][0]["code"] == "draining"
     queue.ok("manager", "resume")
     queue.until("complete", job)
 
@@ -169,7 +171,7 @@ def test_kill_requested_while_it_ends_and_when_it_has(queue: Queue) -> None:
     found = queue.why(job)
     assert [each["code"] for each in found["reasons"]] == ["kill_requested"]
     queue.until("cancelled", job)
-    assert queue.reason(job)["code"] == "kill_requested"
+    assert queue.why(job)["reasons"][0]["code"] == "kill_requested"
     assert queue.ran("trapped")[:1] == ["TERM"]
 
 
@@ -180,7 +182,7 @@ def test_lost_until_its_runner_is_heard_again(queue: Queue) -> None:
     os.kill(runner, signal.SIGSTOP)
     try:
         queue.until("lost", job)
-        reason = queue.reason(job)
+        (reason,) = queue.why(job)["reasons"]
         assert (reason["code"], reason["blockers"]) == ("lost", [])
         assert f"rota confirm-dead {job}" in queue.ok("why", str(job))
     finally:
@@ -188,7 +190,7 @@ def test_lost_until_its_runner_is_heard_again(queue: Queue) -> None:
     queue.until("running", job)
     queue.open("lost")
     queue.until("complete", job)
-    assert len(queue.json("show", str(job))["attempts"]) == 1
+    assert len(queue.shown(job)["attempts"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_a_failed_job_says_why_it_failed(
     (reason,) = found["reasons"]
     assert (reason["code"], reason["blockers"]) == (code, [])
     assert message in reason["message"]
-    shown = queue.json("show", str(job))
+    shown = queue.shown(job)
     assert shown["reason"] == {"code": code, "message": reason["message"]}
     assert f"rota retry {job}" in queue.ok("why", str(job))
 
@@ -236,11 +238,11 @@ def test_memory_when_the_kernel_keeps_a_job_to_its_request(tmp_path: Path) -> No
     with queue_of(tmp_path, enforce_memory="cgroup") as queue:
         eats = "x = bytearray(600 << 20); x[::4096] = b'x' * len(x[::4096])"
         job = queue.put(["python3", "-c", eats], mem="50M", retries=1, backoff="0s", learn="eater")
-        wait_until(lambda: len(queue.json("show", str(job))["attempts"]) > 1, "it is tried again")
+        wait_until(lambda: len(queue.shown(job)["attempts"]) > 1, "it is tried again")
         queue.until("complete", job)
-        first, second = queue.json("show", str(job))["attempts"]
+        first, second = queue.shown(job)["attempts"]
         assert first["reason"]["code"] == "memory"
         assert second["size"]["mem_bytes"] > first["size"]["mem_bytes"] + (1 << 30) - 1
         once = queue.put(["python3", "-c", eats], mem="50M", retries=0, learn="eater2")
         queue.until("failed", once)
-        assert queue.reason(once)["code"] == "memory"
+        assert queue.why(once)["reasons"][0]["code"] == "memory"

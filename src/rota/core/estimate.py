@@ -8,7 +8,7 @@ from __future__ import annotations
 from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.job import Job, Outcome
-from rota.core.learning import Model
+from rota.core.learning import Model, Usual
 from rota.core.observation import LACKED, Observation, to_row
 from rota.core.program import program_of
 from rota.core.sizing import Decision, after_failure, decide
@@ -49,9 +49,32 @@ def estimate(world: World, job: Job) -> None:
     if not world.models and job.floor is None:
         job.learned = None
         return
+    if job.floor is None and job.input_bytes is None:
+        job.learned = _usual(world, job)
+    else:
+        job.learned = _learned(world, job)
+
+
+def _learned(world: World, job: Job) -> Size | None:
     used = decision(world, job).used
     # The same few sizes are used by many jobs: they share one object.
-    job.learned = None if used == job.spec.size else world.sizes.setdefault(used, used)
+    return None if used == job.spec.size else world.sizes.setdefault(used, used)
+
+
+def _usual(world: World, job: Job) -> Size | None:
+    """What was decided for another job like this lately: percentiles move slowly, and jobs end one by one."""
+    name = learning_group(job)
+    model = world.models.get(name)
+    if model is None:
+        return None
+    known = world.usual.get((job.spec_id, name))
+    if known is None or not known.holds(model, world.largest):
+        if len(world.usual) >= MOST_MODELS:
+            world.usual.clear()
+        learned = _learned(world, job)
+        known = Usual(learned, model, model.fresh_until(), model.lacked, world.largest)
+        world.usual[job.spec_id, name] = known
+    return known.learned
 
 
 def need_now(world: World, id: int) -> Need:

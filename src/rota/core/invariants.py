@@ -181,7 +181,7 @@ def _limits_as_leased(world: World) -> list[str]:
                 where = (use.name, runner.host if limit is not None and limit.hosts else "")
                 used[where] += use.units
                 holders[where] += 1
-                if use.exclusive:
+                if use.exclusive and limit is not None:
                     alone.add(where)
     for (name, host), units in used.items():
         if limits.use(name, host)[0] != units:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.core.line import MAX_POINTS, Line, fit
 from rota.core.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource, Row, to_row
 from rota.core.percentile import ERA, KEPT, Decaying, first_era
+from rota.plan.size import Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
 #: Below this number of successes the user knows better.
@@ -41,6 +42,25 @@ def _row_order(row: Row) -> tuple[int, bool, float]:
     return row[0], row[5] == COMPLETE, row[1]
 
 
+class Usual(NamedTuple):
+    """What a job takes of which nothing special is known, worked out from a model at some time."""
+
+    learned: Size | None  #: None: what was asked
+    model: Model
+    until: int  #: successes
+    lacked: int
+    largest: Size | None  #: what the largest host had
+
+    def holds(self, model: Model, largest: Size | None) -> bool:
+        """Is it as good as worked out now?"""
+        return (
+            self.model is model
+            and model.taken < self.until
+            and self.lacked == model.lacked
+            and self.largest == largest
+        )
+
+
 class Model:
     """The observations of one learning group."""
 
@@ -53,6 +73,7 @@ class Model:
         "_successes",
         "_taken",
         "_values",
+        "lacked",
         "memo",
     )
 
@@ -65,6 +86,7 @@ class Model:
         self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
         self._percentiles: dict[Resource, float] = {}
         self._lines: dict[Resource, tuple[int, Line | None]] = {}
+        self.lacked = 0  #: attempts ever that did not get enough of something
         #: What others have worked out from this model; emptied by the next observation.
         self.memo: dict[object, object] = {}
 
@@ -100,6 +122,7 @@ class Model:
                 if len(self._pending) > KEPT:
                     self._fold()
         elif (lacked := LACKED.get(seen.outcome)) is not None:
+            self.lacked += 1
             self._failures.setdefault(lacked, deque(maxlen=KEPT_FAILURES)).append((place, seen))
         else:
             self._others.append((place, seen))
@@ -114,6 +137,21 @@ class Model:
         mem.extend([(seen.mem, at // ERA) for at, seen in pending if 0 < seen.mem <= MAX_BYTES], era)
         disk.extend([(seen.disk, at // ERA) for at, seen in pending if 0 < seen.disk <= MAX_BYTES], era)
         time_s.extend([(seen.time_s, at // ERA) for at, seen in pending if 0 <= seen.time_s <= MAX_SECONDS], era)
+
+    @property
+    def taken(self) -> int:
+        """Successes ever."""
+        return self._taken
+
+    def fresh_until(self) -> int:
+        """So many successes may there be before what is worked out now is out of date: a sixteenth more, or
+        fewer if a failure then counts no more. (A failure puts it out of date at once.)"""
+        until = self._taken + max(1, self._taken // 16)
+        for failures in self._failures.values():
+            for place, _seen in failures:
+                if self._taken < place + FAILURE_COUNTS_FOR < until:
+                    until = place + FAILURE_COUNTS_FOR
+        return until
 
     def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
         """How much the next job should ask for, not rounded; None if there is nothing to go by.

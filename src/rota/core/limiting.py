@@ -52,7 +52,12 @@ def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
     limits = world.placement.limits
     for new in event.limits:
         old = limits.get(new.name)
-        if old is not None and bool(old.hosts) != bool(new.hosts) and _in_use(world, old):
+        if old is None and _alone_beside_others(world, new):
+            raise BadInput(
+                f"limit '{new.name}' is in use by jobs that want it alone and by others",
+                hint="declare it when some of them have ended",
+            )
+        if old is not None and bool(old.hosts) != bool(new.hosts) and limits.use(new.name)[0]:
             raise BadInput(
                 f"limit '{new.name}' is in use and cannot change between global and per host",
                 hint=f"stop it with 'rota limit {new.name}:0' until its jobs have ended, then remove it",
@@ -73,9 +78,15 @@ def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
         turn.effects.append(Reply(event.by, None))
 
 
-def _in_use(world: World, limit: Limit) -> bool:
-    hosts = [host for host, _units in limit.hosts] or [""]
-    return any(world.placement.limits.use(limit.name, host)[0] for host in hosts)
+def _alone_beside_others(world: World, limit: Limit) -> bool:
+    """While a limit does not exist it stops nobody: who wants it alone may be beside others by now."""
+    users: dict[str, list[bool]] = {}
+    for runner in world.runners.values():
+        for id in runner.leases:
+            for use in world.jobs[id].spec.limits:
+                if use.name == limit.name:
+                    users.setdefault(runner.host if limit.hosts else "", []).append(use.exclusive)
+    return any(len(wishes) > 1 and any(wishes) for wishes in users.values())
 
 
 def _recall(world: World, turn: Turn, name: str) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from rota.core.effects import NotifySettled
 from rota.core.groups import DepGroup
 from rota.core.job import Job, Outcome, Parent, Reason, Spec
-from rota.core.learning import Model
+from rota.core.learning import Model, Usual
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
@@ -93,6 +93,7 @@ class World:
         self.reach: dict[int, frozenset[str]] = {}
         self.models: dict[str, Model] = {}  #: by learning group, the one not used for longest first
         self.sizes: dict[Size, Size] = {}  #: learned sizes, each kept once
+        self.usual: dict[tuple[int, str], Usual] = {}  #: (specification, learning group) → what its jobs take
         self.largest: Size | None = None  #: what the largest host has
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to

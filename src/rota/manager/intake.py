@@ -312,33 +312,9 @@ def check_spec(spec: Spec) -> None:
             raise BadInput(f"'{behaviour[:40]}' is no behaviour", hint="use 'run: CMD', 'cleanup' or 'remove'")
 
 
+#: Fields that a specification takes over from what the client sent.
+_AS_SENT = tuple(name for name in m.NewSpec.__struct_fields__ if name not in ("env", "limits"))
+
+
 def _spec(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
-    return Spec(
-        user=user,
-        cwd=new.cwd,
-        env=env,
-        group=new.group,
-        name=new.name,
-        project=new.project,
-        queue=new.queue,
-        priority=new.priority,
-        size=new.size,
-        walltime_s=new.walltime_s,
-        retries=new.retries,
-        backoff_s=new.backoff_s,
-        no_retry_over_s=new.no_retry_over_s,
-        scratch=new.scratch,
-        pipefail=new.pipefail,
-        limits=limits,
-        dep_groups=new.dep_groups,
-        live=new.live,
-        allow_empty_group=new.allow_empty_group,
-        learn=new.learn,
-        override=new.override,
-        given=new.given,
-        on_success=new.on_success,
-        on_failure=new.on_failure,
-        on_exit=new.on_exit,
-        stdout=new.stdout,
-        stderr=new.stderr,
-    )
+    return Spec(user=user, env=env, limits=limits, **{name: getattr(new, name) for name in _AS_SENT})

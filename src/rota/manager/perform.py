@@ -122,22 +122,9 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
     yield m.Work(grants, seats, specs, envs)
 
 
+#: Fields of a specification that a runner must know.
+_TOLD = tuple(name for name in m.RunSpec.__struct_fields__ if name != "id")
+
+
 def _run_spec(job: Job) -> m.RunSpec:
-    spec = job.spec
-    return m.RunSpec(
-        id=job.spec_id,
-        env=spec.env,
-        cwd=spec.cwd,
-        user=spec.user,
-        name=spec.name,
-        group=spec.group,
-        size=spec.size,
-        walltime_s=spec.walltime_s,
-        scratch=spec.scratch,
-        pipefail=spec.pipefail,
-        on_success=spec.on_success,
-        on_failure=spec.on_failure,
-        on_exit=spec.on_exit,
-        stdout=spec.stdout,
-        stderr=spec.stderr,
-    )
+    return m.RunSpec(id=job.spec_id, **{name: getattr(job.spec, name) for name in _TOLD})
