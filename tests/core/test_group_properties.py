@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -22,6 +23,8 @@ from rota.errors import BadInput, Bug, NotFound, RotaError
 from tests.core.machine import Entry, Machine, spec
 
 LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
+pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+
 GROUPS = ["g0", "g1", "g2"]
 BAD = ("failed", "cancelled")
 OVER = ("complete", *BAD)
@@ -247,7 +250,8 @@ class Groups(RuleBasedStateMachine):
             if isinstance(answer, RotaError):
                 if missing and isinstance(answer, NotFound):
                     return
-                assert may and isinstance(answer, BadInput), f"refused without a reason: {answer}"
+                assert may, f"refused without a reason: {answer}"
+                assert isinstance(answer, BadInput)
                 assert "cycle" in str(answer) or "own group" in str(answer)
                 return
             assert not must, "a cycle was accepted"
@@ -288,12 +292,17 @@ class Groups(RuleBasedStateMachine):
         return (
             jobs, dict(world.waits), deepcopy(world.blocked_by), deepcopy(world.children), dict(world.reach),
             {name: dict(group.after) for name, group in world.groups.items() if group.after},
-            {name: each for name, each in groups_of(world).items()}, queue_of(world),
+            groups_of(world), queue_of(world),
             deepcopy(self.m.store._jobs), set(self.m.store._edges), dict(self.m.store._dep_groups),
         )  # fmt: skip
 
     def _meant(
-        self, name: str, condition: Condition, live: bool, chosen: list[tuple], first: int  # type: ignore[type-arg]
+        self,
+        name: str,
+        condition: Condition,
+        live: bool,
+        chosen: list[tuple],  # type: ignore[type-arg]
+        first: int,
     ) -> list[Parent]:
         """The group, or, for one that does not care who joins later, those who are in it now."""
         if live:
@@ -324,7 +333,9 @@ class Groups(RuleBasedStateMachine):
         for id in running:
             model, seat = self.m.running()[id]
             started = model.busy[seat].started_at
-            model.end(seat, Outcome(exit_code=0 if ok else 3, started_at=started, ended_at=self.m.wall), self.m.wall)
+            model.end(
+                seat, Outcome(exit_code=0 if ok else 3, started_at=started, ended_at=self.m.wall), self.m.wall
+            )
         for model in self.m.runners.values():
             model.report()
             self.m.hear(model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -23,6 +24,8 @@ from tests.core.machine import Entry, Machine, spec
 from tests.core.test_group_properties import queue_of
 
 LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
+pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+
 NAMES = ["a", "b", "c"]
 HOSTS = ["h1", "h2"]
 HOUR = 3600.0

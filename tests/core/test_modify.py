@@ -46,7 +46,8 @@ def modify(m: Machine, *ids: int, input_bytes: int | None = None, **fields: Any)
             input_bytes=input_bytes,
         ),
     )  # fmt: skip
-    return m.answer(by.n)
+    acted: Acted = m.answer(by.n)
+    return acted
 
 
 def counted(m: Machine) -> dict[tuple[str, str], int]:
@@ -140,7 +141,8 @@ def test_a_ready_job_with_less_or_higher_priority_runs_where_it_could_not(m: Mac
     m.add("wide", size=Size(cpus=300), priority=9)
     first, second = m.add("first", "second", size=Size(cpus=200)).added
     modify(m, second, size=Size(cpus=100))
-    assert second in m.running() and first not in m.running()
+    assert second in m.running()
+    assert first not in m.running()
 
 
 def test_limits_of_a_waiting_job_can_be_taken_away_and_given(m: Machine) -> None:

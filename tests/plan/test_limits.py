@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from rota.plan.placement import Capacity
 from rota.plan.size import Size
 
 LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
+
+pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
 
 #: Those of no duration may always pass one that waits for room; the others may be held back for it.
 SIZES = [

@@ -96,6 +96,16 @@ def test_a_removed_parent_lets_its_dependents_run(queue: Queue) -> None:
     wait_until(lambda: gone(queue, parent), "it is forgotten")
 
 
+def test_a_failed_parent_that_others_wait_for_is_not_removed_and_blocks_them(queue: Queue) -> None:
+    command = queue.waits_for("fails") + "; false"
+    parent = queue.put(command, retries=0, on_exit=["remove"], dep_groups=["fails"])
+    children = [queue.put("echo x >> never", after=after) for after in ([parent], ["@fails"])]
+    queue.open("fails")
+    queue.until("blocked", *children)
+    assert queue.state(parent) == "failed"
+    assert queue.ran("never") == []
+
+
 def test_wait_and_run_hear_of_a_job_that_is_removed_when_it_ends(queue: Queue) -> None:
     done = queue.rota("run", "--on-exit", "remove", "--", "echo", "hello", timeout=60)
     assert (done.returncode, done.stdout) == (0, "hello\n")

@@ -124,6 +124,18 @@ def test_complete_dependents_two_levels_deep_run_again_also_after_a_restart(alon
         assert [line["event"] for line in alone.shown(job)["story"]].count("reopened") == 1
 
 
+def test_adding_a_member_again_opens_nothing_and_running_it_again_does(queue: Queue) -> None:
+    member = {"cmd": ": member of again", "dep_groups": ["again"]}
+    queue.add_lines(member)
+    report = queue.put("echo x >> again", after=["@again"])
+    queue.until("complete", report)
+    queue.add_lines(member)
+    assert queue.state(report) == "complete"
+    queue.add_lines(member, words=("--rerun",))
+    wait_until(lambda: outcomes(queue, report) == ["complete", "complete"], "it ran again")
+    assert queue.ran("again") == ["x", "x"]
+
+
 def test_failed_and_cancelled_dependents_stay_what_they_are_when_the_group_grows(queue: Queue) -> None:
     queue.until("complete", queue.put("true", dep_groups=["stay"]))
     failed = queue.put("false", after=["@stay"], retries=0)

@@ -331,6 +331,21 @@ def test_killing_manager_and_runner_leaks_no_unit(tmp_path: Path) -> None:
         wait_until(lambda: queue.limit("keep")["used"] == 0, "all units are free")
 
 
+def test_exclusive_use_is_kept_by_a_restart(tmp_path: Path) -> None:
+    with queue_of(tmp_path) as queue:
+        queue.ok("limit", "alone:4")
+        exclusive = queue.put(queue.waits_for("alone"), limits=["alone!"])
+        queue.until("running", exclusive)
+        late = queue.put("true", limits=["alone"])
+        queue.kill_manager()
+        queue.start()
+        assert queue.limit("alone")["exclusive"] is True
+        assert queue.states_of(exclusive, late) == ["running", "ready"]
+        assert queue.reason(late)["blockers"] == [exclusive]
+        queue.open("alone")
+        queue.until("complete", exclusive, late)
+
+
 def test_the_python_client_lists_and_sets_limits(queue: Queue) -> None:
     with rota_package.connect(home=queue.home) as client:
         client.set_limit("python:4")

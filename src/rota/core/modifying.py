@@ -21,7 +21,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
             raise NeverFits(refusal, hint="ask for less")
     changed, unchanged = [], []
     for id in event.jobs:
-        job = world.jobs.get(id) or _about_to_be_retried(world, id) or event.loaded.get(id)
+        job = world.jobs.get(id) or event.loaded.get(id)
         if job is None or job.state not in WAITING | RETRYABLE or world.outcome(id) not in (0, job.state):
             unchanged.append(id)
             continue
@@ -33,12 +33,6 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
         _modify(world, turn, job, number, spec, event.input_bytes)
         turn.note(id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
-
-
-def _about_to_be_retried(world: World, id: int) -> Job | None:
-    """The job as an upload has loaded it that will open it again: that must be changed, too."""
-    found = (upload.retried.get(id) for upload in world.uploads.values())
-    return next((job for job in found if job is not None), None)
 
 
 def _modify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
@@ -60,6 +54,10 @@ def _modify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_b
     if job.state is State.READY:
         estimate(world, job)
         world.placement.offer(job.need, priority=spec.priority, jobs=[job.id])
+    for upload in world.uploads.values():
+        twin = upload.retried.get(job.id)  # loaded from disk by an upload that will open it again
+        if twin is not None:
+            twin.spec, twin.spec_id, twin.input_bytes, twin.floor = spec, number, job.input_bytes, job.floor
     turn.changes.respecified[job.id] = (job.id, number, spec.group, spec.user, job.input_bytes)
     if spec.size != old.size:
         write(turn, job)

@@ -16,9 +16,9 @@ Rank = tuple[int, int]
 class Lane:
     """Jobs of one priority and need, oldest first."""
 
-    __slots__ = ("at", "gone", "heap", "highest", "looked_at", "need", "priority", "stopped")
+    __slots__ = ("at", "gone", "heap", "highest", "need", "priority", "since", "stopped")
 
-    def __init__(self, priority: int, need: Need) -> None:
+    def __init__(self, priority: int, need: Need, since: int = 0) -> None:
         self.priority = priority
         self.need = need
         self.heap: list[int] = []
@@ -26,7 +26,7 @@ class Lane:
         self.gone: set[int] = set()  #: withdrawn, not yet popped
         self.at: str | None = None  #: the limit that it is parked at
         self.stopped = False  #: and that no end of a job can open
-        self.looked_at = (0, 0)  #: the job whose need was asked for last, and when
+        self.since = since  #: when the needs of those in it were asked for, or earlier; in changes of sizes
 
     def add(self, jobs: list[int]) -> None:
         gone, heap = self.gone, self.heap

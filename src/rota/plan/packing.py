@@ -22,6 +22,8 @@ from rota.plan.size import CORE, Size
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
 AHEAD_S = 0.08
 AHEAD_MAX = 256
+#: So many jobs in a row are moved to another lane at once, when they have come to need something else.
+MOVED_MAX = 256
 #: Lanes up to this length are counted to tell how many jobs are before one.
 _COUNTED = 100_000
 _RATE_WINDOW_S = 0.1
@@ -187,7 +189,7 @@ class Packing:
     def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
         lane = self._lanes.get((priority, need))
         if lane is None:
-            lane = self._lanes[priority, need] = Lane(priority, need)
+            lane = self._lanes[priority, need] = Lane(priority, need, self._sizes)
         before = lane.head()
         lane.add(jobs)
         if before is None:
@@ -300,7 +302,7 @@ class Packing:
         while (lane := rack.best()) is not None:
             if until is not None and lane.rank() > until:
                 return True
-            if lane.looked_at != (self._sizes, lane.heap[0]) and self._moved(rack, lane):
+            if lane.since != self._sizes and self._moved(rack, lane):
                 return None
             host, keeps = self._room(lane)
             if keeps:
@@ -314,19 +316,24 @@ class Packing:
     def _moved(self, rack: Rack, lane: Lane) -> bool:
         """Ask for the first job's need once more, before it is leased. True if it stands elsewhere now.
 
-        Jobs may wait for long, and others like them teach what they need: only the first of a lane is
-        looked at, so that what was learned costs the same however many wait.
+        Jobs may wait for long, and others like them teach what they need: only the first of a lane, and some
+        after it if it moves, are looked at, so that what was learned costs the same however many wait.
         """
-        job = lane.heap[0]
-        lane.looked_at = (self._sizes, job)
-        if self.needs is None or not self._sizes:
+        if self.needs is None:
             return False
-        need = self.needs(job)
-        if need == lane.need:
-            return False
-        self._pop(rack, lane)
-        self.offer(need, priority=lane.priority, jobs=[job])
-        return True
+        moved: dict[Need, list[int]] = {}
+        for _ in range(MOVED_MAX):
+            job = lane.heap[0]
+            need = self.needs(job)
+            if need == lane.need:
+                break
+            self._pop(rack, lane)
+            moved.setdefault(need, []).append(job)
+            if lane.head() is None:
+                break
+        for need, jobs in moved.items():
+            self.offer(need, priority=lane.priority, jobs=jobs)
+        return bool(moved)
 
     def _room(self, lane: Lane) -> tuple[_Host | None, list[str]]:
         """A host on which the first job may begin, or None; and the limits that keep it where there is room."""
@@ -422,7 +429,7 @@ class Packing:
                     return
                 if host.only not in (None, lane.need):
                     break
-                if lane.looked_at != (self._sizes, lane.heap[0]) and self._moved(rack, lane):
+                if lane.since != self._sizes and self._moved(rack, lane):
                     return
                 uses = lane.need.limits
                 if uses and (self.limits.missing(uses, host.name) or self._before(lane)):
