@@ -143,6 +143,16 @@ class Model:
         return found
 
 
+def reach_of(world: World) -> dict[int, set[str]]:
+    """Job → groups that it waits for, itself or through others."""
+    return {id: reach.all_groups() for id in world.reach if (reach := world.reach.get(id)) is not None}
+
+
+def after_of(world: World, name: str) -> set[str]:
+    """Groups that members of this one wait for."""
+    return {group for reach in world.groups[name].after for group in reach.all_groups()}
+
+
 def groups_of(world: World) -> dict[str, object]:
     return {
         name: (group.known, set(group.open), group.blocked, set(group.bad), group.complete, group.said)
@@ -290,8 +300,8 @@ class Groups(RuleBasedStateMachine):
         world = self.m.world
         jobs = {id: (job.state, job.attempt, job.ready_at) for id, job in world.jobs.items()}
         return (
-            jobs, dict(world.waits), deepcopy(world.blocked_by), deepcopy(world.children), dict(world.reach),
-            {name: dict(group.after) for name, group in world.groups.items() if group.after},
+            jobs, dict(world.waits), deepcopy(world.blocked_by), deepcopy(world.children), reach_of(world),
+            {name: after_of(world, name) for name, group in world.groups.items() if group.after},
             groups_of(world), queue_of(world),
             deepcopy(self.m.store._jobs), set(self.m.store._edges), dict(self.m.store._dep_groups),
         )  # fmt: skip
@@ -522,12 +532,13 @@ class Groups(RuleBasedStateMachine):
             assert disk.children == memory.children
             assert groups_of(disk) == groups_of(memory)
             assert queue_of(disk) == queue_of(memory)
-            for id, reach in disk.reach.items():
-                assert reach <= memory.reach[id]
+            reached, known = reach_of(disk), reach_of(memory)
+            for id, groups in reached.items():
+                assert groups <= known[id]
             if not self.model.ghosts:
-                assert disk.reach == {id: reach for id, reach in memory.reach.items() if reach}
-                for name, group in disk.groups.items():
-                    assert group.after == memory.groups[name].after
+                assert reached == known
+                for name in disk.groups:
+                    assert after_of(disk, name) == after_of(memory, name)
 
     def teardown(self) -> None:
         """Everything that can end, ends."""

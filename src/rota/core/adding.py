@@ -13,11 +13,12 @@ import msgspec
 
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added
-from rota.core.dependencies import announce_blocked, refuse_cycle, register, ripple
+from rota.core.dependencies import Node, announce_blocked, refuse_cycle, register, ripple
 from rota.core.effects import Reply
 from rota.core.estimate import offer
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.job import After, Condition, Element, Job, Parent, Spec, command_to_text
+from rota.core.reach import Reach
 from rota.core.reopening import reopen_dependents
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
@@ -300,17 +301,22 @@ def _refuse_cycles(
 ) -> None:
     """Raise if a new job would wait for itself, through others or through groups that it joins."""
 
-    def parents(node: Parent) -> Iterable[Parent]:
+    def parents(node: Node) -> Iterable[Node]:
+        if isinstance(node, Reach):
+            return [*node.groups, *node.parents]
         if isinstance(node, str):
             known = world.groups[node].after if node in world.groups else ()
             return [*joined.get(node, ()), *known]
         if node not in upload.jobs:
-            return world.reach.get(node, ())
+            reach = world.reach.get(node)
+            return () if reach is None else [reach]
         return [each.parent for each in after.get(node, ())]
 
     lines = {id: line for id, line in zip(upload.entries, upload.lines, strict=True) if id in after}
 
-    def name(node: Parent) -> str:
+    def name(node: Node) -> str:
+        if isinstance(node, Reach):
+            return ""  # what is in between ended long ago
         if isinstance(node, str):
             return f"@{node}"
         return f"line {lines[node]}" if node in lines else f"job {node}"
@@ -363,7 +369,7 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
         isinstance(each.parent, str) or each.parent in world.reach for waits in after.values() for each in waits
     ):
         for id in after:
-            _find_reach(world, jobs, id)
+            world.reach.find(id, lambda id: (each.parent for each in jobs[id].after) if id in jobs else ())
     blocked = []
     for id in sorted(after):
         job = jobs[id]
@@ -381,31 +387,6 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
                 world.groups[name].wait_for(reach)
         turn.changes.jobs.append(_row(job))
     return blocked
-
-
-def _find_reach(world: World, jobs: dict[int, Job], start: int) -> None:
-    """Which groups a new job waits for, itself or through its parents. (Chains may be long.)"""
-    stack = [start]
-    while stack:
-        id = stack[-1]
-        missing = [
-            each.parent
-            for each in jobs[id].after
-            if isinstance(each.parent, int) and each.parent in jobs and each.parent not in world.reach
-            and jobs[each.parent].after
-        ]  # fmt: skip
-        if missing and id not in world.reach:
-            world.reach[id] = frozenset()  # being looked at
-            stack += missing
-            continue
-        stack.pop()
-        groups: set[str] = set()
-        for each in jobs[id].after:
-            if isinstance(each.parent, str):
-                groups.add(each.parent)
-            else:
-                groups |= world.reach.get(each.parent, frozenset())
-        world.reach[id] = frozenset(groups)
 
 
 def _answer(upload: Upload) -> Added:

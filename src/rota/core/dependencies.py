@@ -12,6 +12,7 @@ from rota.core.effects import NotifyReopened, NotifySettled
 from rota.core.estimate import estimate, offer
 from rota.core.groups import Verdict
 from rota.core.job import Condition, Job, Outcome, Parent, Reason
+from rota.core.reach import Reach
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, move, write
@@ -279,15 +280,19 @@ def withdraw(world: World, job: Job) -> None:
                 del world.children[after.parent]
 
 
+#: A place in the graph in which cycles are searched for.
+Node = Parent | Reach
+
+
 def refuse_cycle(
-    starts: Iterable[Parent], parents: Callable[[Parent], Iterable[Parent]], *, name: Callable[[Parent], str]
+    starts: Iterable[Node], parents: Callable[[Node], Iterable[Node]], *, name: Callable[[Node], str]
 ) -> None:
     """Raise `BadInput`, naming the cycle, if following `parents` from one of these ever returns."""
-    done: set[Parent] = set()
+    done: set[Node] = set()
     for start in starts:
-        path: list[Parent] = []
-        on_path: set[Parent] = set()
-        stack: list[tuple[Parent, bool]] = [(start, False)]
+        path: list[Node] = []
+        on_path: set[Node] = set()
+        stack: list[tuple[Node, bool]] = [(start, False)]
         while stack:
             node, leaving = stack.pop()
             if leaving:
@@ -298,14 +303,17 @@ def refuse_cycle(
             if node in done:
                 continue
             if node in on_path:
-                cycle = [name(each) for each in (*path[path.index(node) :], node)]
-                if len(cycle) > _MOST_SHOWN:
-                    half = _MOST_SHOWN // 2
-                    cycle = [*cycle[:half], f"… ({len(cycle) - _MOST_SHOWN} more)", *cycle[-half:]]
-                raise BadInput(
-                    f"dependencies form a cycle: {' → '.join(cycle)}", hint="remove one of these 'after'"
-                )
+                around = [name(each) for each in path[path.index(node) :]]
+                raise _cycle([each for each in around if each])
             path.append(node)
             on_path.add(node)
             stack.append((node, True))
             stack.extend((parent, False) for parent in parents(node))
+
+
+def _cycle(around: list[str]) -> BadInput:
+    around.append(around[0])
+    if len(around) > _MOST_SHOWN:
+        half = _MOST_SHOWN // 2
+        around = [*around[:half], f"… ({len(around) - _MOST_SHOWN} more)", *around[-half:]]
+    return BadInput(f"dependencies form a cycle: {' → '.join(around)}", hint="remove one of these 'after'")

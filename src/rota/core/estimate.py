@@ -11,7 +11,7 @@ from rota.core.job import Job, Outcome
 from rota.core.learning import Model, Usual
 from rota.core.observation import LACKED, Observation, to_row
 from rota.core.program import program_of
-from rota.core.sizing import Decision, after_failure, decide
+from rota.core.sizing import Decision, advice, after_failure, decide
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound
@@ -123,8 +123,11 @@ def learn(
     place = model.observe(seen)
     turn.changes.observations.append((name, *to_row(place, seen)))
     if code in LACKED or place & (place + 1) == 0:
-        # Something new is known: after a failure, and after 1, 2, 4, 8… successes.
-        world.placement.sizes_changed()
+        # Something new may be known: after a failure, and after 1, 2, 4, 8… successes.
+        said = advice(model)
+        if said != model.told:
+            model.told = said
+            world.placement.sizes_changed()
     if code is not None:
         job.floor = after_failure(
             code,

@@ -7,9 +7,9 @@ group keeps counts, and its dependents are looked at only when what it says to t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from rota.core.job import Condition
+from rota.core.reach import Reach
 from rota.core.states import State
 
 #: What a parent says to a dependent: (it may run, it never will as things are).
@@ -29,8 +29,8 @@ class DepGroup:
         self.blocked = 0  #: of these, how many are blocked
         self.bad: dict[int, None] = {}  #: members that failed or were cancelled
         self.complete = 0
-        #: groups that members wait for, themselves or through jobs they wait for → by how many members
-        self.after: Counter[str] = Counter()
+        #: what members wait for, themselves or through jobs they wait for → how many of them
+        self.after: Counter[Reach] = Counter()
         self.said = self.verdicts()  #: what dependents have been told
 
     def join(self, job: int, state: State) -> None:
@@ -40,12 +40,12 @@ class DepGroup:
     def leave(self, job: int, state: State) -> None:
         self._count(job, state, -1)
 
-    def wait_for(self, groups: Iterable[str], more: int = 1) -> None:
-        """A member that waits for these groups came, or (-1) was removed."""
-        for name in groups:
-            self.after[name] += more
-            if not self.after[name]:
-                del self.after[name]
+    def wait_for(self, reach: Reach | None, more: int = 1) -> None:
+        """A member with this reach came, or (-1) was removed."""
+        if reach is not None:
+            self.after[reach] += more
+            if not self.after[reach]:
+                del self.after[reach]
 
     def move(self, job: int, old: State, new: State) -> None:
         self._count(job, old, -1)
@@ -80,5 +80,5 @@ class DepGroup:
     def culprit(self, condition: int) -> int | None:
         """A member because of which a dependent can never run, if one that is known."""
         if condition == Condition.OK and self.bad:
-            return min(self.bad)
+            return next(iter(self.bad))
         return None

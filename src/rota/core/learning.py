@@ -75,6 +75,7 @@ class Model:
         "_values",
         "lacked",
         "memo",
+        "told",
     )
 
     def __init__(self) -> None:
@@ -86,6 +87,7 @@ class Model:
         self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
         self._percentiles: dict[Resource, float] = {}
         self._lines: dict[Resource, tuple[int, Line | None]] = {}
+        self.told: object = None  #: what it said when those who wait were looked at last
         self.lacked = 0  #: attempts ever that did not get enough of something
         #: What others have worked out from this model; emptied by the next observation.
         self.memo: dict[object, object] = {}

@@ -165,23 +165,17 @@ def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -
     _restore_reach(world, remembered.edges)
     for id, spec_id in remembered.edge_specs.items():
         for name in specs[spec_id].dep_groups:
-            groups[name].wait_for(world.reach.get(id, ()))
+            groups[name].wait_for(world.reach.get(id))
     for group in groups.values():
         group.said = group.verdicts()
 
 
 def _restore_reach(world: World, edges: list[tuple[Parent, int]]) -> None:
-    children: dict[Parent, list[int]] = {}
+    parents: dict[int, list[Parent]] = {}
     for parent, child in edges:
-        children.setdefault(parent, []).append(child)
-    for group in [parent for parent in children if isinstance(parent, str)]:
-        pending: list[Parent] = [group]
-        while pending:
-            for child in children.get(pending.pop(), ()):
-                known = world.reach.get(child, frozenset())
-                if group not in known:
-                    world.reach[child] = known | {group}
-                    pending.append(child)
+        parents.setdefault(child, []).append(parent)
+    for child in parents:
+        world.reach.find(child, lambda id: parents.get(id, ()))
 
 
 def _block(world: World, jobs: Iterable[Job]) -> None:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from rota.core.learning import Model
+from rota.core.learning import MIN_SUCCESSES, Model
 from rota.core.observation import LACKED
 from rota.plan.size import Floor, Size
 from rota.units import MAX_BYTES, MAX_SECONDS
@@ -115,6 +115,18 @@ def decide(
         decision = model.memo[key] = _decided(asked, given, override, model, _NO_FLOOR, largest, None)
         return decision
     return _decided(asked, given, override, model, floor or _NO_FLOOR, largest, input_bytes)
+
+
+def advice(model: Model) -> object:
+    """All that decisions depend on: while it is the same, so are they."""
+    return tuple(
+        (
+            min(len(model.values(resource)), MIN_SUCCESSES),
+            None if (said := model.recommend(resource, asked=0.0)) is None else rounded(said),
+            model.line(resource),
+        )
+        for resource, rounded in (("mem", round_mem), ("disk", round_mem), ("time", round_time))
+    )
 
 
 def _decided(

@@ -15,6 +15,7 @@ from rota.core.effects import NotifySettled
 from rota.core.groups import DepGroup
 from rota.core.job import Job, Outcome, Parent, Reason, Spec
 from rota.core.learning import Model, Usual
+from rota.core.reach import Reaches
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
@@ -89,8 +90,7 @@ class World:
         self.waits: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
         self.blocked_by: dict[int, set[Parent]] = {}
         self.groups: defaultdict[str, DepGroup] = defaultdict(DepGroup)
-        #: job, ended or not → groups that it waits for, itself or through jobs that it waits for
-        self.reach: dict[int, frozenset[str]] = {}
+        self.reach = Reaches()  #: groups that jobs wait for, themselves or through others
         self.models: dict[str, Model] = {}  #: by learning group, the one not used for longest first
         self.sizes: dict[Size, Size] = {}  #: learned sizes, each kept once
         self.usual: dict[tuple[int, str], Usual] = {}  #: (specification, learning group) → what its jobs take
@@ -202,10 +202,10 @@ def erase(world: World, turn: Turn, job: Job) -> None:
     world.counts[job.spec.group][job.state] -= 1
     for name in job.spec.dep_groups:
         world.groups[name].leave(job.id, job.state)
-        world.groups[name].wait_for(world.reach.get(job.id, ()), -1)
+        world.groups[name].wait_for(world.reach.get(job.id), -1)
     world.outcomes[job.id] = NO_JOB
     world.children.pop(job.id, None)
-    world.reach.pop(job.id, None)
+    world.reach.forget(job.id)
     world.jobs.pop(job.id, None)
     if world.keys.get(job.key) == job.id:
         del world.keys[job.key]

@@ -410,7 +410,7 @@ class Packing:
             del self._lanes[lane.priority, lane.need]
             lane.drop()
         else:
-            self._racks.put(lane)
+            rack.put(lane)  # its rank is worse than before: the place of the rack is put right in time
         return job
 
     def _send_ahead(self, rack: Rack, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
