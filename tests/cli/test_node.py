@@ -18,7 +18,8 @@ def test_a_host_s_own_limit_keeps_jobs_apart_there(shared: Deployment) -> None:
     wait_until(lambda: nodes(shared), "the runner is connected")
     assert shared.ok("node", "set", host, "--limit", "bigmem:1") == f"{host}: bigmem:1\n"
     first, second = (
-        shared.json("add", "--limit", "bigmem", "--cpus", "0.1", "--", "sleep", "100")["added"][0] for _ in range(2)
+        shared.json("add", "--limit", "bigmem", "--cpus", "0.1", "--", "sleep", "100")["added"][0]
+        for _ in range(2)
     )
     wait_until(lambda: shared.states(str(first)) == {first: "running"}, "the first one runs")
     (node,) = nodes(shared)

@@ -121,12 +121,11 @@ def test_a_piece_has_at_least_one_command_and_no_more_than_there_is_room_for() -
     assert other.commands(1, 3, room=5) == [["p", "bbb"], ["p", "ccc"]]
 
 
-def test_the_same_array_has_the_same_limit_and_another_has_another() -> None:
-    def name(text: str = "1-9%2", cwd: str = "/a", cmd: str | list[str] = "x", file: str = "") -> str:
-        use = throttle(array(text, True), cwd=cwd, cmd=cmd, file=file)
-        assert use is not None
-        return use.name
-
-    assert name() == name()
-    assert len({name(), name("1-9%3"), name(cwd="/b"), name(cmd="y"), name(cmd=["x"]), name(file="p")}) == 6
-    assert throttle(Array("1-9", (range(1, 10),)), cwd="/a", cmd="x", file="") is None
+def test_every_array_has_a_limit_of_its_own() -> None:
+    """Two equal ones are two arrays, each with so many at once."""
+    spec = array("1-9%2", True)
+    one, two = throttle(spec), throttle(spec)
+    assert one is not None and two is not None  # noqa: PT018
+    assert (one.number, two.number) == (2, 2)
+    assert one.name != two.name
+    assert throttle(Array("1-9", (range(1, 10),))) is None

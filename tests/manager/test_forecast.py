@@ -81,14 +81,55 @@ def test_each_group_goes_on_at_its_own_rate_and_the_last_one_is_the_end() -> Non
     assert _seconds(found.expected_end) == 20.0
 
 
-def test_what_has_not_begun_is_taken_to_be_like_what_ended() -> None:
-    world = _world(now={State.READY: 10}, later={State.READY: 90})
+def test_while_one_group_is_unknown_the_end_of_all_is_unknown() -> None:
+    world = _world(quick={State.READY: 10}, long={State.RUNNING: 3, State.READY: 1})
+    _run(world, "long", jobs=3, time_s=None, ran_s=5.0)
     rates = Rates()
     for second in range(11):
-        rates.ended("now", 1.0, float(second))
+        rates.ended("quick", 1.0, float(second))
     found = _foreseen(world, rates)
-    assert set(found.group_expected_end) == {"now"}
-    assert _seconds(found.expected_end) == 100.0
+    assert set(found.group_expected_end) == {"quick"}
+    assert found.expected_end is None
+
+
+def test_the_rate_of_groups_that_are_done_is_not_the_rate_of_those_that_go_on() -> None:
+    world = _world(done={State.COMPLETE: 20_000}, long={State.RUNNING: 3, State.READY: 1})
+    _run(world, "long", jobs=3, time_s=None)
+    rates = Rates()
+    for second in range(11):
+        for _ in range(150):
+            rates.ended("done", 0.01, float(second))
+    found = _foreseen(world, rates)
+    assert found.rate is None
+    assert found.expected_end is None
+
+
+def test_a_pace_that_has_stopped_foretells_nothing() -> None:
+    world = _world(mixed={State.COMPLETE: 20_000, State.RUNNING: 3, State.READY: 1})
+    rates = Rates()
+    for second in range(11):
+        for _ in range(150):
+            rates.ended("mixed", 0.01, float(second))
+    _run(world, "mixed", jobs=3, time_s=None, ran_s=5.0)
+    assert _foreseen(world, rates, now=15.0).expected_end is None
+
+
+def test_jobs_that_end_together_go_on_at_their_rate_in_between() -> None:
+    world = _world(together={State.RUNNING: 8, State.READY: 72})
+    rates = Rates()
+    for second in (0.0, 8.0, 16.0):
+        for _ in range(8):
+            rates.ended("together", 8.0, second)
+    _run(world, "together", jobs=8, time_s=None, ran_s=7.0)
+    found = _foreseen(world, rates, now=23.0)
+    assert _seconds(found.expected_end) == pytest.approx(80 / found.group_rates["together"])
+
+
+def test_a_learned_size_is_no_forecast() -> None:
+    world = _world(a={State.RUNNING: 1})
+    _run(world, "a", jobs=1, time_s=None)
+    world.jobs[1].learned = Size(time_s=900.0)
+    assert _foreseen(world, Rates()).expected_end is None
 
 
 def test_long_jobs_are_foreseen_by_what_such_jobs_took() -> None:
@@ -165,4 +206,4 @@ def test_nothing_is_kept_of_groups_that_have_come_to_rest() -> None:
     for number in range(100):
         rates.ended(f"g{number}", None, 0.0)
     rates.ended("last", None, 2.0 * WINDOW_S)
-    assert len(rates._dated) == 2
+    assert len(rates._dated) == 1

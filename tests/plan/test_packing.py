@@ -120,8 +120,8 @@ def test_a_host_that_shrinks_gets_nothing_until_it_has_room() -> None:
     [
         (Size(cpus=6400), "never fits: asked 64 cpus, largest host has 4"),
         (Size(cpus=450), "never fits: asked 4.5 cpus, largest host has 4"),
-        (Size(mem=16 * GIB), "never fits: asked 16384M mem, largest host has 8192M"),
-        (Size(disk=20 * GIB), "never fits: asked 20480M disk, largest host has 10240M"),
+        (Size(mem=16 * GIB), "never fits: asked 16G mem, largest host has 8G"),
+        (Size(disk=20 * GIB), "never fits: asked 20G disk, largest host has 10G"),
         (Size(gpus=1), "never fits: asked 1 gpus, largest host has 0"),
         (Size(cpus=400), None),
         (Size(cpus=0), None),
@@ -145,14 +145,13 @@ def test_a_waiting_job_can_say_why() -> None:
     made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2, 3])
     made.offer(Need(Size(cpus=500)), priority=0, jobs=[4])
     place(made)
-    assert made.why(Need(Size(cpus=400)), priority=0, job=2)[:2] == (
-        "resources",
-        "waiting for room; it is the next in rank",
-    )
-    assert made.why(Need(Size(cpus=400)), priority=0, job=3)[1] == "waiting for room; 1 jobs are before it"
-    assert made.why(Need(Size(cpus=500)), priority=0, job=4)[0] == "unsatisfiable"
+    (waits,) = made.why(Need(Size(cpus=400)), priority=0, job=2)
+    assert waits[:2] == ("resources", "waiting for room: needs 4 cpus, 0 free; it is the next in rank")
+    (waits,) = made.why(Need(Size(cpus=400)), priority=0, job=3)
+    assert waits.message == "waiting for room: needs 4 cpus, 0 free; 1 job is before it"
+    assert made.why(Need(Size(cpus=500)), priority=0, job=4)[0].code == "unsatisfiable"
     made.host_usable("h1", False)
-    assert made.why(Need(Size(cpus=400)), priority=0, job=2)[0] == "no_resources"
+    assert made.why(Need(Size(cpus=400)), priority=0, job=2)[0].code == "no_resources"
 
 
 # ------------------------------------------------------------------ backfill

@@ -169,7 +169,7 @@ def test_places_where_no_backup_can_be_are_named(home: Path, target: Path) -> No
 
 def test_there_must_be_a_database(tmp_path: Path, target: Path) -> None:
     with pytest.raises(NotFound, match="no database"):
-        copied(tmp_path, target)
+        copied(tmp_path / "nothing", target)
     assert os.listdir(target.parent) == []
 
 

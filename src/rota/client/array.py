@@ -2,16 +2,16 @@
 
 `1-100%5` is a hundred jobs of which five run at once; `0-99:2` and `1,3,7-9` pick indexes. With a file of
 parameters each line is a job, and a specification picks lines of it, by their number among the jobs.
-Pure: the file is read elsewhere.
+The file is read elsewhere.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from rota.client.values import DIGITS, check_command, kind, length, shown
@@ -168,11 +168,8 @@ def parameters(data: bytes) -> list[str]:
     return found
 
 
-def throttle(spec: Array, *, cwd: str, cmd: str | list[str], file: str) -> NewUse | None:
-    """The limit that holds down how many elements run at once: the same for the same array again."""
+def throttle(spec: Array) -> NewUse | None:
+    """The limit that holds down how many elements run at once: of this array, and of no other."""
     if spec.at_once is None:
         return None
-    import hashlib
-
-    facts = msgspec.json.encode([cwd, cmd, spec.text, file])
-    return NewUse(f"array-{hashlib.blake2b(facts, digest_size=6).hexdigest()}", spec.at_once)
+    return NewUse(f"array-{os.urandom(6).hex()}", spec.at_once)

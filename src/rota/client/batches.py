@@ -217,7 +217,7 @@ class Builder:
         elements = self._elements_of(cmd, wanted, line)
         spec = known.spec
         if wanted.array is not None:
-            use = throttle(wanted.array, cwd=wanted.cwd, cmd=cmd, file=wanted.array_file or "")
+            use = throttle(wanted.array)
             if use is not None:
                 spec = self._spec(msgspec.structs.replace(wanted, limits=(*wanted.limits, use)))
         self._of_arrays += len(elements)

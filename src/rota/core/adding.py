@@ -18,6 +18,7 @@ from rota.core.effects import Reply
 from rota.core.estimate import offer
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.job import After, Condition, Element, Job, Parent, Spec, command_to_text
+from rota.core.limiting import declare
 from rota.core.reach import Reach
 from rota.core.reopening import reopen_dependents
 from rota.core.states import RETRYABLE, State
@@ -203,8 +204,15 @@ def _warn_of_differences(upload: Upload, event: ChunkArrived, position: int, job
     asked = event.specs[event.spec_of[position] if event.spec_of else 0]
     if asked == job.spec or len(upload.warnings) >= _MOST_WARNINGS:
         return
-    # The environment is captured anew by every submission and differs by accident.
-    names = [n for n in Spec.__struct_fields__ if n != "env" and getattr(asked, n) != getattr(job.spec, n)]
+    # The environment is captured anew by every submission and differs by accident, and so does the name of
+    # the limit that holds down an array.
+    names = [
+        n
+        for n in Spec.__struct_fields__
+        if n not in ("env", "limits") and getattr(asked, n) != getattr(job.spec, n)
+    ]
+    if [use for use in asked.limits if use not in job.spec.limits and not job.element]:
+        names.append("limits")
     if names:
         upload.warnings.append(
             f"line {_line(event, position)}: job {job.id} keeps its own {', '.join(names)}; "
@@ -334,6 +342,7 @@ def _refuse_cycles(
 def _seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: dict[int, list[After]]) -> None:
     """All chunks are there: the new jobs become visible, the failed ones are retried."""
     del world.uploads[event.submission]
+    declare(world, turn, event.limits)
     jobs = upload.jobs
     world.jobs.update(jobs)
     world.keys.update(upload.keys)

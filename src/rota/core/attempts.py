@@ -230,7 +230,9 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         if state is State.COMPLETE and must_run_again(job):
             state, reason = State.CANCELLED, Reason("kill_requested", "killed before it ran again")
         end_job(world, turn, job, state, reason=reason, outcome=outcome)
-        if any(done.behaviour == "remove" for done in outcome.behaviours):
+        spec = job.spec
+        wished = {*spec.on_success, *spec.on_failure, *spec.on_exit}
+        if "remove" in wished and any(done.behaviour == "remove" for done in outcome.behaviours):
             _remove_as_wished(world, turn, job)
 
 

@@ -21,6 +21,8 @@ from rota.plan.size import Size
 
 #: So many learning groups are kept in memory; those not used for longest are forgotten first.
 MOST_MODELS = 4096
+#: No machine has more, whatever a runner says.
+_MOST = 1 << 46
 #: Attempts that ended like this say nothing about what the job needs.
 _TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted"})
 
@@ -114,20 +116,28 @@ def learn(
         return
     size = job.size
     elapsed_s = max(0.0, outcome.ended_at - started_at)
+    mem, disk = min(outcome.peak_mem, _MOST), min(outcome.peak_disk, _MOST)
     seen = Observation(
-        outcome.ended_at, outcome.peak_mem, outcome.peak_disk, elapsed_s, code or "complete",
-        job.input_bytes, size.mem, size.disk, size.time_s,
-    )  # fmt: skip
+        outcome.ended_at,
+        mem,
+        disk,
+        elapsed_s,
+        code or "complete",
+        job.input_bytes,
+        size.mem,
+        size.disk,
+        size.time_s,
+    )
     name = learning_group(job)
     model = model_of(world, name)
     place = model.observe(seen)
     turn.changes.observations.append((name, *to_row(place, seen)))
-    if code in LACKED or place & (place + 1) == 0:
-        # Something new may be known: after a failure, and after 1, 2, 4, 8… successes.
-        said = advice(model)
-        if said != model.told:
-            model.told = said
-            world.placement.sizes_changed()
+    if code in LACKED:
+        world.placement.sizes_changed()
+    elif place & (place + 1) == 0 and (said := advice(model)) != model.told:
+        # Looked at after 1, 2, 4, 8… successes.
+        model.told = said
+        world.placement.sizes_changed()
     if code is not None:
         job.floor = after_failure(
             code,

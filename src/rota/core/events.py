@@ -58,6 +58,7 @@ class ChunkArrived(Event, frozen=True):
     elements: dict[int, tuple[int, int]] = {}  #: entry → number of the array in this submission, index
     inputs: dict[int, int] = {}  #: entry → bytes of its input
     dependents: dict[int, Job] = {}  #: with the last chunk: complete jobs on disk that it may re-open
+    limits: list[Limit] = []  #: with the last chunk: limits that its jobs declare
 
 
 class LibraryGrew(Event, frozen=True):

@@ -16,6 +16,7 @@ from rota.plan.placement import Waits
 
 #: Of many blockers only so many are named.
 MOST_BLOCKERS = 100
+_HIGHEST = 255
 
 _WAITED_FOR = {
     Condition.OK: "waits for {}",
@@ -96,25 +97,33 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
     stopped = why_nothing_starts(world)
     if stopped is not None:
         return [Why(stopped.code, stopped.message, hint="rota manager resume")], None
-    waits = world.placement.why(job.need, priority=job.spec.priority, job=job.id)
-    if waits.code == "window":
-        limit = world.placement.limits.get(waits.limit)
-        opens = next_opening(world, limit.window, wall) if limit is not None and limit.window else None
-        return [Why("window", waits.message, hint=f"rota limit {waits.limit}:unlimited removes the hours")], opens
-    if waits.limit:
-        return [_limited(world, waits)], None
-    if waits.code == "unsatisfiable":
-        return [Why(waits.code, waits.message, hint=f"rota modify {job.id} with less")], None
-    blockers = sorted(id for runner in world.runners.values() for id in runner.leases)
-    hint = "rota manager status" if waits.code == "no_resources" else f"rota modify {job.id} --priority 255"
-    return [Why(waits.code, waits.message, blockers[:MOST_BLOCKERS], hint)], None
+    found, opens = [], None
+    for waits in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
+        if waits.code == "window":
+            limit = world.placement.limits.get(waits.limit)
+            if limit is not None and limit.window is not None:
+                opens = max(opens or 0.0, next_opening(world, limit.window, wall))
+            found.append(Why("window", waits.message))
+        elif waits.limit:
+            found.append(_limited(world, waits))
+        elif waits.code == "unsatisfiable":
+            found.append(Why(waits.code, waits.message, hint=f"rota modify {job.id} --mem … --cpus …"))
+        else:
+            holders = sorted(id for runner in world.runners.values() for id in runner.leases)
+            hint = "rota manager status" if waits.code == "no_resources" else ""
+            if waits.code == "resources" and job.spec.priority < _HIGHEST and "before it" in waits.message:
+                hint = f"rota modify {job.id} --priority {_HIGHEST}"
+            found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint))
+    return found, opens
 
 
 def _limited(world: World, waits: Waits) -> Why:
+    if waits.ahead is not None:
+        return Why("limit", waits.message, [waits.ahead], f"rota why {waits.ahead}")
     holders = sorted(
         id
         for runner in world.runners.values()
         for id in runner.leases
         if any(use.name == waits.limit for use in world.jobs[id].spec.limits)
     )
-    return Why("limit", waits.message, holders[:MOST_BLOCKERS], f"rota limit {waits.limit}:N with a larger N")
+    return Why("limit", waits.message, holders[:MOST_BLOCKERS], waits.hint)

@@ -186,8 +186,9 @@ def _limits_as_leased(world: World) -> list[str]:
     for (name, host), units in used.items():
         if limits.use(name, host)[0] != units:
             wrong.append(f"I5: limit {name} {host}: {limits.use(name, host)[0]} counted, {units} in use")
-    for name, host, units, _capacity in limits.over():
-        if units != used[name, host]:
-            wrong.append(f"I5: limit {name} {host}: {units} counted, {used[name, host]} in use")
+    for limit in limits:
+        for host, units in limits.over(limit.name):
+            if units != used[limit.name, host]:
+                wrong.append(f"I5: limit {limit.name} {host}: {units} counted, {used[limit.name, host]} in use")
     wrong += [f"I5: limit {name} is used alone and by others" for name, host in alone if holders[name, host] > 1]
     return wrong

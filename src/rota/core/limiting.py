@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -15,7 +16,7 @@ from rota.errors import BadInput, NotFound
 from rota.plan.limits import Limit, Window
 
 MOST_UNITS = 1_000_000_000
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
 _HINT = "write it like blast:5, blast:unlimited or night@22:00-06:00"
 
@@ -24,14 +25,14 @@ def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:
     """`NAME:N`, `NAME:unlimited`, `NAME@22:00-06:00` or `NAME:N@…` as (name, units, withdrawn, window)."""
     rest, at, hours = text.strip().partition("@")
     name, colon, number = rest.partition(":")
-    if not _NAME.fullmatch(name) or not (colon or at):
+    if not LIMIT_NAME.fullmatch(name) or not (colon or at):
         raise BadInput(f"'{text[:80]}' is not a limit", hint=_HINT)
     window = _window(hours) if at else None
     if not colon:
         return name, None, False, window
     if number == "unlimited":
         return name, None, window is None, window
-    if not (number.isascii() and number.isdigit()) or int(number) > MOST_UNITS:
+    if not (number.isascii() and number.isdigit()) or len(number) > 12 or int(number) > MOST_UNITS:
         raise BadInput(f"limit '{name}': '{number[:40]}' is not a number of units", hint=_HINT)
     return name, int(number), False, window
 
@@ -60,22 +61,31 @@ def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
         if old is not None and bool(old.hosts) != bool(new.hosts) and limits.use(new.name)[0]:
             raise BadInput(
                 f"limit '{new.name}' is in use and cannot change between global and per host",
-                hint=f"stop it with 'rota limit {new.name}:0' until its jobs have ended, then remove it",
+                hint="wait until its jobs have ended, or use another name",
             )
     for name in event.withdrawn:
         if limits.get(name) is None:
             raise NotFound(f"there is no limit '{name}'", hint="list them with 'rota limit'")
-    for new in event.limits:
-        limits.declare(new)
-        turn.changes.limits[new.name] = msgspec.json.encode(new).decode()
+    declare(world, turn, event.limits)
     for name in event.withdrawn:
         limits.withdraw(name)
         turn.changes.limits[name] = None
-    for name in [*(each.name for each in event.limits), *event.withdrawn]:
         world.placement.limit_changed(name)
-        _recall(world, turn, name)
     if event.by is not None:
         turn.effects.append(Reply(event.by, None))
+
+
+def declare(world: World, turn: Turn, new: Iterable[Limit]) -> None:
+    """These limits are like this from now on."""
+    limits = world.placement.limits
+    for limit in new:
+        known = limits.get(limit.name) is not None
+        limits.declare(limit)
+        turn.changes.limits[limit.name] = msgspec.json.encode(limit).decode()
+        # Nobody waits for a limit that jobs have just made up.
+        if known or not limit.by_jobs:
+            world.placement.limit_changed(limit.name)
+            _recall(world, turn, limit.name)
 
 
 def _alone_beside_others(world: World, limit: Limit) -> bool:
@@ -91,7 +101,7 @@ def _alone_beside_others(world: World, limit: Limit) -> bool:
 
 def _recall(world: World, turn: Turn, name: str) -> None:
     """Jobs that were sent but have not started, and would now exceed the limit, are called back."""
-    if name not in {limit for limit, _host, _used, _capacity in world.placement.limits.over()}:
+    if not world.placement.limits.over(name):
         return
     for runner in world.runners.values():
         leases = []

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from rota.core.job import Job, Outcome
 
 MAX_DELAY_S = 30 * 60.0
+MAX_JITTER_S = 30.0
 
 
 def delay_s(backoff_s: float, failures: int, random: Callable[[], float]) -> float:
     """How long to wait after this many failures: exponential, with jitter, at most half an hour."""
     doubled = backoff_s * 2.0 ** min(failures - 1, 40)
-    return min(MAX_DELAY_S, doubled + random() * backoff_s)
+    return min(MAX_DELAY_S, doubled + random() * min(MAX_JITTER_S, backoff_s))
 
 
 def may_retry(job: Job, outcome: Outcome) -> bool:

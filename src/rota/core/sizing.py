@@ -8,7 +8,8 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from rota.core.learning import MIN_SUCCESSES, Model
-from rota.core.observation import LACKED
+from rota.core.line import Line
+from rota.core.observation import LACKED, RESOURCES, Resource
 from rota.plan.size import Floor, Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
@@ -118,15 +119,14 @@ def decide(
 
 
 def advice(model: Model) -> object:
-    """All that decisions depend on: while it is the same, so are they."""
-    return tuple(
-        (
-            min(len(model.values(resource)), MIN_SUCCESSES),
-            None if (said := model.recommend(resource, asked=0.0)) is None else rounded(said),
-            model.line(resource),
-        )
-        for resource, rounded in (("mem", round_mem), ("disk", round_mem), ("time", round_time))
-    )
+    """All that successes change in decisions: while it is the same, so are they."""
+    return [_advice(model, resource) for resource in RESOURCES]
+
+
+def _advice(model: Model, resource: Resource) -> tuple[int, float | None, Line | None]:
+    said = model.recommend(resource, asked=0.0)
+    rounded = None if said is None else round_time(said) if resource == "time" else round_mem(said)
+    return min(len(model.values(resource)), MIN_SUCCESSES), rounded, model.line(resource)
 
 
 def _decided(

@@ -1,5 +1,6 @@
-"""When jobs will be done, as far as that can be said: from the rate at which they ended lately, else from how
-long they take and how many run at once. What is not known stays unknown.
+"""When jobs will be done, as far as that can be said: from the rate at which those of the same group ended lately,
+else from how long they took, or from the user's own estimate, and how many run at once. What is not known stays
+unknown: no group is taken to be like another, and a learned size, which is rounded up, is no forecast.
 
 The cost is that of the groups and of the jobs that run, never of those that wait.
 """
@@ -31,16 +32,16 @@ class Running:
     def __init__(self) -> None:
         self.jobs = 0
         self.ran_s = 0.0  #: how long, together
-        self.timed = 0  #: of how many it was said how long they take
+        self.timed = 0  #: of how many the user said how long they take
         self.time_s = 0.0  #: what was said of these, together
 
     def add(self, job: Job, wall: float) -> None:
         self.jobs += 1
         if job.lease is not None and job.lease.started_at is not None:
             self.ran_s += max(0.0, wall - job.lease.started_at)
-        if "time" in job.spec.given or job.learned is not None:
+        if "time" in job.spec.given:
             self.timed += 1
-            self.time_s += job.size.time_s
+            self.time_s += job.spec.size.time_s
 
 
 def foresee(status: StatusView, world: World, rates: Rates, *, now: float, wall: float) -> None:
@@ -48,12 +49,11 @@ def foresee(status: StatusView, world: World, rates: Rates, *, now: float, wall:
     the calendar. Belongs to the loop's own thread."""
     running = _running(status, world, wall)
     begin = datetime.fromtimestamp(wall, UTC)
-    latest, unknown, left_in_all, rate_in_all = 0.0, False, 0, 0.0
+    latest, unknown, rate_in_all = 0.0, False, 0.0
     for group, counts in status.groups.items():
         left = _left(counts)
         if not left:
             continue
-        left_in_all += left
         whole = world.counts.get(group)
         if whole is None or left != _left_of(whole):
             # The pace is known of the group as a whole, but not whose turn is next.
@@ -63,20 +63,18 @@ def foresee(status: StatusView, world: World, rates: Rates, *, now: float, wall:
         if rate:
             status.group_rates[group] = rate
             rate_in_all += rate
-        seconds = left / rate if rate else _by_time(left, running.get(group), rates.wall_s(group))
+        run = running.get(group)
+        if rate and not rates.stalled(group, now, at_once=run.jobs if run else 0):
+            seconds: float | None = left / rate
+        else:
+            seconds = _by_time(left, run, rates.wall_s(group))
         if seconds is None or seconds > _FAR_S:
             unknown = True
         else:
             latest = max(latest, seconds)
             status.group_expected_end[group] = begin + timedelta(seconds=seconds)
-    everything = left_in_all == sum(_left_of(counts) for counts in world.counts.values())
-    rate = rates.rate(now) if everything else None
-    status.rate = rate or rate_in_all or None
-    if unknown and rate:
-        # What has not begun is taken to be like what ended lately.
-        latest = max(latest, left_in_all / rate)
-        unknown = latest > _FAR_S
-    if left_in_all and not unknown:
+    status.rate = rate_in_all or None
+    if status.group_expected_end and not unknown:
         status.expected_end = begin + timedelta(seconds=latest)
 
 

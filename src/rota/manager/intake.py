@@ -31,6 +31,7 @@ _ENVS_REMEMBERED = 256
 _LONGEST_NAME = 4096
 _MOST_GROUPS = 1000
 _MOST_PARENTS = 10_000
+_MOST_BEHAVIOURS = 100
 
 
 class Library:
@@ -91,6 +92,7 @@ class Intake:
         self.dep_groups: set[str] = set()  #: that its jobs may join
         self._library = library
         self._limits = limits
+        self._declared: dict[str, Limit] = {}  #: by its jobs
         self._envs: list[int] = []
         self._specs: list[Spec] = []
         self._spec_ids: list[int] = []
@@ -117,6 +119,14 @@ class Intake:
             raise BadInput("a dependency does not belong to this chunk")
         if any(each.elements is not None and (each.local or isinstance(each.parent, str)) for each in add.after):
             raise BadInput("a dependency on elements needs the id of an array")
+        for each in add.after:
+            if isinstance(each.parent, int):
+                if not 0 <= each.parent < 2**53:
+                    raise BadInput("field 'after': there is no such job")
+            elif not 0 < len(each.parent) <= _LONGEST_NAME or "\0" in each.parent:
+                raise BadInput("field 'after': a group needs a name")
+            if each.elements is not None and not 0 <= each.elements[0] <= each.elements[1] < 2**53:
+                raise BadInput("field 'after': an index is out of range")
         own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
         if any(not add.first <= entry < end for entry in own):
             raise BadInput("an element of an array does not belong to this chunk")
@@ -129,13 +139,12 @@ class Intake:
         if any(len(blob) > MAX_ENV for blob in add.envs):
             raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
 
-    def keys(self, add: m.Add, grew: LibraryGrew, declared: dict[str, Limit]) -> list[str]:
-        """Take in specifications and environments; the key of each command of the chunk. Limits that the
-        jobs declare are put into `declared`."""
+    def keys(self, add: m.Add, grew: LibraryGrew) -> list[str]:
+        """Take in specifications and environments; the key of each command of the chunk."""
         self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
         for new in add.specs:
             try:
-                uses = resolve(new.limits, self._limits, declared)
+                uses = resolve(new.limits, self._limits, self._declared)
                 spec = _spec(new, uses, user=self.user, env=self._envs[new.env])
                 check_spec(spec)
             except BadInput as error:
@@ -209,6 +218,7 @@ class Intake:
             elements={each.entry: (each.array, each.index) for each in add.elements},
             inputs=dict(add.inputs),
             dependents=dependents,
+            limits=[] if add.more else list(self._declared.values()),
         )
 
 
@@ -307,7 +317,14 @@ def check_spec(spec: Spec) -> None:
         raise BadInput("field 'limits': a limit is named twice")
     if spec.override not in ("", "no", "higher", "always") or not set(spec.given) <= {"mem", "disk", "time"}:
         raise BadInput("field 'override': must be no, higher or always")
-    for behaviour in (*spec.on_success, *spec.on_failure, *spec.on_exit):
+    behaviours = (*spec.on_success, *spec.on_failure, *spec.on_exit)
+    if len(behaviours) > _MOST_BEHAVIOURS:
+        raise BadInput(f"a job has at most {_MOST_BEHAVIOURS} behaviours", hint="put them into a script")
+    if "cleanup" in behaviours and not spec.scratch:
+        raise BadInput("behaviour 'cleanup' needs 'scratch'", hint="only a private directory is removed")
+    for behaviour in behaviours:
+        if "\0" in behaviour or len(behaviour.encode()) > MAX_ARGUMENT:
+            raise BadInput("a behaviour is too long or contains a NUL byte", hint="put it into a script")
         if behaviour not in ("cleanup", "remove") and not behaviour.startswith("run: "):
             raise BadInput(f"'{behaviour[:40]}' is no behaviour", hint="use 'run: CMD', 'cleanup' or 'remove'")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.limiting import parse_limit
+from rota.core.limiting import LIMIT_NAME, MOST_UNITS, parse_limit
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.limits import Limit, Limits
@@ -21,6 +21,10 @@ def resolve(uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limi
     """
     resolved = []
     for use in uses:
+        if not LIMIT_NAME.fullmatch(use.name):
+            raise BadInput(f"'{use.name[:40]}' cannot be a limit", hint="use letters, digits and . _ -")
+        if use.number is not None and not 0 < use.number <= MOST_UNITS:
+            raise BadInput(f"limit '{use.name}': a number of units is out of range", hint=f"write {use.name}:1")
         known = declared.get(use.name) or limits.get(use.name)
         units = 1
         if known is None:

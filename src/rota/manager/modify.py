@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from rota.core.job import Spec
+from rota.errors import BadInput
 from rota.manager.intake import Library, check_spec
 from rota.manager.limits import resolve
 from rota.plan.limits import Limit, Limits
@@ -25,6 +26,8 @@ def changes(change: m.SpecChange) -> dict[str, Any]:
 
 def respecify(spec: Spec, fields: dict[str, Any], limits: Limits, declared: dict[str, Limit]) -> Spec:
     """The specification with these fields over it. Raises `BadInput`."""
+    if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
+        raise BadInput("field 'input_bytes' is out of range")
     new = {name: value for name, value in fields.items() if name not in _SIZES and name != "input_bytes"}
     sizes = {name: value for name, value in fields.items() if name in _SIZES}
     if sizes:

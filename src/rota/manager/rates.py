@@ -12,22 +12,26 @@ from typing import Final
 WINDOW_S: Final = 60
 #: The weight of the newest job in the mean time that jobs take.
 _NEWEST: Final = 0.1
+#: Shorter pauses between ends say nothing.
+_PAUSE_S: Final = 2.0
 
 
 class Ends:
     """The ends of one kind of job."""
 
-    __slots__ = ("_lately", "_seconds", "ended", "wall_s")
+    __slots__ = ("_lately", "_seconds", "ended", "last", "wall_s")
 
     def __init__(self) -> None:
         self._seconds: deque[list[int]] = deque()  #: [second, ends in it]
         self._lately = 0
+        self.last = 0.0  #: when the newest was
         self.ended = 0
         self.wall_s = 0.0  #: what they took, on average, the newest counting most
 
     def add(self, wall_s: float | None, now: float) -> bool:
         """One more; was it the first of this second?"""
         self._lately += 1
+        self.last = now
         if wall_s is not None:
             self.ended += 1
             self.wall_s += (wall_s - self.wall_s) * max(_NEWEST, 1 / self.ended)
@@ -56,10 +60,9 @@ class Ends:
 
 
 class Rates:
-    """The ends of all jobs, and of each group."""
+    """The ends of the jobs of each group."""
 
     def __init__(self) -> None:
-        self._all = Ends()
         self._groups: dict[str, Ends] = {}
         #: who has something to forget, in order of time: nothing is kept for groups that have come to rest
         self._dated: deque[tuple[int, Ends]] = deque()
@@ -69,19 +72,26 @@ class Rates:
         ends = self._groups.get(group)
         if ends is None:
             ends = self._groups[group] = Ends()
-        for each in (ends, self._all):
-            if each.add(wall_s, now):
-                self._dated.append((int(now), each))
-        while self._dated[0][0] < now - WINDOW_S:
+        if ends.add(wall_s, now):
+            self._dated.append((int(now), ends))
+        while self._dated and self._dated[0][0] < now - WINDOW_S:
             self._dated.popleft()[1].forget(now)
 
-    def rate(self, now: float) -> float | None:
-        """Jobs that end each second, lately."""
-        return self._all.rate(now)
-
     def group_rate(self, group: str, now: float) -> float | None:
+        """Jobs of a group that end each second, lately."""
         ends = self._groups.get(group)
         return ends.rate(now) if ends else None
+
+    def stalled(self, group: str, now: float, *, at_once: int) -> bool:
+        """Has none of a group ended for so long that its jobs no longer go on at their rate?
+
+        Jobs that start together end together: of so many at once, as many ends may fail to appear for a while.
+        """
+        ends = self._groups.get(group)
+        if ends is None:
+            return True
+        pause = now - ends.last
+        return pause > _PAUSE_S and pause * (ends.rate(now) or 0.0) > 2 * at_once + 1
 
     def wall_s(self, group: str) -> float | None:
         """How long the jobs of a group run, as far as that was seen."""

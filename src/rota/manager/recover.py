@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rota.core.estimate import largest_of
 from rota.core.limiting import minute_of_day
 from rota.core.recovery import OpenAttempt, Remembered, recover
@@ -9,6 +11,7 @@ from rota.core.world import World
 from rota.host import local_zone
 from rota.manager.intake import Library
 from rota.manager.rows import job_from_row
+from rota.plan.limits import Limit
 from rota.plan.packing import Packing
 from rota.pools.base import Pool
 from rota.store.base import Snapshot
@@ -66,3 +69,13 @@ def library_from(snapshot: Snapshot) -> Library:
         next_spec=snapshot.next_spec,
         next_env=snapshot.next_env,
     )
+
+
+def unused_limits(snapshot: Snapshot) -> list[str]:
+    """Limits that only jobs have declared, and no job that has not ended uses: nobody would miss them."""
+    declared = {name: msgspec.json.decode(text, type=Limit) for name, text in snapshot.limits.items()}
+    by_jobs = {name for name, limit in declared.items() if limit.by_jobs}
+    if by_jobs:
+        for number in {row.spec_id for row in snapshot.jobs}:
+            by_jobs.difference_update(use.name for use in snapshot.specs[number].limits)
+    return sorted(by_jobs)

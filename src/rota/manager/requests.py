@@ -159,12 +159,9 @@ class Requests:
         manager = self._manager
         intake.check(add)
         grew = events.LibraryGrew(specs=[], envs=[])
-        declared: dict[str, Limit] = {}
-        keys = intake.keys(add, grew, declared)
+        keys = intake.keys(add, grew)
         if grew.specs or grew.envs:
             manager.happened(grew)
-        if declared and not add.check:
-            manager.happened(events.LimitsDeclared(limits=list(declared.values())))
         unknown = [] if add.fresh else [key for key in keys if key not in manager.world.keys]
         known: dict[str, tuple[int, int]] = {}
         loaded: dict[int, Job] = {}

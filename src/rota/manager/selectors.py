@@ -58,6 +58,8 @@ def _clause(word: str) -> Clause:
             put("low", low)
             put("high", high)
         elif match := _ELEMENTS.fullmatch(part):
+            if not int(match[1]):
+                raise BadInput(f"selector '{part}': there is no array 0", hint=_HINT)
             put("array", int(match[1]))
             if match[2]:
                 low, high = int(match[2]), int(match[3] or match[2])

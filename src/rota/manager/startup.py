@@ -27,7 +27,7 @@ from rota.core.pausing import PAUSED, YES
 from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
-from rota.manager.recover import library_from, world_from
+from rota.manager.recover import library_from, unused_limits, world_from
 from rota.manager.service import Manager
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
@@ -145,6 +145,9 @@ def _recover(home: Home, settings: Settings, store: SqliteStore, pool: Pool, idl
     deployment = snapshot.meta.get("deployment") or os.urandom(8).hex()
     changes = Changes()
     changes.meta = {"generation": str(generation), "deployment": deployment}
+    for name in unused_limits(snapshot):
+        changes.limits[name] = None
+        del snapshot.limits[name]
     if restored_at := snapshot.meta.get(RESTORED_AT):
         changes.meta[RESTORED_SEEN] = restored_at
     store.commit(changes)

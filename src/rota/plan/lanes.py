@@ -54,6 +54,14 @@ class Lane:
         """Take the first job, which must exist."""
         return heappop(self.heap)
 
+    def take(self, most: int, until: Rank | None) -> list[int]:
+        """Take so many jobs from the front, but none of worse rank than this."""
+        taken: list[int] = []
+        below = -self.priority
+        while len(taken) < most and (job := self.head()) is not None and (until is None or (below, job) <= until):
+            taken.append(heappop(self.heap))
+        return taken
+
     def drop(self) -> None:
         """Nothing of it is left."""
         self.heap.clear()
@@ -102,6 +110,10 @@ class Rack:
                 return lane
             heappop(heap)
         return None
+
+    def has_only(self, lane: Lane) -> bool:
+        """Is no other lane in it?"""
+        return len(self._heap) == 1 and self._heap[0][1] is lane
 
     def lanes(self) -> Iterator[Lane]:
         """Those that may have a job waiting."""

@@ -80,8 +80,8 @@ class Limits:
 
     def __init__(self) -> None:
         self._declared: dict[str, Limit] = {}
-        #: (limit, host), and (limit, "") for all hosts together: both are counted, whatever the scope is now
-        self._meters: dict[tuple[str, str], _Meter] = {}
+        #: limit → host, and "" for all hosts together: both are counted, whatever the scope is now
+        self._meters: dict[str, dict[str, _Meter]] = {}
         self.minute = 0  #: of the day, local time
 
     # -- declarations
@@ -97,9 +97,8 @@ class Limits:
         self._set_capacities(name)
 
     def _set_capacities(self, name: str) -> None:
-        for (limit, host), meter in self._meters.items():
-            if limit == name:
-                meter.capacity = self._capacity(name, host)
+        for host, meter in self._meters.get(name, {}).items():
+            meter.capacity = self._capacity(name, host)
 
     def _capacity(self, name: str, host: str) -> int | None:
         """What is declared for this host, or, if it is empty, for all together."""
@@ -117,9 +116,12 @@ class Limits:
         return iter(self._declared.values())
 
     def _meter(self, name: str, host: str) -> _Meter:
-        found = self._meters.get((name, host))
+        of_hosts = self._meters.get(name)
+        if of_hosts is None:
+            of_hosts = self._meters[name] = {}
+        found = of_hosts.get(host)
         if found is None:
-            found = self._meters[name, host] = _Meter(self._capacity(name, host))
+            found = of_hosts[host] = _Meter(self._capacity(name, host))
         return found
 
     def per_host(self, name: str) -> bool:
@@ -185,14 +187,14 @@ class Limits:
 
     def use(self, name: str, host: str = "") -> tuple[int, bool]:
         """Units of a limit in use, and whether by one job alone."""
-        meter = self._meters.get((name, host))
+        meter = self._meters.get(name, {}).get(host)
         return (meter.used, meter.alone > 0) if meter is not None else (0, False)
 
-    def over(self) -> list[tuple[str, str, int, int]]:
-        """(limit, host, used, capacity) of those in use beyond their capacity, which was lowered."""
+    def over(self, name: str) -> list[tuple[str, int]]:
+        """(host, used) where a limit is in use beyond its capacity, which was lowered."""
         return [
-            (name, host, meter.used, meter.capacity)
-            for (name, host), meter in self._meters.items()
+            (host, meter.used)
+            for host, meter in self._meters.get(name, {}).items()
             if meter.capacity is not None and meter.used > meter.capacity
         ]
 

@@ -17,7 +17,8 @@ from rota.plan.lanes import Lane, Line, Rack, Racks, Rank
 from rota.plan.limits import Limits
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Capacity, Chosen, Opened, Waits
-from rota.plan.size import CORE, Size
+from rota.plan.reasons import limit_reasons, never_fits, shortage
+from rota.plan.size import Size
 
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
 AHEAD_S = 0.08
@@ -173,16 +174,13 @@ class Packing:
             if _fits(size, _amounts(host.capacity)):
                 return None
         caps = [host.capacity for host in self._hosts.values()]
-        shown = (
-            ("cpus", size.cpus / CORE, max(cap.cpus for cap in caps) / CORE, ""),
-            ("mem", size.mem / 2**20, max(cap.mem for cap in caps) / 2**20, "M"),
-            ("disk", size.disk / 2**20, max(cap.disk for cap in caps) / 2**20, "M"),
-            ("gpus", size.gpus, max(cap.gpus for cap in caps), ""),
+        most = Size(
+            cpus=max(cap.cpus for cap in caps),
+            mem=max(cap.mem for cap in caps),
+            disk=max(cap.disk for cap in caps),
+            gpus=max(cap.gpus for cap in caps),
         )
-        for name, asked, largest, unit in shown:
-            if asked > largest:
-                return f"never fits: asked {asked:g}{unit} {name}, largest host has {largest:g}{unit}"
-        return "never fits: no single host has all of what was asked"
+        return never_fits(size, most)
 
     # -- the queue
 
@@ -406,12 +404,16 @@ class Packing:
     def _pop(self, rack: Rack, lane: Lane) -> int:
         """Take the first job out of its lane."""
         job = lane.pop()
+        self._popped(rack, lane)
+        return job
+
+    def _popped(self, rack: Rack, lane: Lane) -> None:
+        """The lane has lost its first job, or more."""
         if lane.head() is None:
             del self._lanes[lane.priority, lane.need]
             lane.drop()
         else:
             rack.put(lane)  # its rank is worse than before: the place of the rack is put right in time
-        return job
 
     def _send_ahead(self, rack: Rack, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
         """Lease jobs that will take over a seat of their own size when its job ends.
@@ -432,6 +434,14 @@ class Packing:
                 if lane.since != self._sizes and self._moved(rack, lane):
                     return
                 uses = lane.need.limits
+                if not uses and lane.since == self._sizes and rack.has_only(lane):
+                    # The usual case, in which hundreds are sent at once.
+                    jobs = lane.take(room, until)
+                    self._popped(rack, lane)
+                    flow.leases += len(jobs)
+                    chosen += [Chosen(job, host.name) for job in jobs]
+                    room -= len(jobs)
+                    continue
                 if uses and (self.limits.missing(uses, host.name) or self._before(lane)):
                     return
                 self._choose(rack, lane, host, now, None, chosen)
@@ -663,15 +673,28 @@ class Packing:
 
     # -- explanations
 
-    def why(self, need: Need, *, priority: int, job: int) -> Waits:
+    def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         refusal = self.refusal(need.size)
         if refusal:
-            return Waits("unsatisfiable", refusal)
+            return [Waits("unsatisfiable", refusal)]
+        hosts = self._hosts_for(need)
+        found = limit_reasons(self.limits, need, [host.name for host in hosts]) if need.limits else []
         lane = self._lanes.get((priority, need))
-        if lane is not None and lane.at is not None and self._limit_keeps(lane):
-            return self._why_limit(lane)
-        if not any(host.usable for host in self._hosts_for(need)):
-            return Waits("no_resources", "no runner is connected yet")
+        if not found and lane is not None and lane in self._behind:
+            name, first = self._behind[lane]
+            if first.head() is not None:
+                message = f"job {first.heap[0]} is before it in the line for limit '{name}'"
+                found.append(Waits("limit", message, name, first.heap[0]))
+        if not any(host.usable for host in hosts):
+            return [*found, Waits("no_resources", "no runner is connected yet")]
+        usable = [host.free for host in hosts if host.usable]
+        if not found or not any(_fits(need.size, free) for free in usable):
+            found.append(Waits("resources", self._why_no_room(need, usable, priority, job)))
+        return found
+
+    def _why_no_room(self, need: Need, usable: list[list[int]], priority: int, job: int) -> str:
+        short = shortage(need.size, usable)
+        said = f"waiting for room: {short}" if short else "waiting for room"
         before = 0
         for other in self._lanes.values():
             if other.priority > priority:
@@ -679,37 +702,9 @@ class Packing:
             elif other.priority == priority and other.head() is not None:
                 if len(other) > _COUNTED:
                     if other.heap[0] < job:
-                        return Waits("resources", "waiting for room; many jobs are before it")
+                        return f"{said}; many jobs are before it"
                 else:
                     before += sum(1 for each in other.heap if each < job and each not in other.gone)
-        if before:
-            return Waits("resources", f"waiting for room; {before} jobs are before it")
-        return Waits("resources", "waiting for room; it is the next in rank")
-
-    def _limit_keeps(self, lane: Lane) -> bool:
-        """Is it really the limit? Room may have run out since."""
-        uses = lane.need.limits
-        return (
-            lane.stopped
-            or lane in self._behind
-            or all(self.limits.missing(uses, host.name) for host in self._hosts_for(lane.need))
-        )
-
-    def _why_limit(self, lane: Lane) -> Waits:
-        name = lane.at or ""
-        use = next(each for each in lane.need.limits if each.name == name)
-        limit = self.limits.get(name)
-        if limit is not None and limit.window is not None and not limit.window.open_at(self.limits.minute):
-            return Waits("window", f"limit '{name}' lets jobs start only {limit.window}", name)
-        if limit is not None and limit.hosts:
-            shown = ", ".join(f"{host} {self.limits.use(name, host)[0]} of {n}" for host, n in limit.hosts)
-            return Waits("limit", f"limit '{name}': {shown} in use, it takes {use.units}", name)
-        used, alone = self.limits.use(name)
-        capacity = "unlimited" if limit is None or limit.capacity is None else str(limit.capacity)
-        if limit is not None and limit.capacity is not None and use.units > limit.capacity:
-            return Waits("limit", f"limit '{name}' is {capacity}, it takes {use.units}", name)
-        if alone:
-            return Waits("limit", f"one job has limit '{name}' alone", name)
-        if use.exclusive:
-            return Waits("limit", f"it wants limit '{name}' alone, and {used} are in use", name)
-        return Waits("limit", f"limit '{name}': {used} of {capacity} in use, it takes {use.units}", name)
+        if not before:
+            return f"{said}; it is the next in rank"
+        return f"{said}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"

@@ -52,6 +52,8 @@ class Waits(NamedTuple):
     code: str
     message: str
     limit: str = ""
+    ahead: int | None = None  #: a job that waits as well and goes first
+    hint: str = ""  #: a command that would change it
 
 
 class Placement(Protocol):
@@ -112,5 +114,5 @@ class Placement(Protocol):
     def close(self, seat: int) -> None:
         """The seat is gone and its room is free. Unknown seats are ignored."""
 
-    def why(self, need: Need, *, priority: int, job: int) -> Waits:
-        """Why this waiting job has not been chosen."""
+    def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
+        """All that keeps this waiting job from being chosen, the strongest first."""

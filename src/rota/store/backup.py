@@ -92,7 +92,7 @@ def _checked(home: Path, target: str, *, force: bool) -> Path:
         raise BadInput(f"{target!r} is not an absolute path of a file", hint="give one, like /backups/rota.db")
     path = Path(os.path.normpath(target))
     try:
-        inside = path.parent.resolve() == home.resolve()
+        inside = path.parent.resolve().is_relative_to(home.resolve())
         if path.is_dir():
             raise BadInput(f"{path} is a directory", hint="give the name of a file in it")
         if not path.parent.is_dir():
