@@ -93,3 +93,9 @@ def test_clauses_that_are_compared_together_say_what_each_alone_says(
     together = Matching(clauses, lambda job: host)
     for job in jobs:
         assert together.has(job) == any(matches(clause, job, host) for clause in clauses)
+
+
+@pytest.mark.parametrize("word", ["0_3", "0_*", "0_", "00_1-2"])
+def test_there_is_no_array_0_and_it_does_not_mean_everything(word: str) -> None:
+    with pytest.raises(BadInput, match="no array 0"):
+        parse([word], last=[])

@@ -39,6 +39,12 @@ def resolve(uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limi
                 declared[use.name] = msgspec.structs.replace(known, capacity=use.number)
         else:
             units = use.number or 1
+            most = max(own for _host, own in known.hosts) if known.hosts else known.capacity
+            if most and units > most:
+                raise BadInput(
+                    f"limit '{use.name}' has {most} units, the job would take {units}",
+                    hint=f"take fewer, or raise it with 'rota limit {use.name}:{units}'",
+                )
         resolved.append(LimitUse(use.name, units, use.exclusive))
     return tuple(sorted(resolved, key=lambda use: use.name))
 

@@ -231,7 +231,10 @@ class Requests:
         self._refuse_missing(clauses)
         for clause in clauses:
             if clause.group and not any(self._manager.world.counts.get(clause.group, ())):
-                raise NotFound(f"there is no group '{clause.group}'", hint="list them with 'rota status'")
+                hint = "list them with 'rota status'"
+                if self._manager.world.groups.get(clause.group) is not None:
+                    hint = "that is a dependency group, which only --after can name; " + hint
+                raise NotFound(f"there is no group '{clause.group}'", hint=hint)
 
     # -- actions
 
