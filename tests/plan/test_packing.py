@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.plan.hosts import AHEAD_MAX, AHEAD_S
 from rota.plan.limits import Limit
 from rota.plan.need import LimitUse, Need
-from rota.plan.packing import AHEAD_MAX, AHEAD_S, Packing
+from rota.plan.packing import Packing
 from rota.plan.placement import Capacity, Opened
 from rota.plan.size import Size
 

@@ -80,7 +80,7 @@ def _table(limits: list[LimitView]) -> str:
     rows = []
     for each in limits:
         capacity = "any" if each.capacity is None else f"{each.capacity:,}"
-        state = "alone" if each.exclusive else "" if each.open else "closed now"
+        state = "alone" if each.exclusive else "" if each.open else "closed"
         window = each.window or ""
         rows.append([harmless(each.name), capacity, f"{each.used:,}", f"{each.waiting:,}", window, state])
         if each.scope == "host":
@@ -89,4 +89,4 @@ def _table(limits: list[LimitView]) -> str:
                 [f"  {harmless(host)}", f"{part['capacity']:,}", f"{part['used']:,}", "", "", ""]
                 for host, part in sorted(each.hosts.items())
             ]
-    return table(["LIMIT", "CAPACITY", "IN USE", "WAITING", "HOURS", "NOW"], rows, right="lrrr")
+    return table(["LIMIT", "CAPACITY", "IN USE", "WAITING", "HOURS", "STATE"], rows, right="lrrr")

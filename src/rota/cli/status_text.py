@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -21,7 +21,8 @@ _FOLDED: Final = {
     "waiting": ("dependent", "blocked", "held", "ready", "delayed", "scheduled"),
     "running": ("starting", "running", "suspended", "finishing", "lost"),
     "complete": ("complete",),
-    "failed": ("failed", "cancelled"),
+    "failed": ("failed",),
+    "cancelled": ("cancelled",),
 }
 _RUNNING: Final = [state.label for state in LEASED if state is not State.SCHEDULED]
 _DONE: Final = [state.label for state in TERMINAL]
@@ -35,8 +36,11 @@ class Space(NamedTuple):
     colour: bool = False
 
 
-def status_text(found: StatusView, space: Space, *, now: datetime | None = None) -> str:
-    """The whole answer. With fewer lines than groups, only the busiest groups."""
+def status_text(
+    found: StatusView, space: Space, *, now: datetime | None = None, states: Collection[str] = ()
+) -> str:
+    """The whole answer. With fewer lines than groups, only the busiest groups. `states` have a column though no
+    job may be in them."""
     if not found.counts:
         return "no jobs"
     now = now or datetime.now(UTC)
@@ -51,7 +55,7 @@ def status_text(found: StatusView, space: Space, *, now: datetime | None = None)
             fit = max(1, fit - 2)
             left_out = max(0, len(names) - fit)
             names = sorted(busiest(found.groups)[:fit])
-    lines = _table(found, names, space, now)
+    lines = _table(found, names, space, now, {*states, *found.counts})
     if left_out:
         lines.insert(len(names) + 1, f"… and {count(left_out, 'more group')}")
     return "\n".join(lines + [cut(line, space.columns) if space.columns else line for line in end])
@@ -111,9 +115,23 @@ def bar(share: float, size: int) -> str:
     return text + "░" * (size - len(text))
 
 
-def _table(found: StatusView, names: list[str], space: Space, now: datetime) -> list[str]:
-    states = {s.label: (s.label,) for s in State if found.counts.get(s.label)}
-    folded = {name: members for name, members in _FOLDED.items() if _sum(found.counts, members)}
+def done_parts(counts: Mapping[str, int], size: int) -> list[tuple[str, str]]:
+    """A bar of what has ended, in pieces: each with the state that it stands for, the rest with "dim"."""
+    total = sum(counts.values()) or 1
+    text = bar(done(counts) / total, size)
+    drawn = left = size - text.count("░")
+    pieces = [(text[drawn:], "dim")]
+    for state in ("failed", "cancelled"):
+        if n := counts.get(state, 0):
+            part = min(left, max(1, round(size * n / total)))
+            pieces.insert(0, (text[left - part : left], state))
+            left -= part
+    return [piece for piece in [(text[:left], "complete"), *pieces] if piece[0]]
+
+
+def _table(found: StatusView, names: list[str], space: Space, now: datetime, shown: Collection[str]) -> list[str]:
+    states = {s.label: (s.label,) for s in State if s.label in shown}
+    folded = {name: members for name, members in _FOLDED.items() if not set(shown).isdisjoint(members)}
     if space.columns is None:
         return _drawn(found, names, states, space, now, bar_size=0)
     # The first that fits; on a very narrow terminal, lines are cut.
@@ -140,7 +158,7 @@ def _drawn(
     bar_size: int,
     rates: bool = True,
 ) -> list[str]:
-    head = ["GROUP", *(["PROGRESS"] if bar_size else []), "DONE", *map(str.upper, columns)]
+    head = ["GROUP", *(["PROGRESS"] if bar_size else []), "ENDED", *map(str.upper, columns)]
     head += ["RATE", "ENDS IN"] if rates else ["ENDS IN"]
 
     def row(name: str, counts: Mapping[str, int], rate: float | None, end: datetime | None) -> list[str]:
@@ -171,9 +189,10 @@ def _drawn(
         for column, text in enumerate(texts):
             pad = " " * (widths[column] - cells(text))
             kind = "bold" if place == 0 else "dim" if text in (".", "-") else kinds[column]
-            if bar_size and column == 1 and place:
-                kind = "failed" if _sum(_counts_of(found, names, place), ("failed",)) else "complete"
             painted = paint(text, kind, on=space.colour)
+            if bar_size and column == 1 and place:
+                pieces = done_parts(_counts_of(found, names, place), bar_size)
+                painted = "".join(paint(piece, state, on=space.colour) for piece, state in pieces)
             parts.append(painted + pad if column < left_aligned else pad + painted)
         lines.append("  ".join(parts).rstrip())
     return lines

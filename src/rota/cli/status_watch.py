@@ -61,6 +61,7 @@ class Blocks:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._first = True
+        self._states: set[str] = set()  #: each that was seen keeps its column: nothing jumps to and fro
 
     def __enter__(self) -> Blocks:
         return self
@@ -71,13 +72,17 @@ class Blocks:
         pass
 
     def show(self, found: StatusView) -> None:
+        self._states.update(found.counts)
         if self._as_json:
             sys.stdout.write(json_line(found))
         else:
             space = Space(width(sys.stdout), None, coloured(sys.stdout))
-            sys.stdout.write(("" if self._first else "\n") + status_text(found, space) + "\n")
+            sys.stdout.write(("" if self._first else "\n") + self._text(found, space) + "\n")
         self._first = False
         sys.stdout.flush()
+
+    def _text(self, found: StatusView, space: Space) -> str:
+        return status_text(found, space, states=self._states)
 
     def lost(self, error: NoManager) -> None:
         sys.stderr.write(f"rota: {error.message}; waiting for it to come back\n")
@@ -130,6 +135,7 @@ class Screen(Blocks):
         os.close(self._woken)
 
     def show(self, found: StatusView) -> None:
+        self._states.update(found.counts)
         self._found = found
         self._draw()
 
@@ -153,7 +159,7 @@ class Screen(Blocks):
             return ""
         size = os.get_terminal_size(sys.stdout.fileno())
         space = Space(size.columns or 80, max(3, (size.lines or 24) - above), coloured(sys.stdout))
-        return status_text(self._found, space)
+        return self._text(self._found, space)
 
     def _draw(self) -> None:
         room = os.get_terminal_size(sys.stdout.fileno()).columns or 80

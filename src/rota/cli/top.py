@@ -13,7 +13,7 @@ from rota.cli.selecting import selectors
 def top(call: Invocation, selectors: tuple[str, ...]) -> int:
     """Watch running, waiting and failed jobs on the whole screen, and act on them.
 
-    Press ? there for the keys. It needs textual: pip install 'rota[top]'.
+    Press ? there for the keys. It needs textual, in the environment in which rota is: pip install textual.
 
     \b
     Examples:
@@ -32,7 +32,7 @@ def top(call: Invocation, selectors: tuple[str, ...]) -> int:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "textual":
             raise
-        raise UserError("rota top needs textual", hint="install it with: pip install 'rota[top]'") from None
+        raise UserError("rota top needs textual", hint="install it with: pip install textual") from None
     with call.connect() as client:
         client.status(*selectors)  # a selector that is not understood is refused here, in one line
         app = TopApp(call.connect, client, filter=" ".join(selectors))

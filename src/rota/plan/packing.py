@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from heapq import heapify, heappop, heappush
 from itertools import count
-from math import exp
 
+from rota.plan.hosts import Host, Seat, amounts, fits, parts
 from rota.plan.lanes import Lane, Line, Rack, Racks, Rank
 from rota.plan.limits import Limits
 from rota.plan.need import LimitUse, Need
@@ -20,93 +20,10 @@ from rota.plan.placement import Capacity, Chosen, Opened, Waits
 from rota.plan.reasons import limit_reasons, never_fits, shortage
 from rota.plan.size import Size
 
-#: Leases are sent ahead for about this many seconds of work, and no more than this many.
-AHEAD_S = 0.08
-AHEAD_MAX = 256
 #: So many jobs in a row are moved to another lane at once, when they have come to need something else.
 MOVED_MAX = 256
 #: Lanes up to this length are counted to tell how many jobs are before one.
 _COUNTED = 100_000
-_RATE_WINDOW_S = 0.1
-
-
-class _Seat:
-    __slots__ = ("host", "since", "size")
-
-    def __init__(self, host: _Host, size: Size, since: float) -> None:
-        self.host = host
-        self.size = size
-        self.since = since
-
-    def expected_end(self, now: float) -> float:
-        end = self.since + self.size.time_s
-        return end if end >= now else now + max(60.0, (now - self.since) / 4)
-
-
-class _Flow:
-    """Leases and seats of one size at one host, and how fast its jobs end lately."""
-
-    __slots__ = ("leases", "level", "level_at", "seats")
-
-    def __init__(self) -> None:
-        self.seats = 0
-        self.leases = 0
-        self.level = 0.0
-        self.level_at = 0.0
-
-    def ended(self, now: float) -> None:
-        self.level = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) + 1 if self.level else 1.0
-        self.level_at = now
-
-    def ahead(self, now: float) -> int:
-        """How many leases beyond the seats are worth sending: none unless jobs end quickly."""
-        if not self.level:
-            return 0
-        rate = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) / _RATE_WINDOW_S
-        return min(AHEAD_MAX, int(rate * AHEAD_S))
-
-
-class _Host:
-    __slots__ = ("capacity", "flows", "free", "name", "only", "seats", "usable")
-
-    def __init__(self, name: str, capacity: Capacity, only: Need | None) -> None:
-        self.name = name
-        self.capacity = capacity
-        self.only = only  #: an allocation made for jobs of one need
-        self.free = _amounts(capacity)
-        self.usable = False
-        self.flows: dict[Size, _Flow] = {}
-        self.seats: dict[int, _Seat] = {}
-
-    def resize(self, capacity: Capacity) -> None:
-        before, after = _amounts(self.capacity), _amounts(capacity)
-        self.capacity = capacity
-        self.free = [free - b + a for free, b, a in zip(self.free, before, after, strict=True)]
-
-    def flow(self, size: Size) -> _Flow:
-        found = self.flows.get(size)
-        if found is None:
-            self.flows = {each: flow for each, flow in self.flows.items() if flow.seats or flow.leases}
-            found = self.flows[size] = _Flow()
-        return found
-
-
-def _amounts(capacity: Capacity) -> list[int]:
-    return [capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs]
-
-
-def _parts(size: Size) -> tuple[int, int, int, int, int]:
-    return size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1
-
-
-def _fits(size: Size, free: list[int]) -> bool:
-    cpus, mem, disk, gpus, without = free
-    return (
-        (size.cpus <= cpus if size.cpus else without > 0)
-        and (size.mem <= mem or not size.mem)
-        and (size.disk <= disk or not size.disk)
-        and (size.gpus <= gpus or not size.gpus)
-    )
 
 
 class Packing:
@@ -114,9 +31,9 @@ class Packing:
 
     def __init__(self, *, first_seat: int = 1) -> None:
         self.limits = Limits()
-        self._hosts: dict[str, _Host] = {}  #: those that run anything that fits
-        self._made_for: dict[Need, dict[str, _Host]] = {}  #: those that were made for one need
-        self._all: dict[str, _Host] = {}
+        self._hosts: dict[str, Host] = {}  #: those that run anything that fits
+        self._made_for: dict[Need, dict[str, Host]] = {}  #: those that were made for one need
+        self._all: dict[str, Host] = {}
         self._racks = Racks()
         self._lanes: dict[tuple[int, Need], Lane] = {}
         self._waiting: dict[str, Line] = {}  #: limit → lanes that it keeps waiting
@@ -130,7 +47,7 @@ class Packing:
         self._first: Lane | None = None  #: the first that waits for room, during a call
         self._shadows: dict[str, tuple[float, list[int]]] = {}  #: host → when it could begin, and what is left
         self._now = 0.0
-        self._seats: dict[int, _Seat] = {}
+        self._seats: dict[int, Seat] = {}
         self._ids = count(first_seat)
         self._sizes = 0  #: grows when jobs that wait may have come to need something else
         self.needs: Callable[[int], Need] | None = None
@@ -143,7 +60,7 @@ class Packing:
         if found is not None:
             found.resize(capacity)
             return
-        new = self._all[host] = _Host(host, capacity, only)
+        new = self._all[host] = Host(host, capacity, only)
         if only is None:
             self._hosts[host] = new
         else:
@@ -163,7 +80,7 @@ class Packing:
         self._all[host].usable = usable
         self._roomier = True
 
-    def _hosts_for(self, need: Need) -> Collection[_Host]:
+    def _hosts_for(self, need: Need) -> Collection[Host]:
         own = self._made_for.get(need) if self._made_for else None
         return self._hosts.values() if own is None else [*own.values(), *self._hosts.values()]
 
@@ -171,7 +88,7 @@ class Packing:
         if not self._hosts:
             return None
         for host in self._hosts.values():
-            if _fits(size, _amounts(host.capacity)):
+            if fits(size, amounts(host.capacity)):
                 return None
         caps = [host.capacity for host in self._hosts.values()]
         most = Size(
@@ -283,12 +200,12 @@ class Packing:
 
     def _fits(self, size: Size) -> bool:
         """Is there room for it on a host that is there for all?"""
-        return any(host.usable and _fits(size, host.free) for host in self._hosts.values())
+        return any(host.usable and fits(size, host.free) for host in self._hosts.values())
 
     def _runnable(self, rack: Rack) -> bool:
         """Could a host that is there now run this, were it empty?"""
         size = rack.size
-        if any(host.usable and _fits(size, _amounts(host.capacity)) for host in self._hosts.values()):
+        if any(host.usable and fits(size, amounts(host.capacity)) for host in self._hosts.values()):
             return True
         return bool(self._made_for) and any(lane.need in self._made_for for lane in rack.lanes())
 
@@ -333,13 +250,13 @@ class Packing:
             self.offer(need, priority=lane.priority, jobs=jobs)
         return bool(moved)
 
-    def _room(self, lane: Lane) -> tuple[_Host | None, list[str]]:
+    def _room(self, lane: Lane) -> tuple[Host | None, list[str]]:
         """A host on which the first job may begin, or None; and the limits that keep it where there is room."""
         need = lane.need
         keeps: list[str] = []
         behind: dict[str, Lane] | None = None
         for host in self._hosts_for(need):
-            if host.usable and _fits(need.size, host.free) and self._may_pass(lane, host):
+            if host.usable and fits(need.size, host.free) and self._may_pass(lane, host):
                 if not need.limits:
                     return host, []
                 missing = self.limits.missing(need.limits, host.name)
@@ -354,13 +271,13 @@ class Packing:
             self._behind[lane] = next(iter(behind.items()))
         return None, keeps
 
-    def _may_pass(self, lane: Lane, host: _Host) -> bool:
+    def _may_pass(self, lane: Lane, host: Host) -> bool:
         """Would it not delay the first of all, should that wait for room?"""
         first = self._first
         if first is None or lane.rank() < first.rank():
             return True
         shadow, spare = self._shadow(host, first.need)
-        return self._now + lane.need.size.time_s <= shadow or _fits(lane.need.size, spare)
+        return self._now + lane.need.size.time_s <= shadow or fits(lane.need.size, spare)
 
     def _before(self, lane: Lane, *, besides: str = "") -> dict[str, Lane]:
         """The limits for which somebody of better rank queues up, and who does."""
@@ -380,7 +297,7 @@ class Packing:
         for host in self._hosts_for(need):
             if (
                 host.usable
-                and _fits(need.size, host.free)
+                and fits(need.size, host.free)
                 and self.limits.missing(need.limits, host.name) == [limit]
                 and self._may_pass(lane, host)
             ):
@@ -388,7 +305,7 @@ class Packing:
         return False
 
     def _choose(
-        self, rack: Rack, lane: Lane, host: _Host, now: float, opened: list[Opened] | None, chosen: list[Chosen]
+        self, rack: Rack, lane: Lane, host: Host, now: float, opened: list[Opened] | None, chosen: list[Chosen]
     ) -> None:
         """Lease the lane's first job at this host, in a seat of its own unless `opened` is None."""
         job = self._pop(rack, lane)
@@ -453,14 +370,14 @@ class Packing:
         roomy = [
             host.free
             for host in self._all.values()
-            if host.usable and any(_fits(size, host.free) for size in least)
+            if host.usable and any(fits(size, host.free) for size in least)
         ]
         if not roomy:
             return
         queue = [
             (lane.rank(), rack)
             for rack in self._racks.listed()
-            if any(_fits(rack.size, free) for free in roomy) and (lane := rack.best()) is not None
+            if any(fits(rack.size, free) for free in roomy) and (lane := rack.best()) is not None
         ]
         heapify(queue)
         while queue:
@@ -476,31 +393,31 @@ class Packing:
             else:
                 shadow, spare = self._shadows[host.name]
                 if now + rack.size.time_s > shadow:
-                    spare = [s - n for s, n in zip(spare, _parts(rack.size), strict=True)]
+                    spare = [s - n for s, n in zip(spare, parts(rack.size), strict=True)]
                     self._shadows[host.name] = shadow, spare
                 self._choose(rack, lane, host, now, opened, chosen)
             if (lane := rack.best()) is not None:
                 heappush(queue, (lane.rank(), rack))
 
-    def _shadow(self, host: _Host, need: Need) -> tuple[float, list[int]]:
+    def _shadow(self, host: Host, need: Need) -> tuple[float, list[int]]:
         """When this need will fit on the host, and what is then left beside it."""
         known = self._shadows.get(host.name)
         if known is None:
             known = self._shadows[host.name] = self._foreseen(host, need)
         return known
 
-    def _foreseen(self, host: _Host, need: Need) -> tuple[float, list[int]]:
+    def _foreseen(self, host: Host, need: Need) -> tuple[float, list[int]]:
         size, now = need.size, self._now
-        if not _fits(size, _amounts(host.capacity)) or host.only not in (None, need):
+        if not fits(size, amounts(host.capacity)) or host.only not in (None, need):
             return float("inf"), list(host.free)
         free = list(host.free)
         when = now
         for seat in sorted(host.seats.values(), key=lambda seat: seat.expected_end(now)):
-            if _fits(size, free):
+            if fits(size, free):
                 break
-            free = [f + n for f, n in zip(free, _parts(seat.size), strict=True)]
+            free = [f + n for f, n in zip(free, parts(seat.size), strict=True)]
             when = seat.expected_end(now)
-        return when, [f - n for f, n in zip(free, _parts(size), strict=True)]
+        return when, [f - n for f, n in zip(free, parts(size), strict=True)]
 
     # -- lanes that wait for a limit
 
@@ -618,19 +535,19 @@ class Packing:
 
     # -- seats
 
-    def _open(self, host: _Host, size: Size, now: float, opened: list[Opened]) -> None:
+    def _open(self, host: Host, size: Size, now: float, opened: list[Opened]) -> None:
         seat = next(self._ids)
         self._take(seat, host, size, now)
         opened.append(Opened(seat, host.name, size))
 
-    def _take(self, seat: int, host: _Host, size: Size, now: float) -> None:
-        host.free = [f - n for f, n in zip(host.free, _parts(size), strict=True)]
-        host.seats[seat] = self._seats[seat] = _Seat(host, size, now)
+    def _take(self, seat: int, host: Host, size: Size, now: float) -> None:
+        host.free = [f - n for f, n in zip(host.free, parts(size), strict=True)]
+        host.seats[seat] = self._seats[seat] = Seat(host, size, now)
         host.flow(size).seats += 1
 
     def seat(self, host: str, size: Size, now: float) -> Opened | None:
         where = self._all[host]
-        if not where.usable or not _fits(size, where.free):
+        if not where.usable or not fits(size, where.free):
             return None
         opened: list[Opened] = []
         self._open(where, size, now, opened)
@@ -667,7 +584,7 @@ class Packing:
             return
         host = found.host
         del host.seats[seat]
-        host.free = [f + n for f, n in zip(host.free, _parts(found.size), strict=True)]
+        host.free = [f + n for f, n in zip(host.free, parts(found.size), strict=True)]
         self._roomier = True
         host.flow(found.size).seats -= 1
 
@@ -688,7 +605,7 @@ class Packing:
         if not any(host.usable for host in hosts):
             return [*found, Waits("no_resources", "no runner is connected yet")]
         usable = [host.free for host in hosts if host.usable]
-        if not found or not any(_fits(need.size, free) for free in usable):
+        if not found or not any(fits(need.size, free) for free in usable):
             found.append(Waits("resources", self._why_no_room(need, usable, priority, job)))
         return found
 

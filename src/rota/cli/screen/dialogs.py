@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 _KEYS: Final = (
     ("↑ ↓ PgUp PgDn", "move; past the end of the table comes its next page"),
-    ("← → Tab 1-4", "running, waiting, failed, groups"),
+    ("← → Tab 1-6", "running, waiting, failed, cancelled, complete, groups"),
     ("/", "filter: text, @group, host=x, user=x, 12-20, last"),
     ("Esc", "clear the filter"),
     ("Enter", "details of the job, with its output as it comes"),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rich.text import Text
 
 from rota.cli.jobs import exit_text
-from rota.cli.status_text import bar, done, left_text, rate_text, span_text
-from rota.cli.terminal import command_text, harmless
-from rota.units import about_size
+from rota.cli.status_text import done, done_parts, left_text, rate_text, span_text
+from rota.cli.terminal import cells, command_text, harmless
+from rota.units import about_duration, about_size
 
 if TYPE_CHECKING:
     from rota.wire.views import JobView, StatusView
@@ -50,8 +50,10 @@ class Column(NamedTuple):
     least: int = 0  #: left out on screens narrower than this
     wide: int = 0  #: the cells on a wide screen, if that differs
 
-    def cells(self, room: int) -> int:
-        return self.wide if self.wide and room >= _WIDE else self.size
+    def cells(self, room: int, needed: int | None) -> int:
+        """No more than is needed for what is in it, if that is known."""
+        most = self.wide if self.wide and room >= _WIDE else self.size
+        return most if needed is None else min(most, max(needed, len(self.title)))
 
 
 class Tab(NamedTuple):
@@ -65,33 +67,32 @@ class Tab(NamedTuple):
     empty: str
 
 
-def widths(columns: Sequence[Column], room: int, *, padding: int = 1) -> list[int]:
+def needs(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[int]:
+    """The cells that the widest text of each column takes."""
+    return [max((cells(row[place].plain) for row in rows), default=0) for place in range(len(columns))]
+
+
+def widths(
+    columns: Sequence[Column], room: int, *, needed: Sequence[int] | None = None, padding: int = 1
+) -> list[int]:
     """The cells of each column, 0 for one that is left out, so that all fit the room."""
-    shown = [column for column in columns if room >= column.least]
-    fixed = sum(column.cells(room) for column in shown) + 2 * padding * len(shown)
-    shares = sum(1 for column in shown if not column.size)
+    wanted = [
+        column.cells(room, None if needed is None else needed[place]) if room >= column.least else -1
+        for place, column in enumerate(columns)
+    ]
+    fixed = sum(size + 2 * padding for size in wanted if size >= 0)
+    shares = wanted.count(0)
     share, more = divmod(max(room - fixed, 8 * shares), shares or 1)
     sizes = []
-    for column in columns:
-        if column not in shown:
-            sizes.append(0)
-        elif column.size:
-            sizes.append(column.cells(room))
-        else:
-            sizes.append(share + (1 if more > 0 else 0))
-            more -= 1
+    for size in wanted:
+        sizes.append(max(size, 0) if size else share + (1 if more > 0 else 0))
+        more -= 1 if size == 0 else 0
     return sizes
 
 
 def two_coloured(counts: Mapping[str, int], size: int) -> Text:
-    """A bar of what is done, the part that went wrong in red."""
-    total = sum(counts.values()) or 1
-    text = bar(done(counts) / total, size)
-    wrong = sum(counts.get(state, 0) for state in FAILED.states)
-    drawn = size - text.count("░")
-    reds = min(drawn, max(1, round(size * wrong / total))) if wrong else 0
-    shown = Text(text[: drawn - reds], GREEN).append(text[drawn - reds : drawn], RED)
-    return shown.append(text[drawn:], "dim")
+    """A bar of what has ended, with what went wrong in its own colours."""
+    return Text.assemble(*((piece, STYLES.get(state, state)) for piece, state in done_parts(counts, size)))
 
 
 def number(job: JobView) -> Text:
@@ -146,13 +147,26 @@ def failed_row(job: JobView, now: datetime) -> list[Text]:
     ago = span_text((now - job.ended_at).total_seconds()) if job.ended_at else "-"
     return [
         number(job),
-        state(job),
         command(job),
         plain(job.group),
         plain(exit_text(job), right=True),
         plain(str(job.attempt), right=True),
         plain(ago, right=True),
         reason(job),
+    ]
+
+
+def complete_row(job: JobView, now: datetime) -> list[Text]:
+    ago = span_text((now - job.ended_at).total_seconds()) if job.ended_at else "-"
+    return [
+        number(job),
+        command(job),
+        plain(job.group),
+        plain(job.host or "-"),
+        plain("-" if job.wall_s is None else about_duration(job.wall_s), right=True),
+        plain(about_size(job.peak_mem_bytes) if job.peak_mem_bytes else "-", right=True),
+        plain(str(job.attempt), right=True),
+        plain(ago, right=True),
     ]
 
 
@@ -174,6 +188,7 @@ def group_row(group: str, found: StatusView, now: datetime) -> list[Text]:
         sum_of(RUNNING.states, CYAN),
         sum_of(("complete",), GREEN),
         sum_of(FAILED.states, RED),
+        sum_of(CANCELLED.states, YELLOW),
         plain(rate_text(rate) if rate else "-", "" if rate else "dim", right=True),
         plain(left_text(found.group_expected_end.get(group), now), right=True),
     ]
@@ -188,10 +203,10 @@ RUNNING: Final = Tab(
     ("running", "starting", "suspended", "finishing", "lost"),
     (
         _ID,
-        Column("STATE", 9, least=100),
+        Column("STATE", 9, least=98),
         Column("COMMAND", 0),
         Column("GROUP", 12, wide=24),
-        Column("HOST", 10, wide=20),
+        Column("HOST", 10, least=98, wide=20),
         Column("TIME", 7, right=True),
         Column("MEMORY", 6, right=True),
         _TRY,
@@ -207,22 +222,33 @@ WAITING: Final = Tab(
     waiting_row,
     "Nothing is waiting.",
 )
-FAILED: Final = Tab(
-    "failed",
-    "Failed",
-    ("failed", "cancelled"),
+_ENDED: Final = (
+    _ID,
+    Column("COMMAND", 0),
+    Column("GROUP", 12, least=98, wide=24),
+    Column("EXIT", 5, right=True),
+    _TRY,
+    Column("AGO", 7, right=True),
+    Column("REASON", 0),
+)
+FAILED: Final = Tab("failed", "Failed", ("failed",), _ENDED, failed_row, "Nothing has failed.")
+CANCELLED: Final = Tab("cancelled", "Cancelled", ("cancelled",), _ENDED, failed_row, "Nothing was cancelled.")
+COMPLETE: Final = Tab(
+    "complete",
+    "Complete",
+    ("complete",),
     (
         _ID,
-        Column("STATE", 9),
         Column("COMMAND", 0),
-        Column("GROUP", 12, least=100, wide=24),
-        Column("EXIT", 5, right=True),
+        Column("GROUP", 12, wide=24),
+        Column("HOST", 10, least=98, wide=20),
+        Column("TIME", 7, right=True),
+        Column("MEMORY", 6, right=True),
         _TRY,
         Column("AGO", 7, right=True),
-        Column("REASON", 0),
     ),
-    failed_row,
-    "Nothing has failed.",
+    complete_row,
+    "Nothing is complete yet.",
 )
 GROUPS: Final = Tab(
     "groups",
@@ -230,16 +256,17 @@ GROUPS: Final = Tab(
     (),
     (
         Column("GROUP", 0),
-        Column("PROGRESS", 10, least=90),
-        Column("DONE", 4, right=True),
-        Column("WAITING", 8, right=True),
+        Column("PROGRESS", 10, least=110),
+        Column("ENDED", 5, right=True),
+        Column("WAITING", 9, right=True),
         Column("RUNNING", 7, right=True),
-        Column("COMPLETE", 8, right=True),
-        Column("FAILED", 6, right=True),
-        Column("RATE", 7, right=True),
+        Column("COMPLETE", 9, right=True),
+        Column("FAILED", 9, right=True),
+        Column("CANCELLED", 9, right=True),
+        Column("RATE", 7, right=True, least=98),
         Column("ENDS IN", 7, right=True),
     ),
     None,
     "There are no groups.",
 )
-TABS: Final = (RUNNING, WAITING, FAILED, GROUPS)
+TABS: Final = (RUNNING, WAITING, FAILED, CANCELLED, COMPLETE, GROUPS)

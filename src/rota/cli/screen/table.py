@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import DataTable
 
-from rota.cli.screen.rows import Tab, widths
+from rota.cli.screen.rows import Tab, needs, widths
 
 
 class Table(DataTable[Text]):
@@ -38,6 +38,8 @@ class Table(DataTable[Text]):
         self._keys: list[str] = []
         self._shown: dict[str, list[Text]] = {}
         self._sizes: list[int] = []
+        self._room = 0
+        self._needed: list[int] = []
 
     def selected(self) -> str:
         """The key of the row under the cursor, or nothing."""
@@ -45,7 +47,7 @@ class Table(DataTable[Text]):
 
     def fill(self, rows: Sequence[tuple[str, list[Text]]], room: int) -> None:
         """Show these rows, changing only what has changed."""
-        sizes = widths(self.tab.columns, room)
+        sizes = widths(self.tab.columns, room, needed=self._need([row for _, row in rows], room))
         selected, at = self.selected(), self.cursor_row
         shown = {key: [text for text, size in zip(row, sizes, strict=True) if size] for key, row in rows}
         keys = list(shown)
@@ -64,6 +66,13 @@ class Table(DataTable[Text]):
         self._keys, self._shown = keys, shown
         if keys and self.selected() != selected:
             self.move_cursor(row=keys.index(selected) if selected in shown else min(at, len(keys) - 1))
+
+    def _need(self, rows: Sequence[list[Text]], room: int) -> list[int]:
+        """What the columns need. In one room it only grows, so that columns do not jump to and fro."""
+        if room != self._room:
+            self._room, self._needed = room, [0] * len(self.tab.columns)
+        self._needed = list(map(max, self._needed, needs(self.tab.columns, rows)))
+        return self._needed
 
     def _begin(self, sizes: list[int]) -> None:
         self.clear(columns=True)

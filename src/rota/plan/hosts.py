@@ -1,0 +1,93 @@
+"""Hosts as a placement sees them: what is free, which seats are open, and how fast jobs end there."""
+
+from __future__ import annotations
+
+from math import exp
+
+from rota.plan.need import Need
+from rota.plan.placement import Capacity
+from rota.plan.size import Size
+
+#: Leases are sent ahead for about this many seconds of work, and no more than this many.
+AHEAD_S = 0.08
+AHEAD_MAX = 256
+_RATE_WINDOW_S = 0.1
+
+
+class Seat:
+    __slots__ = ("host", "since", "size")
+
+    def __init__(self, host: Host, size: Size, since: float) -> None:
+        self.host = host
+        self.size = size
+        self.since = since
+
+    def expected_end(self, now: float) -> float:
+        end = self.since + self.size.time_s
+        return end if end >= now else now + max(60.0, (now - self.since) / 4)
+
+
+class Flow:
+    """Leases and seats of one size at one host, and how fast its jobs end lately."""
+
+    __slots__ = ("leases", "level", "level_at", "seats")
+
+    def __init__(self) -> None:
+        self.seats = 0
+        self.leases = 0
+        self.level = 0.0
+        self.level_at = 0.0
+
+    def ended(self, now: float) -> None:
+        self.level = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) + 1 if self.level else 1.0
+        self.level_at = now
+
+    def ahead(self, now: float) -> int:
+        """How many leases beyond the seats are worth sending: none unless jobs end quickly."""
+        if not self.level:
+            return 0
+        rate = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) / _RATE_WINDOW_S
+        return min(AHEAD_MAX, int(rate * AHEAD_S))
+
+
+class Host:
+    __slots__ = ("capacity", "flows", "free", "name", "only", "seats", "usable")
+
+    def __init__(self, name: str, capacity: Capacity, only: Need | None) -> None:
+        self.name = name
+        self.capacity = capacity
+        self.only = only  #: an allocation made for jobs of one need
+        self.free = amounts(capacity)
+        self.usable = False
+        self.flows: dict[Size, Flow] = {}
+        self.seats: dict[int, Seat] = {}
+
+    def resize(self, capacity: Capacity) -> None:
+        before, after = amounts(self.capacity), amounts(capacity)
+        self.capacity = capacity
+        self.free = [free - b + a for free, b, a in zip(self.free, before, after, strict=True)]
+
+    def flow(self, size: Size) -> Flow:
+        found = self.flows.get(size)
+        if found is None:
+            self.flows = {each: flow for each, flow in self.flows.items() if flow.seats or flow.leases}
+            found = self.flows[size] = Flow()
+        return found
+
+
+def amounts(capacity: Capacity) -> list[int]:
+    return [capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs]
+
+
+def parts(size: Size) -> tuple[int, int, int, int, int]:
+    return size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1
+
+
+def fits(size: Size, free: list[int]) -> bool:
+    cpus, mem, disk, gpus, without = free
+    return (
+        (size.cpus <= cpus if size.cpus else without > 0)
+        and (size.mem <= mem or not size.mem)
+        and (size.disk <= disk or not size.disk)
+        and (size.gpus <= gpus or not size.gpus)
+    )
