@@ -9,7 +9,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DIST := build/dist-check
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-million bench-latency bench-learning faults docs dist clean
+.PHONY: help run test lint format bench bench-million bench-latency bench-learning \
+	bench-queue bench-release bench-reserve faults docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -43,6 +44,15 @@ bench-latency: $(DEV)  ## From add to the first instruction
 
 bench-learning: $(DEV)  ## Jobs given too little memory, and memory given in vain, by rule
 	$(BIN)/python bench/learning.py $(ARGS)
+
+bench-queue: $(DEV)  ## 200,000 jobs in 1,000 groups with limits: how long answers take
+	$(BIN)/python bench/full_queue.py $(ARGS)
+
+bench-release: $(DEV)  ## How fast dependents are released
+	$(BIN)/python bench/release.py $(ARGS)
+
+bench-reserve: $(DEV)  ## One step of the engine, by length of the queue and number of groups
+	$(BIN)/python bench/reserve.py $(ARGS)
 
 faults: $(DEV)  ## The larger campaign of killed processes
 	@tools/need-packages strace:strace

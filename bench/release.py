@@ -99,9 +99,9 @@ def end_to_end(jobs: int, *, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def _write(path: Path, jobs: int, edges: Edges) -> None:
-    waits: dict[int, list[dict[str, int]]] = {}
+    waits: dict[int, list[str]] = {}
     for entry, parent in edges:
-        waits.setdefault(entry, []).append({"line": parent + 1})
+        waits.setdefault(entry, []).append(f"line:{parent + 1}")
     with path.open("w") as file:
         for number in range(jobs):
             line: dict[str, Any] = {"cmd": ["true", str(number)]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -98,7 +99,9 @@ def test_quiet_prints_ids_only(shared: Deployment) -> None:
         (["kill"], 2, "missing argument"),
         (["frobnicate"], 2, "there is no command 'frobnicate'"),
         (["joobs"], 2, "did you mean 'jobs'?"),
-        (["jobs", "--frob"], 2, "no such option"),
+        (["jobs", "--frob"], 2, "no such option '--frob'; see 'rota jobs --help'"),
+        (["add", "--on-sucess", "--", "true"], 2, "no such option '--on-sucess'; did you mean '--on-success'"),
+        (["completion"], 2, "missing argument SHELL; give one of bash, zsh, fish"),
         (["add", "nosuchfile"], 2, "cannot read nosuchfile"),
         (["add", "."], 2, "cannot read ."),
         (["add", "--"], 2, "there is no command after '--'"),
@@ -108,6 +111,8 @@ def test_quiet_prints_ids_only(shared: Deployment) -> None:
         (["add", "--cpus", "-1", "--", "true"], 2, "--cpus"),
         (["add", "--cpus", "nan", "--", "true"], 2, "--cpus: must be a number"),
         (["add", "--priority", "256", "--", "true"], 2, "--priority: must be from 0 to 255"),
+        (["add", "--retries", "-1", "--", "true"], 2, "--retries: must be from 0 to 10000"),
+        (["add", "--retries", "few", "--", "true"], 2, "--retries: must be a whole number, not 'few'"),
         (["add", "--env", "nothing", "--", "true"], 2, "--env: 'nothing' is not NAME=VALUE"),
         (["add", "--after", "999999", "--", "true"], 3, "999999"),
         (["add", "--after", "@g", "--", "true"], 3, "has never had a member"),
@@ -135,6 +140,16 @@ def test_a_mistake_is_one_line_and_a_status(
     assert set(error) == {"code", "message", "hint"}
     assert json.loads(again.stderr) == {"error": error}
     assert shared.json("jobs", "--limit", "1")["total"] == before
+
+
+@pytest.mark.parametrize("noun", ["import", "manager", "manager token", "config", "node"])
+def test_a_noun_without_a_verb_tells_its_verbs(shared: Deployment, noun: str) -> None:
+    done = shared.rota(*noun.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == shared.ok(*noun.split(), "--help")
+    in_json = shared.rota(*noun.split(), "--json")
+    assert in_json.returncode == 2
+    assert json.loads(in_json.stdout)["error"]["message"] == f"'rota {noun}' needs a command"
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"# only a comment\n", b"[]", b"\xef\xbb\xbf"])
@@ -183,6 +198,38 @@ def test_a_dry_run_adds_nothing(shared: Deployment) -> None:
     assert "would add 2 jobs" in shared.ok("add", "--dry-run", "-", input="dry 1\ndry 2\n")
     assert shared.rota("add", "--dry-run", "-", input='{"cmd": "x", "cpus": 9999}\n').returncode == 2
     assert shared.json("jobs", "--limit", "1")["total"] == before
+
+
+def test_a_dry_run_of_an_array_shows_which_element_is_which(shared: Deployment) -> None:
+    told = shared.ok("add", "--dry-run", "-", input='{"cmd": "same", "array": "4-5"}\nalone\n')
+    assert told.splitlines() == ["would add 3 jobs", "  [4] same", "  [5] same", "  alone"]
+
+
+def test_an_interrupted_upload_has_added_nothing_and_says_so(shared: Deployment) -> None:
+    before = shared.json("jobs", "--limit", "1")["total"]
+    process = shared.popen("add", "-", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"sleep 60\n" * 100_000)  # more than a pipe holds: it is being read
+    process.send_signal(signal.SIGINT)
+    process.wait(30)
+    assert process.returncode == 130
+    assert process.stderr is not None
+    assert process.stderr.read() == b"rota: interrupted; nothing was added\n"
+    process.stdin.close()
+    process.stderr.close()
+    assert shared.json("jobs", "--limit", "1")["total"] == before
+
+
+def test_who_no_longer_waits_for_added_jobs_is_told_that_they_go_on(shared: Deployment) -> None:
+    words = ["add", "--sync", "-g", "goes-on", "--", "sleep", "60"]
+    process = shared.popen(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith(b"added 1 job")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err == b"rota: interrupted; the jobs go on; wait for them with 'rota wait last'\n"
+    assert shared.ok("kill", "@goes-on").startswith("1 job killed")
 
 
 def test_hostile_text_cannot_reach_the_terminal(shared: Deployment) -> None:
@@ -271,6 +318,7 @@ def test_acting_tells_how_many_changed(shared: Deployment) -> None:
     assert shared.ok("kill", "@acts").startswith("5 jobs killed")
     shared.rota("wait", "@acts")
     assert shared.json("kill", "@acts")["changed"] == []
+    assert shared.ok("kill", last) == "0 jobs killed; 1 unchanged (cancelled)\n"
     assert shared.ok("retry", last).startswith("1 job")
     shared.ok("kill", last)
     shared.rota("wait", last)

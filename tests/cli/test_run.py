@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -28,6 +30,47 @@ def test_a_signal_cancels_the_jobs_of_this_run_and_no_others(rota: Deployment, n
     _, err = process.communicate(timeout=30)
     assert process.returncode == status, err
     assert sorted(rota.states().values()) == ["cancelled", "cancelled", "running"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_also_the_jobs_that_were_there_before_this_run(rota: Deployment, number: int) -> None:
+    first = begun(rota, "sleep 61\nsleep 62\nsleep 63\n", "--cpus", "0")
+    first.send_signal(signal.SIGHUP)
+    first.communicate(timeout=30)
+    rota.ok("kill", "2")
+    rota.rota("wait", "2")
+    rota.ok("add", "--cpus", "0", "--", "sleep", "64")
+    again = begun(rota, "sleep 61\nsleep 62\nsleep 63\nsleep 65\n", "--cpus", "0")
+    wait_until(lambda: list(rota.states().values()) == ["running"] * 5, "the cancelled one runs again")
+    again.send_signal(number)
+    _, err = again.communicate(timeout=30)
+    assert again.returncode == 128 + number, err
+    assert rota.states() == {1: "cancelled", 2: "cancelled", 3: "cancelled", 4: "running", 5: "cancelled"}
+
+
+def test_cancelling_does_not_stumble_over_a_job_that_was_removed(rota: Deployment) -> None:
+    process = begun(rota, '{"cmd": "true", "on_success": ["remove"]}\nsleep 62\n', "--cpus", "0")
+    wait_until(lambda: rota.states() == {2: "running"}, "the first is removed")
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 143, err
+    assert rota.states() == {2: "cancelled"}
+
+
+def test_the_line_counts_jobs_that_were_there_before_this_run(rota: Deployment) -> None:
+    first = begun(rota, "sleep 61\nsleep 62\n", "--cpus", "0")
+    first.send_signal(signal.SIGHUP)
+    first.communicate(timeout=30)
+    screen, terminal = pty.openpty()
+    process = rota.popen("run", "jobs.txt", stdout=subprocess.DEVNULL, stderr=terminal)
+    os.close(terminal)
+    seen = b""
+    while b"2 running" not in seen:
+        assert select.select([screen], [], [], 60)[0], seen
+        seen += os.read(screen, 4096)
+    process.send_signal(signal.SIGHUP)
+    process.wait(30)
+    os.close(screen)
 
 
 def test_a_hangup_detaches(rota: Deployment) -> None:

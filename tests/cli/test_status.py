@@ -15,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.cli.status_text import Space, bar, busiest, rate_text, status_text
+from rota.cli.status_text import Space, bar, busiest, done_parts, rate_text, status_text
+from rota.cli.status_watch import Blocks
 from rota.cli.terminal import cells
 from rota.wire.views import StatusView
 from tests.deployment import ROTA, Deployment, wait_until
@@ -89,6 +90,33 @@ def test_rates_are_easy_to_read(rate: float, text: str) -> None:
 @pytest.mark.parametrize("share", [-1.0, 0.0, 0.01, 0.5, 0.999, 1.0, 2.0])
 def test_a_bar_always_has_its_size(share: float) -> None:
     assert cells(bar(share, 10)) == 10
+
+
+@pytest.mark.parametrize("columns", [None, 80, 64])
+def test_cancelled_jobs_are_not_counted_as_failed(columns: int | None) -> None:
+    counts = {"complete": 1, "failed": 2, "cancelled": 23}
+    head, line = status_text(StatusView(counts, {"g": counts}), Space(columns), now=_NOW).split("\n")
+    shown = dict(zip(head.replace("ENDS IN", "END").split(), line.split(), strict=True))
+    assert (shown["FAILED"], shown["CANCELLED"]) == ("2", "23")
+
+
+def test_a_bar_has_a_part_for_each_way_to_end() -> None:
+    parts = done_parts({"complete": 2, "failed": 4, "cancelled": 2, "ready": 2}, 10)
+    assert parts == [("██", "complete"), ("██", "cancelled"), ("████", "failed"), ("░░", "dim")]
+    assert done_parts({"failed": 5}, 10) == [("█" * 10, "failed")]
+    assert done_parts({}, 3) == [("░░░", "dim")]
+    for many in (1, 7, 1000, 10**6):
+        parts = done_parts({"complete": many, "failed": 1, "cancelled": 1, "ready": 1}, 10)
+        assert sum(cells(text) for text, _ in parts) == 10
+        assert {"failed", "cancelled"} <= {state for _, state in parts}
+
+
+def test_while_watching_a_column_that_was_there_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    show = Blocks(as_json=False)
+    for counts in ({"ready": 1, "running": 1}, {"running": 1, "failed": 1}, {"failed": 2}):
+        show.show(StatusView(counts, {"g": counts}))
+    heads = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("GROUP")]
+    assert [head[2:-3] for head in heads] == [["READY", "RUNNING"]] + [["READY", "RUNNING", "FAILED"]] * 2
 
 
 def test_json_keeps_its_promise_and_tells_rates_and_ends(rota: Deployment) -> None:

@@ -100,7 +100,7 @@ def busy(shared: Deployment) -> Deployment:
 def test_every_tab_is_drawn_on_screens_of_all_sizes(busy: Deployment, size: tuple[int, int]) -> None:
     async def story(eyes: Eyes) -> None:
         await eyes.see("1 running", "Running 1")
-        for key, column in (("2", "STATE"), ("3", "STATE"), ("4", "GROUP"), ("1", "ID")):
+        for key, column in (("2", "STATE"), ("3", "EXIT"), ("6", "GROUP"), ("1", "ID")):
             await eyes.press(key)
             await eyes.see(column)
         assert all(len(line) <= size[0] for line in eyes.text().splitlines())
@@ -117,7 +117,7 @@ def test_the_tables_say_what_runs_what_waits_and_what_failed_and_why(busy: Deplo
         await eyes.see("waits for job 2", "held")
         await eyes.press("tab")
         await eyes.see("exit 3", "broken")
-        await eyes.press("4")
+        await eyes.press("6")
         await eyes.see("held one", "100%")
 
     look(busy, story, size=(120, 30))
@@ -183,12 +183,36 @@ def test_a_filter_that_makes_no_sense_is_explained(busy: Deployment) -> None:
 
 def test_enter_on_a_group_shows_its_jobs(busy: Deployment) -> None:
     async def story(eyes: Eyes) -> None:
-        await eyes.press("4")
+        await eyes.press("6")
         await eyes.see("broken")
         await eyes.press("enter")  # the first of them
         await eyes.see("filter: @broken", "exit 3")
 
     look(busy, story)
+
+
+def test_enter_on_a_group_that_is_done_shows_its_complete_jobs(rota: Deployment) -> None:
+    rota.start()
+    rota.ok("run", "-g", "done", "--", "echo", "all well")
+
+    async def story(eyes: Eyes) -> None:
+        await eyes.press("6")
+        await eyes.see("done", "100%")
+        await eyes.press("enter")
+        await eyes.see("filter: @done", "echo 'all well'", "Complete 1", "Failed 0")
+
+    look(rota, story)
+
+
+def test_a_narrow_screen_has_room_for_the_command(rota: Deployment) -> None:
+    rota.start()
+    command = "sleep 1000 # forty characters of command"
+    rota.ok("add", "-g", "g", "-", input=f"{command}\n")
+
+    async def story(eyes: Eyes) -> None:
+        await eyes.see("Running 1", command)
+
+    look(rota, story, size=(80, 24))
 
 
 def test_keys_hold_release_kill_and_retry(rota: Deployment) -> None:
@@ -215,8 +239,9 @@ def test_keys_hold_release_kill_and_retry(rota: Deployment) -> None:
         await eyes.press("k", "y")
         await eyes.until(lambda: rota.states()[1] == "cancelled", "it is killed")
         await eyes.see("Nothing is running")
-        await eyes.press("3")
-        await eyes.see("cancelled")
+        await eyes.see("Failed 0", "Cancelled 1")
+        await eyes.press("4")
+        await eyes.see("sleep 1000")
         await eyes.press("r")
         await eyes.see("Retry job 1?")
         await eyes.press("y")
@@ -263,7 +288,7 @@ def test_without_jobs_it_says_how_to_add_some(rota: Deployment) -> None:
 
     async def story(eyes: Eyes) -> None:
         await eyes.see("No jobs yet", "rota add -- sleep 60")
-        for key in ("2", "3", "4", "enter", "k", "down", "pageup"):
+        for key in ("2", "3", "4", "5", "6", "enter", "k", "down", "pageup"):
             await eyes.press(key)
         await eyes.see("No jobs yet")
         await eyes.press("question_mark")
@@ -294,7 +319,7 @@ def test_without_textual_it_says_what_to_install(rota: Deployment, tmp_path: Pat
     rota.env["PYTHONPATH"] = os.pathsep.join([str(tmp_path), rota.env.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     status, text = _in_terminal(rota, "top")
     assert status == 2
-    assert text == "rota: rota top needs textual; install it with: pip install 'rota[top]'\r\n"
+    assert text == "rota: rota top needs textual; install it with: pip install textual\r\n"
 
 
 @pytest.mark.parametrize(("key", "status"), [("q", 0), ("\x03", 130)])

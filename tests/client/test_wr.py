@@ -167,6 +167,7 @@ def test_a_directory_counts_only_where_it_matters() -> None:
     assert fields(cwd="/data") == {}
     assert fields(cwd="/data", cwd_matters=True) == {"scratch": False, "cwd": "/data"}
     assert fields(cwd_matters=True) == {"scratch": False}
+    assert fields(cwd="/work", cwd_matters=True) == {"scratch": False, "cwd": "/work"}
     asked = Place(cwd="/work", cwd_matters=True)
     assert one(asked, cwd="/data", cwd_matters=False).fields == {"scratch": False, "cwd": "/data"}
 

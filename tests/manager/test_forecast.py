@@ -114,6 +114,16 @@ def test_a_pace_that_has_stopped_foretells_nothing() -> None:
     assert _foreseen(world, rates, now=15.0).expected_end is None
 
 
+def test_the_last_few_jobs_are_foreseen_by_how_long_they_run_already() -> None:
+    world = _world(mixed={State.COMPLETE: 20_000, State.RUNNING: 2, State.READY: 2})
+    rates = Rates()
+    for second in range(11):
+        for _ in range(150):
+            rates.ended("mixed", 0.01, float(second))
+    _run(world, "mixed", jobs=2, time_s=None, ran_s=0.1)
+    assert _foreseen(world, rates, now=10.1).expected_end is None
+
+
 def test_jobs_that_end_together_go_on_at_their_rate_in_between() -> None:
     world = _world(together={State.RUNNING: 8, State.READY: 72})
     rates = Rates()

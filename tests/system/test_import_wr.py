@@ -67,6 +67,14 @@ def test_a_dry_run_in_json_is_one_array(rota: Deployment, pipeline: Path) -> Non
     assert [job["group"] for job in found] == ["made", "made", "joined", "joined"]
 
 
+def test_a_directory_that_was_stated_is_kept_even_if_it_is_this_one(rota: Deployment) -> None:
+    said = json.dumps({"cmd": "pwd", "cwd": str(rota.work), "cwd_matters": True})
+    converted = rota.ok("import", "wr", "-", "--dry-run", input=said)
+    elsewhere = rota.work / "elsewhere"
+    elsewhere.mkdir()
+    assert rota.ok("run", "-", input=converted, cwd=elsewhere) == f"{rota.work}\n"
+
+
 def test_jobs_run_as_they_did_under_wr(rota: Deployment) -> None:
     said = (
         'test "$PWD" != WORK && test "$TMPDIR" != WORK && [[ ab == a* ]] && echo own directory, in bash\n'

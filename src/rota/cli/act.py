@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -12,6 +12,9 @@ from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
     from rota.core.answers import Acted
+
+#: So many ranges of ids are asked about to explain why nothing changed.
+_ASKED_MAX: Final = 500
 
 
 @command("kill")
@@ -113,6 +116,8 @@ def tell(call: Invocation, acted: Acted, *, done: str) -> int:
 
         ids = f": {few_ranges(acted.changed)}" if acted.changed else ""
         same = f"; {len(acted.unchanged):,} unchanged" if acted.unchanged else ""
+        if acted.unchanged and not acted.changed:
+            same += _states(call, acted.unchanged)
         print(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
     if acted.missing:
         if not call.json:
@@ -121,3 +126,21 @@ def tell(call: Invocation, acted: Acted, *, done: str) -> int:
             sys.stderr.write(f"rota: there is no job {few_ranges(acted.missing)}; list them with 'rota jobs'\n")
         return 3
     return 0
+
+
+def _states(call: Invocation, jobs: list[int]) -> str:
+    """Why nothing changed, in a word or two: the states that these jobs are in."""
+    from rota.cli.terminal import ranges
+    from rota.errors import RotaError
+
+    words = ranges(jobs).split(",")
+    if len(words) > _ASKED_MAX:
+        return ""
+    try:
+        with call.connect() as client:
+            counts = client.status(*words).counts
+    except RotaError:  # what was asked for has been told; this only explains it
+        return ""
+    if len(counts) == 1:
+        return f" ({next(iter(counts))})"
+    return f" ({', '.join(f'{number:,} {state}' for state, number in counts.items())})" if counts else ""

@@ -49,19 +49,21 @@ def add(
       rota add --array-file parameters.txt --limit licence -- ./simulate
       rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
     """
+    from rota.cli.interrupts import telling
     from rota.cli.submitting import Submission
 
     fields = given(options)
-    jobs = Submission(
-        call,
-        file=file,
-        command=command,
-        fields=fields,
-        retries=3,
-        may_start=not no_start,
-        check=dry_run,
-        idle=dry_run,
-    )
+    with telling(lambda: "nothing was added"):
+        jobs = Submission(
+            call,
+            file=file,
+            command=command,
+            fields=fields,
+            retries=3,
+            may_start=not no_start,
+            check=dry_run,
+            idle=dry_run,
+        )
     if dry_run:
         return preview(call, jobs)
     return finish(call, jobs, sync=sync)
@@ -69,11 +71,15 @@ def add(
 
 def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
     """Add them and say so; with `sync`, wait for them."""
-    added = jobs.upload()
-    if sync:
+    from rota.cli.interrupts import telling
+
+    with telling(jobs.when_interrupted):
+        added = jobs.upload()
+    if not sync:
+        _print(call, added)
+        return 0
+    with telling(lambda: "the jobs go on; wait for them with 'rota wait last'"):
         return _wait(call, jobs, added)
-    _print(call, added)
-    return 0
 
 
 def preview(call: Invocation, jobs: Submission) -> int:
@@ -83,8 +89,8 @@ def preview(call: Invocation, jobs: Submission) -> int:
     if not call.json and not call.quiet and not added.existing and not added.retried:
         from rota.cli.terminal import command_text
 
-        for cmd in jobs.sample:
-            print(f"  {command_text(cmd)}")
+        for cmd, index in jobs.sample:
+            print(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
         if len(added.added) > len(jobs.sample):
             print(f"  … and {len(added.added) - len(jobs.sample):,} more")
     return 0

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from rota.client.blocking import Client
     from rota.config import Home, Settings
 
@@ -74,6 +76,17 @@ def global_options() -> list[click.Option]:
     ]
 
 
+class Completed(click.types.StringParamType):
+    """A text for which a shell may be offered words."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem[Any]]:
+        from rota.cli.offers import offers
+
+        return offers(ctx, param, incomplete)
+
+
 class Command(click.Command):
     """A command with the global options. What follows `--` is kept apart, in `command_words`.
 
@@ -84,6 +97,9 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.takes_command = takes_command
         self.params.extend(global_options())
+        for parameter in self.params:
+            if type(parameter.type) is click.types.StringParamType:
+                parameter.type = Completed()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self.takes_command and "--" in args:
@@ -143,13 +159,26 @@ class LazyGroup(click.Group):
 
 
 class Group(click.Group):
-    """A noun with verbs of its own, all defined in one module."""
+    """A noun with verbs of its own, all defined in one module. Without a verb it tells which there are."""
 
     command_class = Command
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.no_args_is_help = False  # `invoke` does that
         self.params.extend(global_options())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if ctx._protected_args or ctx.args:
+            return super().invoke(ctx)
+        from rota.errors import UserError
+
+        verbs = [name for name in self.list_commands(ctx) if not self.commands[name].hidden]
+        missing = UserError(f"'{ctx.command_path}' needs a command", hint=f"give one of {', '.join(verbs)}")
+        if invocation(ctx).json:
+            raise missing
+        click.echo(ctx.get_help(), err=True)
+        return missing.exit_status
 
 
 def command(name: str, **options: Any) -> Callable[[Callable[..., int | None]], Command]:

@@ -14,11 +14,18 @@ def explain(error: Exception) -> RotaError:
     """Any error as one of ours."""
     if isinstance(error, RotaError):
         return error
+    if isinstance(error, click.NoSuchOption):
+        close = [f"'{name}'" for name in error.possibilities or ()]  # the closest comes first
+        meant = " or ".join(filter(None, [", ".join(close[:-1]), *close[-1:]]))
+        hint = f"did you mean {meant}?" if meant else _see_help(error)
+        return UserError(f"no such option '{error.option_name}'", hint=hint)
+    if isinstance(error, click.MissingParameter) and error.param and isinstance(error.param.type, click.Choice):
+        choices = ", ".join(map(str, error.param.type.choices))
+        name = error.param.human_readable_name
+        return UserError(f"missing {error.param.param_type_name} {name}", hint=f"give one of {choices}")
     if isinstance(error, click.UsageError):
         message = error.format_message().rstrip(".")
-        path = error.ctx.command_path if error.ctx else "rota"
-        first = message[:1].lower() + message[1:]
-        return UserError(first, hint=f"see '{path} --help'")
+        return UserError(message[:1].lower() + message[1:], hint=_see_help(error))
     if isinstance(error, click.ClickException):
         return UserError(error.format_message())
     if isinstance(error, OSError) and error.strerror:
@@ -27,6 +34,10 @@ def explain(error: Exception) -> RotaError:
     if isinstance(error, MemoryError):
         return EnvironmentFault("not enough memory", hint="give fewer jobs at once")
     return Bug(f"a bug: {type(error).__name__}: {error}", hint="run it again with --debug and report it")
+
+
+def _see_help(error: click.UsageError) -> str:
+    return f"see '{error.ctx.command_path if error.ctx else 'rota'} --help'"
 
 
 def report(error: RotaError, *, as_json: bool) -> int:

@@ -60,6 +60,7 @@ def wr(
       rota import wr commands.txt --dry-run > jobs.jsonl; rota add jobs.jsonl
     """
     from rota.cli.add import finish
+    from rota.cli.interrupts import telling
     from rota.cli.wr_submission import WrSubmission
     from rota.errors import BadInput
 
@@ -67,9 +68,10 @@ def wr(
     if cwd_matters and fields.get("scratch"):
         raise BadInput("--cwd-matters and --scratch contradict each other", hint="give one of them")
     defaults = {**WR_DEFAULTS, "scratch": not cwd_matters, **fields}
-    jobs = WrSubmission(
-        call, file=file, fields=defaults, cwd_matters=cwd_matters, strict=strict, may_start=not no_start
-    )
+    with telling(lambda: "nothing was added"):
+        jobs = WrSubmission(
+            call, file=file, fields=defaults, cwd_matters=cwd_matters, strict=strict, may_start=not no_start
+        )
     _warn(jobs.source, jobs.conversion)
     if dry_run:
         if file != "-":

@@ -1,4 +1,5 @@
-"""Signals during `rota run`: the first is remembered and acted on between messages, the second ends us."""
+"""Signals. During `rota run` the first is remembered and acted on between messages, the second ends us;
+elsewhere Ctrl-C ends us at once, and we say what that means for the jobs."""
 
 from __future__ import annotations
 
@@ -6,8 +7,12 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
+
+import click
 
 from rota.cli.terminal import is_terminal
 
@@ -52,6 +57,17 @@ class Interrupts:
         """The signal that came since the last call, if one did."""
         number, self.pending = self.pending, None
         return number
+
+
+@contextmanager
+def telling(what_is: Callable[[], str]) -> Iterator[None]:
+    """If Ctrl-C ends what is done here, say what has become of the jobs."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        own_line = "\n" if is_terminal(sys.stderr) else ""  # the terminal shows ^C
+        sys.stderr.write(f"{own_line}rota: interrupted; {what_is()}\n")
+        raise click.Abort from None  # all has been said
 
 
 def ask() -> str:

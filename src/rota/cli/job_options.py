@@ -78,7 +78,7 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "limits": (
         ("--limit", "limits"),
         {"metavar": "NAME[:N][!]", **_MANY},
-        "Take units of a limit (default: 1 of it); with ! alone.",
+        "Take units of a limit (default: 1); with ! alone. NAME:N on a limit nobody declared declares it.",
     ),
     "learn": (
         ("--learn",),
@@ -88,12 +88,13 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "override": (
         ("--override",),
         {"metavar": "no|higher|always"},
-        "Use what was learned, the higher of that and what is given, or always what is given.",
+        "Use what was learned, the higher of that and what is given, or always what is given "
+        "(default: what you give is a lower bound, what you leave out is learned).",
     ),
     "input_bytes": (
         ("--input-bytes",),
         {"metavar": "SIZE"},
-        "Size of the input, on which the needs may depend.",
+        "Size of the input, on which the needs may depend; a plain number is bytes.",
     ),
     "input_file": (("--input-file",), {"metavar": "PATH"}, "The same, taken from a file."),
     "retries": (
@@ -104,7 +105,7 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "backoff": (
         ("--backoff",),
         {"metavar": "TIME"},
-        "Wait before a retry; doubles each time (default: 30s).",
+        "Wait before a retry (default: 30s; doubles each time, at most 30 min, plus up to 30 s).",
     ),
     "no_retry_over": (
         ("--no-retry-over",),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.command import Invocation, command
+from rota.cli.numbers import WholeNumber
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @command("jobs")
 @selectors(required=False)
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="How many at most."
+    "--limit", type=WholeNumber(1, 100_000), metavar="N", default=1000, show_default=True, help="How many at most."
 )
 @click.option("--cursor", default="0", metavar="CURSOR", help="Where to go on: 'next' of the page before.")
 def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) -> int:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rota.wire.views import BucketView, LearnedGroupView
 
 _BAR = 40
+_MEGA = 1 << 20
 
 
 @command("learn")
@@ -92,13 +93,24 @@ def _card(group: LearnedGroupView) -> str:
         ("recommends", f"{mem} memory, {time}, {disk} disk"),
     ]
     for resource, (slope, intercept) in sorted(group.lines.items()):
-        rows.append((f"{resource} line", f"{slope:.3g} × bytes of input + {intercept:.4g}"))
+        rows.append(_line(resource, slope, intercept))
     lines = [paint(harmless(group.name), "bold", on=coloured(sys.stdout))]
     lines += [f"  {label:<12} {text}" for label, text in rows if text]
     lines += _histogram("memory", group.mem_histogram, about_size)
     lines += _histogram("time", group.time_histogram, about_duration)
     lines += _histogram("disk", group.disk_histogram, about_size)
     return "\n".join(lines)
+
+
+def _line(resource: str, slope: float, intercept: float) -> tuple[str, str]:
+    """How the need follows from the size of the input, as one would say it."""
+    from rota.units import about_duration, about_size
+
+    sign = "-" if intercept < 0 else "+"
+    if resource == "time":
+        return "time", f"≈ {slope * _MEGA:.3g} s per M of input {sign} {about_duration(abs(intercept))}"
+    label = {"mem": "memory"}.get(resource, resource)
+    return label, f"≈ {slope:.3g} × input {sign} {about_size(abs(intercept))}"
 
 
 def _histogram(title: str, buckets: list[BucketView], show: Callable[[float], str]) -> list[str]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rota.cli.command import Invocation, command
+from rota.cli.numbers import WholeNumber
 from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
+    from rota.wire.views import JobView
 
 _RUNNING: Final = ("starting", "running", "suspended", "finishing")
 #: Live output that is there arrives within this time; silence for so long means that there is no more.
@@ -21,7 +23,7 @@ _SILENCE_S: Final = 0.5
 @command("logs")
 @click.argument("id", metavar="ID")
 @click.option("-f", "--follow", is_flag=True, help="Go on while it runs, until it has ended.")
-@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Of this attempt (default: the newest).")
+@click.option("--attempt", type=WholeNumber(1), metavar="N", help="Of this attempt (default: the newest).")
 @click.option("--err", is_flag=True, help="Only what it printed to stderr, on stdout.")
 @click.option("--out", is_flag=True, help="Only what it printed to stdout.")
 def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool, out: bool) -> int:
@@ -46,17 +48,20 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
     with call.connect() as client:
         number = one_job(client, id)
         job = client.job(number)
+        only = 2 if err else 1 if out else 0
         if follow and job.state not in ("complete", "failed", "cancelled"):
             from rota.cli.output import Live
 
-            printer = Live(client, lines=False, only=2 if err else 1 if out else 0)
+            _tell_why_nothing(job, only=only)
+            printer = Live(client, lines=False, only=only)
             with client.watch(number, outputs=True, follow=True) as watching:
                 for progress in watching:
                     printer.take(progress)
             printer.finish()
             return 0
         if job.state in _RUNNING and attempt in (None, job.attempt) and not call.json:
-            _so_far(client, number, only=2 if err else 1 if out else 0)
+            _so_far(client, number, only=only)
+            _tell_why_nothing(job, only=only)
             return 0
         if call.json:
             import json
@@ -77,7 +82,26 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
             for part in client.output_parts(number, attempt=attempt or 0, err=True):
                 stream.write(part)
             stream.flush()
+        _tell_why_nothing(job, only=only)
     return 0
+
+
+def _tell_why_nothing(job: JobView, *, only: int) -> None:
+    """Say on stderr what whoever expects output should know: that it has not begun, or goes to files."""
+    from rota.cli.output_files import output_file
+    from rota.cli.terminal import harmless
+
+    if not job.attempt:
+        ended = job.state in ("complete", "failed", "cancelled")
+        text = "never started" if ended else "has not started yet"
+        sys.stderr.write(f"rota: job {job.id} {text} ({job.state})\n")
+    paths: dict[str, list[str]] = {}
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if only in (0, number) and (path := output_file(job, number)):
+            paths.setdefault(path, []).append(name)
+    for path, names in paths.items():
+        verb = "go" if len(names) > 1 else "goes"
+        sys.stderr.write(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}\n")
 
 
 def _so_far(client: Client, number: int, *, only: int) -> None:

@@ -74,8 +74,8 @@ rota = LazyGroup(
       rota jobs state=failed         what has failed
       rota logs 17                   what job 17 printed
 
-    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, last, all. Commas within a
-    word mean AND, several words mean OR.
+    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, last, all; of the array that
+    begins with job 12, 12_3, 12_1-5 and 12_*. Commas within a word mean AND, several words mean OR.
     """,
 )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -25,6 +27,8 @@ _AWAY_S: Final = 300.0
 #: Likewise one that was told to stop: somebody may be restarting it.
 _STOPPED_S: Final = 30.0
 _REVIVALS: Final = 5
+#: Words of one request: they are compared with each job that they name.
+_WORDS_AT_ONCE: Final = 500
 _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
 
 
@@ -60,7 +64,7 @@ def run(
     What the jobs print goes to stdout and stderr, each job's in one piece; the output of a single job
     is shown as it comes. The exit status is 0 if all jobs complete, else 1; of a single job, its own.
     Running the same file again resumes it: complete jobs are skipped, failed ones run again. Ctrl-C asks
-    whether to detach or to cancel.
+    whether to detach or to cancel. TERM cancels the jobs; HUP and KILL let them go on.
 
     \b
     Examples:
@@ -187,7 +191,7 @@ class Run:
                     return None
                 progress = watching.poll(_TICK_S)
                 if progress is None:
-                    self._line.refresh(lambda: client.status(f"submission={self._jobs.id}").counts)
+                    self._line.refresh(lambda: self._counts(added))
                     continue
                 for ended in progress.ended:
                     self._failures.note(ended)
@@ -195,6 +199,18 @@ class Run:
                 self._line.update(progress.counts)
             printer.finish()
             return watching.settled
+
+    def _counts(self, added: Added) -> dict[str, int]:
+        """By state all jobs of this run, also those that were there before it; nothing if one was removed."""
+        from rota.errors import NotFound
+
+        counts: dict[str, int] = {}
+        with contextlib.suppress(NotFound):
+            for words in _selectors(added.ids):
+                for state, number in self._jobs.connect().status(*words).counts.items():
+                    counts[state] = counts.get(state, 0) + number
+            return counts
+        return {}
 
     # -- signals
 
@@ -223,15 +239,19 @@ class Run:
         return False
 
     def _cancel(self, added: Added) -> None:
-        """End what this run has begun; we wait until it has ended, unless asked again."""
-        from rota.cli.terminal import ranges
+        """End all that this run waits for, whoever added it; we wait until it has ended, unless asked again."""
+        from rota.errors import NotFound
 
         self._interrupts.cancelling = True
         sys.stderr.write("rota: cancelling the jobs of this run; again to leave at once\n")
-        words = [f"submission={self._jobs.id}"]
-        if added.retried:
-            words += ranges(added.retried).split(",")
-        self._jobs.connect().kill(*words)
+        client = self._jobs.connect()
+        for words in _selectors(sorted({*added.ids} - {*added.complete})):
+            try:
+                client.kill(*words)
+            except NotFound:  # a job that was removed; the others are still meant
+                for word in words:
+                    with contextlib.suppress(NotFound):
+                        client.kill(word)
 
     # -- a manager that went away
 
@@ -257,3 +277,12 @@ class Run:
                 return
             time.sleep(wait)
             wait = min(wait * 2, 2.0)
+
+
+def _selectors(ids: list[int]) -> Iterator[list[str]]:
+    """Words that name these jobs, in requests of a bearable size."""
+    from rota.cli.terminal import ranges
+
+    words = ranges(ids).split(",") if ids else []
+    for first in range(0, len(words), _WORDS_AT_ONCE):
+        yield words[first : first + _WORDS_AT_ONCE]

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rota.cli.command import invocation
-
 if TYPE_CHECKING:
     from rota.client import Client
 
@@ -33,18 +31,15 @@ def files(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Groups and states, if a manager answers at once; never an error."""
-    from rota.client import connect
+    """Groups and states, also behind a comma."""
+    from rota.cli.offers import from_manager
     from rota.core.states import State
 
+    before, comma, part = incomplete.rpartition(",")
     words = ["all", "last", *(f"state={state.label}" for state in State)]
-    if not incomplete or incomplete.startswith("@"):
-        try:
-            with connect(invocation(context).home.path, timeout=0.5) as client:
-                words += [f"@{group}" for group in client.status().groups]
-        except Exception:  # completion must never print
-            pass
-    return [word for word in words if word.startswith(incomplete)]
+    if not part or part.startswith("@"):
+        words += from_manager(context, lambda client: [f"@{group}" for group in client.status().groups])
+    return [f"{before}{comma}{word}" for word in words if word.startswith(part)]
 
 
 def one_job(client: Client, text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -11,9 +12,7 @@ from rota.cli.command import Invocation, command
 from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rota.wire.views import AttemptView, JobView, SizeView
+    from rota.wire.views import AttemptView, BehavedView, JobView, SizeView
 
 
 @command("show")
@@ -40,12 +39,14 @@ def show(call: Invocation, id: str) -> int:
 
 
 def _card(job: JobView) -> str:
+    from rota.cli.output_files import output_file
     from rota.cli.terminal import coloured, command_text, harmless, paint
-    from rota.units import about_size, format_duration, format_size
+    from rota.units import about_size, format_duration
 
     colour = coloured(sys.stdout)
     reason = f" ({job.reason.code}: {harmless(job.reason.message)})" if job.reason else ""
-    size = job.size
+    size, asked = job.size, job.asked or job.size
+    ended = job.state in ("complete", "failed", "cancelled")
     rows = [
         ("state", paint(job.state, job.state, on=colour) + reason),
         ("command", command_text(job.cmd)),
@@ -56,23 +57,28 @@ def _card(job: JobView) -> str:
         ("project", harmless(job.project)),
         ("queue", f"{harmless(job.queue)}, priority {job.priority}"),
         ("array", f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""),
-        ("asked", _size(job.asked or size)),
+        ("asked", _size(asked, given=job.given)),
+        ("learning", harmless(job.learn)),
         ("learned", _learned(job)),
-        ("uses", _size(size) if size != job.asked else ""),
+        ("given" if ended else "uses", _size(size) if size != asked else ""),
+        ("override", job.override),
         ("walltime", format_duration(job.walltime_s) if job.walltime_s is not None else ""),
         ("limits", harmless(", ".join(job.limits))),
         ("after", harmless(", ".join(map(str, job.after)))),
         ("in groups", harmless(", ".join(job.dep_groups))),
         ("input", about_size(job.input_bytes) if job.input_bytes is not None else ""),
+        ("stdout", harmless(output_file(job, 1))),
+        ("stderr", harmless(output_file(job, 2))),
+        ("pipefail", "yes" if job.pipefail else ""),
         ("on success", harmless(", ".join(job.on_success))),
         ("on failure", harmless(", ".join(job.on_failure))),
         ("on exit", harmless(", ".join(job.on_exit))),
-        ("retries", f"{job.retries}, {job.retries_left} left"),
+        ("retries", _retries(job)),
         ("host", harmless(job.host or "")),
         ("submitted", _when(job.submitted_at)),
         ("started", _when(job.started_at)),
         ("ended", _when(job.ended_at)),
-        ("peak memory", format_size(job.peak_mem_bytes) if job.peak_mem_bytes else ""),
+        ("peak memory", about_size(job.peak_mem_bytes) if job.peak_mem_bytes else ""),
         ("key", job.key),
     ]
     lines = [paint(f"job {job.id}", "bold", on=colour)]
@@ -87,20 +93,36 @@ def _card(job: JobView) -> str:
     return "\n".join(lines)
 
 
-def _size(size: SizeView) -> str:
+def _size(size: SizeView, *, given: list[str] | None = None) -> str:
+    """With `given`, what the user did not give is marked as a default."""
     from rota.cli.terminal import count
     from rota.units import about_size, format_duration
 
-    parts = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu", f"{about_size(size.mem_bytes)} memory"]
+    def told(name: str, text: str) -> str:
+        return text if given is None or name in given else f"{text} (default)"
+
+    parts = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu"]
+    parts.append(told("mem", f"{about_size(size.mem_bytes)} memory"))
     if size.disk_bytes:
         parts.append(f"{about_size(size.disk_bytes)} disk")
     if size.gpus:
         parts.append(count(size.gpus, "GPU"))
-    return ", ".join([*parts, f"about {format_duration(size.time_s)}"])
+    return ", ".join([*parts, told("time", f"about {format_duration(size.time_s)}")])
+
+
+def _retries(job: JobView) -> str:
+    from rota.units import format_duration
+
+    parts = [f"{job.retries}, {job.retries_left} left"]
+    if job.retries and job.backoff_s is not None:
+        parts.append(f"back-off {format_duration(job.backoff_s)}")
+    if job.no_retry_over_s is not None:
+        parts.append(f"none after {format_duration(job.no_retry_over_s)}")
+    return ", ".join(parts)
 
 
 def _learned(job: JobView) -> str:
-    """What jobs like it have needed, as far as it is known."""
+    """What jobs of its learning group have needed, as far as it is known."""
     from rota.cli.terminal import harmless
     from rota.units import about_size, format_duration
 
@@ -118,32 +140,48 @@ def _learned(job: JobView) -> str:
 
 
 def _attempts(attempts: list[AttemptView]) -> str:
+    """A table that fits a narrow screen: what takes more room follows below its row."""
     from rota.cli.terminal import harmless, table
     from rota.units import about_duration, about_size
 
+    today = datetime.now(UTC).astimezone().date()
+    all_today = all(each.started_at is None or each.started_at.astimezone().date() == today for each in attempts)
+    style = "%H:%M:%S" if all_today else "%Y-%m-%d %H:%M"
     rows = [
         [
             str(each.attempt),
             each.state,
             each.signal or ("-" if each.exit_code is None else str(each.exit_code)),
-            _when(each.started_at) or "-",
+            "-" if each.started_at is None else f"{each.started_at.astimezone():{style}}",
             "-" if each.wall_s is None else about_duration(each.wall_s),
             "-" if each.cpu_s is None else about_duration(each.cpu_s),
             "-" if each.peak_mem_bytes is None else about_size(each.peak_mem_bytes),
             "-" if each.size is None else about_size(each.size.mem_bytes),
             harmless(each.host or "-"),
-            harmless(each.reason.message) if each.reason else "",
         ]
         for each in attempts
     ]
-    head = ["  TRY", "STATE", "EXIT", "STARTED", "TIME", "CPU", "MEMORY", "GIVEN", "HOST", "REASON"]
-    lines = [table(head, rows, right="rlrlrrrrl", state=1)]
+    head = ["  TRY", "STATE", "EXIT", "STARTED", "TIME", "CPU", "MEMORY", "GIVEN", "HOST"]
+    title, *drawn = table(head, rows, right="rlrlrrrr", state=1).split("\n")
+    lines = [title]
+    for each, row in zip(attempts, drawn, strict=True):
+        lines.append(row)
+        # That it ended with this exit code is in the row.
+        if each.reason and each.reason.message not in ("", f"exit {each.exit_code}"):
+            lines.append(f"       {harmless(each.reason.message)}")
     for each in attempts:
-        for done in each.behaviours:
-            said = "done" if done.ok else "failed"
-            text = f"  after try {each.attempt}: {harmless(done.behaviour)} {said} {harmless(done.message)}"
-            lines.append(text.rstrip())
+        lines += [f"  after try {each.attempt}: {_behaved(done)}" for done in each.behaviours]
     return "\n".join(lines)
+
+
+def _behaved(done: BehavedView) -> str:
+    """`'exit 9' failed (exit 9)`."""
+    from rota.cli.terminal import harmless
+
+    kind, colon, command = done.behaviour.partition(":")
+    what = f"'{harmless(command.strip())}'" if colon and kind == "run" else harmless(done.behaviour)
+    why = f" ({harmless(done.message)})" if done.message else ""
+    return f"{what} {'done' if done.ok else 'failed'}{why}"
 
 
 def _when(at: datetime | None) -> str:

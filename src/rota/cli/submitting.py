@@ -49,6 +49,7 @@ class Submission:
         self._idle_stop = self.settings.idle_stop if idle else None
         self.started = False  #: by us
         self._check = check
+        self._whole = False  #: the manager may have all of them
         self.source = _source(file, command)
         self.single_command = command is not None
         group = submission.group_of(file) if file not in (None, "-") and file else "default"
@@ -61,7 +62,8 @@ class Submission:
         batches = self._batches(file, command)
         # Most mistakes are in the first lines: find them before anything is started.
         first = first_batch(batches, f"no commands in {self.source}")
-        self.sample = first[0].cmds[:20]  #: the first commands, to show what would be added
+        #: the first commands, with their indexes in an array, to show what would be added
+        self.sample = _sample(first[0], 20)
         self.batches: Iterator[Batch] | list[Batch] = itertools.chain(first, batches)
         self.client: Client | None = None
 
@@ -118,12 +120,23 @@ class Submission:
             always_new=self.single_command,
         )
         try:
-            added = client.submit(self.id, self.batches, options)
+            added = client.submit(self.id, self._passed_on(), options)
         except UserError as error:
             raise self._named(error) from None
         for warning in added.warnings:
             print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
         return added
+
+    def _passed_on(self) -> Iterator[Batch]:
+        for batch in self.batches:
+            self._whole = batch.last
+            yield batch
+
+    def when_interrupted(self) -> str:
+        """What has become of the jobs if we go away now: before the last batch has come none is there."""
+        if self._whole and not self._check:
+            return "the jobs may have been added already; see 'rota jobs last'"
+        return "nothing was added"
 
     def _named(self, error: RotaError) -> RotaError:
         """The manager knows lines, not files."""
@@ -133,6 +146,11 @@ class Submission:
         if self.single_command:
             message = error.message.partition(": ")[2]
         return from_code(error.code, message, hint=error.hint)
+
+
+def _sample(batch: Batch, most: int) -> list[tuple[str | list[str], int | None]]:
+    index_of = {element.entry: element.index for element in batch.elements[:most]}
+    return [(cmd, index_of.get(place)) for place, cmd in enumerate(batch.cmds[:most], batch.first)]
 
 
 def _source(file: str | None, command: list[str] | None) -> str:

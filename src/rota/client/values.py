@@ -218,8 +218,10 @@ def size(value: object, text: bool) -> int:
 
 
 def byte_count(value: object, text: bool) -> int:
-    """A size whose field says that it is in bytes: in JSON a whole number will do."""
-    if isinstance(value, int) and not isinstance(value, bool) and not text:
+    """A size whose field says that it is in bytes: a whole number will do."""
+    if isinstance(value, str) and DIGITS.fullmatch(value.strip()):
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < MAX_BYTES:
             raise BadInput(f"must be from 0 to {MAX_BYTES - 1}")
         return value
@@ -237,12 +239,12 @@ def count(low: int, high: int) -> Callable[[object, bool], int]:
     """A whole number from low to high."""
 
     def parse(value: object, text: bool) -> int:
-        if text and isinstance(value, str) and DIGITS.fullmatch(value):
+        if text and isinstance(value, str) and DIGITS.fullmatch(value.removeprefix("-")):
             value = int(value)
         if isinstance(value, float) and value.is_integer() and not text:
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            what = "a text that is not a number" if text else kind(value)
+            what = f"'{shown(value)}'" if text and isinstance(value, str) else kind(value)
             if isinstance(value, float):
                 what = "a fraction"
             raise BadInput(f"must be a whole number, not {what}", hint=f"give one from {low} to {high}")

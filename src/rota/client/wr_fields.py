@@ -112,13 +112,14 @@ def parse(cmd: str | None, given: Mapping[str, object], place: Place) -> Parsed:
             raise BadInput("field 'cmd': missing", hint='write it like {"cmd": "sleep 1"}')
         cmd = _text("cmd", own)
     matters = _flag("cwd_matters", said.pop("cwd_matters", False)) or place.cwd_matters
+    stated = "cwd" in said
     cwd = _text("cwd", said.pop("cwd", place.cwd))
     job = Parsed(said=cmd, cmd=cmd, scratch=not matters, cwd=cwd if matters else "", fields={})
     if twice:
         job.warn("field 'cmd': given twice; what stands before the tab is taken")
     if matters:
         job.fields["scratch"] = False
-        if cwd != place.cwd:
+        if stated:  # even if it is where we are: the job may be added from elsewhere
             job.fields["cwd"] = cwd
     for name, value in said.items():
         _one(job, name, value)

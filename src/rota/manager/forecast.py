@@ -20,6 +20,8 @@ from rota.wire.views import StatusView
 
 #: These end without anybody's doing; of held, blocked and lost jobs nobody can say when.
 _MOVING: Final = [state.label for state in sorted(LIVE - {State.HELD, State.BLOCKED, State.LOST})]
+#: With fewer rounds left than this, those that run now decide: a rate says nothing about a few long ones.
+_ROUNDS: Final = 4
 #: Further ahead nothing can be foreseen (nor written as a date).
 _FAR_S: Final = 10 * 365 * 86_400.0
 
@@ -64,7 +66,8 @@ def foresee(status: StatusView, world: World, rates: Rates, *, now: float, wall:
             status.group_rates[group] = rate
             rate_in_all += rate
         run = running.get(group)
-        if rate and not rates.stalled(group, now, at_once=run.jobs if run else 0):
+        at_once = run.jobs if run else 0
+        if rate and left > _ROUNDS * at_once and not rates.stalled(group, now, at_once=at_once):
             seconds: float | None = left / rate
         else:
             seconds = _by_time(left, run, rates.wall_s(group))

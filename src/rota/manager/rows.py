@@ -108,6 +108,9 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
         on_exit=list(spec.on_exit),
         stdout=spec.stdout or None,
         stderr=spec.stderr or None,
+        given=list(spec.given),
+        backoff_s=spec.backoff_s,
+        no_retry_over_s=spec.no_retry_over_s,
     )
 
 

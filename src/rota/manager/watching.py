@@ -6,6 +6,7 @@ A watcher holds one byte per watched job, so that somebody may wait for a millio
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -140,7 +141,7 @@ class Watcher:
         self, job: int, state: int, attempt: int, cmd: Command, outcome: Outcome | None, reason: tuple[str, str]
     ) -> m.Ended:
         out = err = b""
-        shown = (cmd if isinstance(cmd, str) else " ".join(cmd))[:4096]
+        shown = (cmd if isinstance(cmd, str) else shlex.join(cmd))[:4096]
         if outcome is None:
             return m.Ended(job, state, None, None, reason[0], reason[1], shown, attempt)
         if self._outputs and outcome.segment:

@@ -21,7 +21,7 @@ from rota.plan.reasons import limit_reasons, never_fits, shortage
 from rota.plan.size import Size
 
 #: So many jobs in a row are moved to another lane at once, when they have come to need something else.
-MOVED_MAX = 256
+MOVED_MAX = 16
 #: Lanes up to this length are counted to tell how many jobs are before one.
 _COUNTED = 100_000
 
@@ -217,12 +217,12 @@ class Packing:
         while (lane := rack.best()) is not None:
             if until is not None and lane.rank() > until:
                 return True
-            if lane.since != self._sizes and self._moved(rack, lane):
-                return None
             host, keeps = self._room(lane)
             if keeps:
                 self._park(lane, keeps)
                 continue
+            if lane.since != self._sizes and self._moved(rack, lane):
+                return None
             if host is None:
                 return False
             self._choose(rack, lane, host, now, opened, chosen)

@@ -122,6 +122,9 @@ class JobView(Struct, kw_only=True, gc=False):
     on_exit: list[str] = field(default_factory=list)
     stdout: str | None = None
     stderr: str | None = None
+    given: list[str] = field(default_factory=list)  #: of mem, disk and time in `asked`, those that are no defaults
+    backoff_s: float | None = None
+    no_retry_over_s: float | None = None
 
 
 class LearnedView(Struct, gc=False):

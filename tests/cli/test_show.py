@@ -1,0 +1,114 @@
+"""`rota show`, `learn`, `logs`: what they say about one job, to people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rota.cli.learn import _line
+from rota.cli.output_files import output_file
+from rota.cli.show import _attempts
+from rota.wire.views import AttemptView, JobView, ReasonView, SizeView
+from tests.deployment import Deployment
+
+
+def _card(rota: Deployment, job: int) -> dict[str, str]:
+    lines = rota.ok("show", str(job)).partition("\n\n")[0].splitlines()[1:]
+    return {line[2:14].strip(): line[15:] for line in lines}
+
+
+def test_everything_that_was_said_about_a_job_is_shown(shared: Deployment, tmp_path: Path) -> None:
+    options = ["--mem", "100M", "--override", "always", "--learn", "mine", "--pipefail", "--retries", "2"]
+    options += ["--backoff", "7s", "--no-retry-over", "1m", "-o", "out.%j", "-e", "%%err", "--cwd", str(tmp_path)]
+    (job,) = shared.json("add", *options, "--", "true")["added"]
+    shared.ok("wait", str(job))
+    card = _card(shared, job)
+    assert card["asked"] == "1 cpu, 100M memory, about 1h (default)"
+    assert (card["learning"], card["override"], card["pipefail"]) == ("mine", "always", "yes")
+    assert card["retries"] == "2, 2 left, back-off 7s, none after 1m"
+    assert (card["stdout"], card["stderr"]) == (f"{tmp_path}/out.{job}", f"{tmp_path}/%err")
+    assert Path(card["stdout"]).exists()
+    assert Path(card["stderr"]).exists()
+    assert shared.json("show", str(job))["given"] == ["mem"]
+
+
+def test_what_was_not_said_is_not_shown(shared: Deployment) -> None:
+    (job,) = shared.json("add", "--", "true")["added"]
+    shared.ok("wait", str(job))
+    assert _card(shared, job).keys().isdisjoint({"override", "pipefail", "stdout", "stderr", "given", "learned"})
+
+
+def test_what_became_of_behaviours_can_be_read(shared: Deployment) -> None:
+    (job,) = shared.json("add", "--retries", "0", "--on-exit", "run: exit 9", "--", "false")["added"]
+    shared.rota("wait", str(job))
+    assert "  after try 1: 'exit 9' failed (exit 9)\n" in shared.ok("show", str(job))
+
+
+def test_attempts_fit_eighty_columns_and_no_reason_is_cut() -> None:
+    long = "a reason that goes on " * 10
+    attempts = [
+        AttemptView(
+            attempt=number,
+            state="cancelled",
+            reason=ReasonView("memory", long),
+            signal="KILL",
+            host="node-0123",
+            started_at=datetime(2026, 1, 5, tzinfo=UTC),
+            wall_s=7100.0,
+            cpu_s=7100.0,
+            peak_mem_bytes=1 << 30,
+            size=SizeView(1.0, 1 << 30, 0, 3600.0, 0),
+        )
+        for number in (1, 10)
+    ]
+    lines = _attempts(attempts).split("\n")
+    assert [line.strip() for line in lines if "a reason" in line] == [long.strip()] * 2
+    assert max(len(line) for line in lines if "a reason" not in line) <= 80
+
+
+def test_logs_say_where_the_output_is_and_why_there_is_none(shared: Deployment, tmp_path: Path) -> None:
+    (first,) = shared.json("add", "--cwd", str(tmp_path), "-o", "o.txt", "--", "echo", "hi")["added"]
+    shared.ok("wait", str(first))
+    done = shared.rota("logs", str(first))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"rota: stdout of job {first} goes to {tmp_path}/o.txt\n"
+    assert shared.rota("logs", "--err", str(first)).stderr == ""
+    (held,) = shared.json("add", "--after", f"afternotok:{first}", "--", "true")["added"]
+    done = shared.rota("logs", str(held))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith(f"rota: job {held} ")
+    assert "start" in done.stderr
+
+
+def test_names_of_output_files_never_add_a_directory(shared: Deployment) -> None:
+    (id,) = shared.json("add", "--", "true")["added"]
+    job = msgspec.convert(shared.json("show", str(id)), JobView)
+    job.stdout, job.cwd, job.name, job.host = "%x/%j-%A_%a.%N.%%", "/d", "../x", None
+    assert output_file(job, 1) == f"/d/.._x/{id}-{id}_0.%N.%"
+    job.array_id, job.array_index, job.host = 7, 3, "h"
+    assert output_file(job, 1) == f"/d/.._x/{id}-7_3.h.%"
+    assert output_file(job, 2) == ""
+
+
+@pytest.mark.parametrize(
+    ("resource", "slope", "intercept", "said"),
+    [
+        ("mem", 1.0, 9.144e6, ("memory", "≈ 1 × input + 8.72M")),
+        ("disk", 2.5, -1024.0, ("disk", "≈ 2.5 × input - 1K")),
+        ("time", 0.5 / (1 << 20), 3.0, ("time", "≈ 0.5 s per M of input + 3.0s")),
+    ],
+)
+def test_what_follows_from_the_input_is_said_in_words(
+    resource: str, slope: float, intercept: float, said: tuple[str, str]
+) -> None:
+    assert _line(resource, slope, intercept) == said
+
+
+@pytest.mark.parametrize("number", ["x", "0", "-1", "100001", "1.5", "9" * 30, ""])
+def test_a_number_that_is_none_is_refused_with_its_range(shared: Deployment, number: str) -> None:
+    done = shared.rota("jobs", f"--limit={number}")
+    assert done.returncode == 2
+    assert "'--limit': must be a number from 1 to 100000" in done.stderr
