@@ -23,18 +23,19 @@ class Observed:
     def load(self, connection: sqlite3.Connection) -> None:
         self._stored = dict(connection.execute(statements()["count_observations"]).fetchall())
 
-    def too_many(self, changes: Changes) -> list[str]:
-        """Groups to be cut back together with these changes."""
-        return [group for group, stored in self._after(changes).items() if stored > MOST]
-
-    def written(self, changes: Changes) -> None:
-        """These changes are on disk, and the groups that had too many are cut back."""
-        for group, stored in self._after(changes).items():
-            self._stored[group] = OBSERVATIONS if stored > MOST else stored
-
-    def _after(self, changes: Changes) -> dict[str, int]:
-        """The numbers of those groups that the changes are about."""
+    def after(self, changes: Changes) -> dict[str, int]:
+        """How many there will be with these changes, of the groups that they are about."""
         after = {group: 0 for (group,) in changes.forgotten}
-        for group, added in Counter(row[0] for row in changes.observations).items():
+        for group, added in Counter([row[0] for row in changes.observations]).items():
             after[group] = after.get(group, self._stored.get(group, 0)) + added
         return after
+
+    def written(self, after: dict[str, int]) -> None:
+        """The changes are on disk, and the groups that had too many are cut back."""
+        for group, stored in after.items():
+            self._stored[group] = OBSERVATIONS if stored > MOST else stored
+
+
+def too_many(after: dict[str, int]) -> list[str]:
+    """Groups to be cut back together with the changes."""
+    return [group for group, stored in after.items() if stored > MOST]

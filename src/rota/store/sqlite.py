@@ -21,7 +21,7 @@ from rota.store.base import OBSERVATIONS, Snapshot
 from rota.store.batch import Batch, encode
 from rota.store.files import Ballast, ManagerLock, prepare_home
 from rota.store.keys import RUN, Keys
-from rota.store.observations import Observed
+from rota.store.observations import Observed, too_many
 from rota.store.opening import DATABASE, open_database, settle
 from rota.store.snapshot import load
 from rota.store.sqlite_reads import SqliteReads
@@ -77,15 +77,15 @@ class SqliteStore(SqliteReads):
         late = self.keys.late(changes.jobs)
         if late:
             batch.append(("insert_keys", (msgspec.json.encode(late).decode(),)))
-        too_many = self._observed.too_many(changes)
-        if too_many:
-            batch.append(("cut_observations", (msgspec.json.encode(too_many).decode(), OBSERVATIONS)))
+        observed = self._observed.after(changes)
+        if excess := too_many(observed):
+            batch.append(("cut_observations", (msgspec.json.encode(excess).decode(), OBSERVATIONS)))
         try:
             self._write(batch)
         except StoreFull:
             self._ballast.release()
             self._write(batch)
-        self._observed.written(changes)
+        self._observed.written(observed)
         if changes.jobs:
             self.keys.written(changes.jobs)
             self._write_runs()
