@@ -341,7 +341,8 @@ def test_exclusive_use_is_kept_by_a_restart(tmp_path: Path) -> None:
         queue.start()
         assert queue.limit("alone")["exclusive"] is True
         assert queue.states_of(exclusive, late) == ["running", "ready"]
-        assert queue.reason(late)["blockers"] == [exclusive]
+        with queue.client() as client:
+            assert client.why(late).reasons[0].blockers == [exclusive]
         queue.open("alone")
         queue.until("complete", exclusive, late)
 
