@@ -431,7 +431,7 @@ def test_sizes_that_are_not_used_any_more_are_forgotten() -> None:
         made.released("h1", Need(size), ended_at=float(n))
         made.close(opened[0].seat)
     assert place(made, 100.0) == []
-    assert len(made._hosts["h1"].flows) <= 2
+    assert len(made._hosts.all["h1"].flows) <= 2
     assert not made._lanes
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import count
 from math import exp
 
 from rota.plan.need import Need
-from rota.plan.placement import Capacity
+from rota.plan.placement import Capacity, Opened
+from rota.plan.reasons import never_fits
 from rota.plan.size import Size
 
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
@@ -91,3 +94,86 @@ def fits(size: Size, free: list[int]) -> bool:
         and (size.disk <= disk or not size.disk)
         and (size.gpus <= gpus or not size.gpus)
     )
+
+
+class Hosts:
+    """All hosts, and the seats that are open on them."""
+
+    def __init__(self, first_seat: int) -> None:
+        self.shared: dict[str, Host] = {}  #: those that run anything that fits
+        self.made_for: dict[Need, dict[str, Host]] = {}  #: those that were made for one need
+        self.all: dict[str, Host] = {}
+        self._seats: dict[int, Seat] = {}
+        self._ids = count(first_seat)
+
+    def known(self, host: str, capacity: Capacity, only: Need | None) -> None:
+        found = self.all.get(host)
+        if found is not None:
+            found.resize(capacity)
+            return
+        new = self.all[host] = Host(host, capacity, only)
+        if only is None:
+            self.shared[host] = new
+        else:
+            self.made_for.setdefault(only, {})[host] = new
+
+    def gone(self, host: str) -> None:
+        found = self.all.pop(host)
+        if found.only is None:
+            del self.shared[host]
+            return
+        siblings = self.made_for[found.only]
+        del siblings[host]
+        if not siblings:
+            del self.made_for[found.only]
+
+    def for_need(self, need: Need) -> Collection[Host]:
+        """Those that may run jobs of this need."""
+        own = self.made_for.get(need) if self.made_for else None
+        return self.shared.values() if own is None else [*own.values(), *self.shared.values()]
+
+    def refusal(self, size: Size) -> str | None:
+        """Why no host could ever run this; None if one could, or if none is known."""
+        caps = [host.capacity for host in self.shared.values()]
+        if not caps or any(fits(size, amounts(cap)) for cap in caps):
+            return None
+        most = Size(
+            cpus=max(cap.cpus for cap in caps),
+            mem=max(cap.mem for cap in caps),
+            disk=max(cap.disk for cap in caps),
+            gpus=max(cap.gpus for cap in caps),
+        )
+        return never_fits(size, most)
+
+    # -- seats
+
+    def open(self, host: Host, size: Size, now: float) -> Opened:
+        """A new seat of this size, for which there is room."""
+        seat = next(self._ids)
+        self._take(seat, host, size, now)
+        return Opened(seat, host.name, size)
+
+    def _take(self, seat: int, host: Host, size: Size, now: float) -> None:
+        host.free = [f - n for f, n in zip(host.free, parts(size), strict=True)]
+        host.seats[seat] = self._seats[seat] = Seat(host, size, now)
+        host.flow(size).seats += 1
+
+    def started(self, seat: int, now: float) -> None:
+        found = self._seats.get(seat)
+        if found is not None:
+            found.since = now
+
+    def adopt(self, seat: int, host: str, size: Size) -> None:
+        if seat and seat not in self._seats:
+            self._take(seat, self.all[host], size, 0.0)
+
+    def close(self, seat: int) -> bool:
+        """The seat is gone and its room is free. False if there was none."""
+        found = self._seats.pop(seat, None)
+        if found is None:
+            return False
+        host = found.host
+        del host.seats[seat]
+        host.free = [f + n for f, n in zip(host.free, parts(found.size), strict=True)]
+        host.flow(found.size).seats -= 1
+        return True

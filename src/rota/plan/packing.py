@@ -8,16 +8,15 @@ lane that only a limit keeps from starting is parked at that limit, where those 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from itertools import count
 
-from rota.plan.hosts import Host, Seat, amounts, fits, parts
+from rota.plan.hosts import Host, Hosts, amounts, fits, parts
 from rota.plan.lanes import Lane, Line, Rack, Racks, Rank
 from rota.plan.limits import Limits
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Capacity, Chosen, Opened, Waits
-from rota.plan.reasons import limit_reasons, never_fits, shortage
+from rota.plan.reasons import limit_reasons, shortage
 from rota.plan.size import Size
 
 #: So many jobs in a row are moved to another lane at once, when they have come to need something else.
@@ -31,9 +30,7 @@ class Packing:
 
     def __init__(self, *, first_seat: int = 1) -> None:
         self.limits = Limits()
-        self._hosts: dict[str, Host] = {}  #: those that run anything that fits
-        self._made_for: dict[Need, dict[str, Host]] = {}  #: those that were made for one need
-        self._all: dict[str, Host] = {}
+        self._hosts = Hosts(first_seat)
         self._racks = Racks()
         self._lanes: dict[tuple[int, Need], Lane] = {}
         self._waiting: dict[str, Line] = {}  #: limit → lanes that it keeps waiting
@@ -47,57 +44,24 @@ class Packing:
         self._first: Lane | None = None  #: the first that waits for room, during a call
         self._shadows: dict[str, tuple[float, list[int]]] = {}  #: host → when it could begin, and what is left
         self._now = 0.0
-        self._seats: dict[int, Seat] = {}
-        self._ids = count(first_seat)
         self._sizes = 0  #: grows when jobs that wait may have come to need something else
         self.needs: Callable[[int], Need] | None = None
 
     # -- hosts
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
-        found = self._all.get(host)
         self._roomier = True
-        if found is not None:
-            found.resize(capacity)
-            return
-        new = self._all[host] = Host(host, capacity, only)
-        if only is None:
-            self._hosts[host] = new
-        else:
-            self._made_for.setdefault(only, {})[host] = new
+        self._hosts.known(host, capacity, only)
 
     def host_gone(self, host: str) -> None:
-        found = self._all.pop(host)
-        if found.only is None:
-            del self._hosts[host]
-            return
-        siblings = self._made_for[found.only]
-        del siblings[host]
-        if not siblings:
-            del self._made_for[found.only]
+        self._hosts.gone(host)
 
     def host_usable(self, host: str, usable: bool) -> None:
-        self._all[host].usable = usable
+        self._hosts.all[host].usable = usable
         self._roomier = True
 
-    def _hosts_for(self, need: Need) -> Collection[Host]:
-        own = self._made_for.get(need) if self._made_for else None
-        return self._hosts.values() if own is None else [*own.values(), *self._hosts.values()]
-
     def refusal(self, size: Size) -> str | None:
-        if not self._hosts:
-            return None
-        for host in self._hosts.values():
-            if fits(size, amounts(host.capacity)):
-                return None
-        caps = [host.capacity for host in self._hosts.values()]
-        most = Size(
-            cpus=max(cap.cpus for cap in caps),
-            mem=max(cap.mem for cap in caps),
-            disk=max(cap.disk for cap in caps),
-            gpus=max(cap.gpus for cap in caps),
-        )
-        return never_fits(size, most)
+        return self._hosts.refusal(size)
 
     # -- the queue
 
@@ -200,14 +164,14 @@ class Packing:
 
     def _fits(self, size: Size) -> bool:
         """Is there room for it on a host that is there for all?"""
-        return any(host.usable and fits(size, host.free) for host in self._hosts.values())
+        return any(host.usable and fits(size, host.free) for host in self._hosts.shared.values())
 
     def _runnable(self, rack: Rack) -> bool:
         """Could a host that is there now run this, were it empty?"""
         size = rack.size
-        if any(host.usable and fits(size, amounts(host.capacity)) for host in self._hosts.values()):
+        if any(host.usable and fits(size, amounts(host.capacity)) for host in self._hosts.shared.values()):
             return True
-        return bool(self._made_for) and any(lane.need in self._made_for for lane in rack.lanes())
+        return bool(self._hosts.made_for) and any(lane.need in self._hosts.made_for for lane in rack.lanes())
 
     def _fill(
         self, rack: Rack, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
@@ -255,7 +219,7 @@ class Packing:
         need = lane.need
         keeps: list[str] = []
         behind: dict[str, Lane] | None = None
-        for host in self._hosts_for(need):
+        for host in self._hosts.for_need(need):
             if host.usable and fits(need.size, host.free) and self._may_pass(lane, host):
                 if not need.limits:
                     return host, []
@@ -294,7 +258,7 @@ class Packing:
     def _queues(self, lane: Lane, limit: str) -> bool:
         """Does nothing but this limit keep the lane from starting?"""
         need = lane.need
-        for host in self._hosts_for(need):
+        for host in self._hosts.for_need(need):
             if (
                 host.usable
                 and fits(need.size, host.free)
@@ -312,7 +276,7 @@ class Packing:
         uses = lane.need.limits
         size = rack.size
         if opened is not None:
-            self._open(host, size, now, opened)
+            opened.append(self._hosts.open(host, size, now))
         host.flow(size).leases += 1
         if uses:
             self.limits.take(uses, host.name)
@@ -338,7 +302,7 @@ class Packing:
         Only from the rack whose turn it is, so nobody is overtaken; only while jobs end so quickly that
         a seat would stand idle during the round trip to the manager.
         """
-        for host in self._all.values():
+        for host in self._hosts.all.values():
             flow = host.flows.get(rack.size)
             if not host.usable or flow is None or not flow.seats:
                 continue
@@ -369,7 +333,7 @@ class Packing:
         least = self._racks.least()
         roomy = [
             host.free
-            for host in self._all.values()
+            for host in self._hosts.all.values()
             if host.usable and any(fits(size, host.free) for size in least)
         ]
         if not roomy:
@@ -474,7 +438,7 @@ class Packing:
         """
         for _rank, lane in sorted(line.firsts(self._tried)):
             size = lane.need.size
-            if self._made_for or not self._racks.waits(size) or self._fits(size):
+            if self._hosts.made_for or not self._racks.waits(size) or self._fits(size):
                 return lane
             self._roomless.add(name)
         return None
@@ -535,31 +499,17 @@ class Packing:
 
     # -- seats
 
-    def _open(self, host: Host, size: Size, now: float, opened: list[Opened]) -> None:
-        seat = next(self._ids)
-        self._take(seat, host, size, now)
-        opened.append(Opened(seat, host.name, size))
-
-    def _take(self, seat: int, host: Host, size: Size, now: float) -> None:
-        host.free = [f - n for f, n in zip(host.free, parts(size), strict=True)]
-        host.seats[seat] = self._seats[seat] = Seat(host, size, now)
-        host.flow(size).seats += 1
-
     def seat(self, host: str, size: Size, now: float) -> Opened | None:
-        where = self._all[host]
+        where = self._hosts.all[host]
         if not where.usable or not fits(size, where.free):
             return None
-        opened: list[Opened] = []
-        self._open(where, size, now, opened)
-        return opened[0]
+        return self._hosts.open(where, size, now)
 
     def started(self, seat: int, now: float) -> None:
-        found = self._seats.get(seat)
-        if found is not None:
-            found.since = now
+        self._hosts.started(seat, now)
 
     def released(self, host: str, need: Need, *, ended_at: float | None) -> None:
-        flow = self._all[host].flow(need.size)
+        flow = self._hosts.all[host].flow(need.size)
         flow.leases -= 1
         if ended_at is not None:
             flow.ended(ended_at)
@@ -570,23 +520,15 @@ class Packing:
                     self._woken.add(use.name)
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
-        where = self._all[host]
-        if seat and seat not in self._seats:
-            self._take(seat, where, size, 0.0)
+        self._hosts.adopt(seat, host, size)
 
     def adopt_lease(self, host: str, need: Need) -> None:
-        self._all[host].flow(need.size).leases += 1
+        self._hosts.all[host].flow(need.size).leases += 1
         self.limits.take(need.limits, host)
 
     def close(self, seat: int) -> None:
-        found = self._seats.pop(seat, None)
-        if found is None:
-            return
-        host = found.host
-        del host.seats[seat]
-        host.free = [f + n for f, n in zip(host.free, parts(found.size), strict=True)]
-        self._roomier = True
-        host.flow(found.size).seats -= 1
+        if self._hosts.close(seat):
+            self._roomier = True
 
     # -- explanations
 
@@ -594,7 +536,7 @@ class Packing:
         refusal = self.refusal(need.size)
         if refusal:
             return [Waits("unsatisfiable", refusal)]
-        hosts = self._hosts_for(need)
+        hosts = self._hosts.for_need(need)
         found = limit_reasons(self.limits, need, [host.name for host in hosts]) if need.limits else []
         lane = self._lanes.get((priority, need))
         if not found and lane is not None and lane in self._behind:
