@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.client import batches as batching
@@ -221,6 +221,7 @@ def test_any_object_is_a_job_or_a_refusal_that_names_the_line(fields: dict[str, 
     assert "\n" not in str(error)
 
 
+@example(b"\xef\xbb\xbf[\x01")
 @given(st.binary(max_size=200) | st.text(alphabet='{}[]"#\t\n\r a:,\\1\0\ufeff', max_size=60).map(str.encode))
 def test_any_bytes_are_jobs_or_a_refusal_whatever_the_blocks(data: bytes) -> None:
     results = []

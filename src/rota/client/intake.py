@@ -29,6 +29,7 @@ _SPECIAL: Final = re.compile(r"^[ \t\r\f\v]*(?:$|[#{])|\t[ \t]*\{", re.MULTILINE
 _OBJECT: Final = re.compile(r"\{(?:\s*[\"}]|\S)")
 #: Likewise `[ -f x ]` and `[[ -f x ]]` are commands, `[{` is an array, and `[1` a mistaken one.
 _ARRAY: Final = re.compile(rb"\s*\[(?:\s*[\{\]]|[^\s\[])")
+_MARK: Final = b"\xef\xbb\xbf"
 _TRAILER: Final = re.compile(r"\t[ \t]*(?=\{)")
 
 
@@ -54,12 +55,13 @@ def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterato
     for block in stream:
         rest += block
         if not started:
-            if len(rest) < 3 or rest.strip() in (b"", b"["):
+            # What comes after a mark of UTF-8 and a bracket tells an array from a command.
+            if len(rest) < 3 or rest.removeprefix(_MARK).strip() in (b"", b"["):
                 if len(rest) > MAX_LINE:
                     raise builder.bad(1, BadInput("more than 1 MiB of nothing", hint="is this the right file?"))
                 continue
             started = True
-            rest = rest.removeprefix(b"\xef\xbb\xbf")
+            rest = rest.removeprefix(_MARK)
             if _ARRAY.match(rest):
                 yield from _from_array(rest, stream, builder)
                 return
@@ -71,7 +73,7 @@ def from_bytes(blocks: Iterable[bytes], base: Wanted, *, source: str) -> Iterato
         rest = rest[end + 1 :]
         _check_length(rest, builder, line)
     if not started:
-        rest = rest.removeprefix(b"\xef\xbb\xbf")
+        rest = rest.removeprefix(_MARK)
         if _ARRAY.match(rest):
             yield from _from_array(rest, stream, builder)
             return
