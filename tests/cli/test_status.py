@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import json
 import os
@@ -192,6 +193,7 @@ class Terminal:
 
     def __init__(self, rota: Deployment, *args: str, lines: int, columns: int) -> None:
         self.text = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode  # a read may end within a character
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -202,12 +204,12 @@ class Terminal:
 
     def until(self, words: str) -> None:
         while words not in self.text:
-            self.text += os.read(self._fd, 65536).decode()
+            self.text += self._decode(os.read(self._fd, 65536))
 
     def wait(self) -> int:
         try:
             while data := os.read(self._fd, 65536):
-                self.text += data.decode()
+                self.text += self._decode(data)
         except OSError:
             pass  # nobody has it open any more
         os.close(self._fd)
