@@ -359,7 +359,7 @@ class Requests:
                 )
             for id in part:
                 if world.outcome(id) == NO_JOB:
-                    watcher.removed(id)
+                    manager.watches.tell_of_removed(watcher, id)
         manager.watches.tell_soon()
 
     # -- output

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rota.manager.service import Manager
 
 _GATHER_S = 0.02
+_LAST_WORDS = 1000
 #: Bytes of news in one message, about.
 _PIECE = 4 << 20
 
@@ -32,6 +33,8 @@ class Watches:
         self._open: dict[tuple[int, int], Watcher] = {}
         self._due = False
         self._tailed: dict[tuple[int, int], str] = {}  #: (job, attempt) whose runner sends output → runner
+        #: jobs that wished to be removed at their end: who asks a moment later is to hear of it
+        self._last_words: dict[int, tuple[Job, int, Outcome | None]] = {}
 
     def open(self, peer: Peer, n: int, watcher: Watcher) -> None:
         """Begin to tell a peer about its jobs."""
@@ -66,12 +69,27 @@ class Watches:
 
     def settled(self, job: Job, state: int, outcome: Outcome | None) -> None:
         self._tailed.pop((job.id, job.attempt), None)
+        spec = job.spec
+        if "remove" in (*spec.on_success, *spec.on_failure, *spec.on_exit):
+            self._last_words[job.id] = (job, state, outcome)
+            if len(self._last_words) > _LAST_WORDS:
+                del self._last_words[next(iter(self._last_words))]
         if not self._open:
             return
         reason = (job.reason.code, job.reason.message) if job.reason else ("", "")
         for watcher in self._open.values():
             watcher.settled(job.id, state=state, attempt=job.attempt, cmd=job.cmd, outcome=outcome, reason=reason)
         self.tell_soon()
+
+    def tell_of_removed(self, watcher: Watcher, id: int) -> None:
+        """A job that is watched does not exist any more: how it ended, if that is still known."""
+        last = self._last_words.get(id)
+        if last is None:
+            watcher.removed(id)
+            return
+        job, state, outcome = last
+        reason = (job.reason.code, job.reason.message) if job.reason else ("", "")
+        watcher.settled(id, state=state, attempt=job.attempt, cmd=job.cmd, outcome=outcome, reason=reason)
 
     def reopened(self, job: int) -> None:
         for watcher in self._open.values():
