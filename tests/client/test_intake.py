@@ -18,7 +18,7 @@ from rota.client.intake import from_bytes, from_objects
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewUse
 
-BASE = Wanted(cwd="/work", mem=1 << 30)
+BASE = Wanted(cwd="/where", mem=1 << 30)
 
 
 def read(data: bytes, *, block: int = 7, base: Wanted = BASE) -> list[Batch]:
@@ -107,7 +107,7 @@ def test_plain_lines_share_one_specification_and_carry_no_numbers() -> None:
             b'{"cmd": "a", "array_file": "/nonexistent/p"}',
             "line 1: field 'array_file': cannot read /nonexistent/p",
         ),
-        (b'{"cmd": "a", "input_file": "none.dat"}', "line 1: field 'input_file': cannot read /work/none.dat"),
+        (b'{"cmd": "a", "input_file": "none.dat"}', "line 1: field 'input_file': cannot read /where/none.dat"),
         (b'{"cmd": "a", "input_file": "/"}', "line 1: field 'input_file': / is a directory"),
         (b'{"cmd": "a", "array": "1-3", "after": "line:1"}', "it would wait for itself"),
         (b'{"cmd": "a", "after": "x"}', "field 'after': 'x' is not a dependency"),

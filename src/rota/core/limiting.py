@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.effects import RecallLeases, Reply
 from rota.core.events import LimitsDeclared
+from rota.core.pausing import unstarted
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
@@ -104,13 +105,11 @@ def _recall(world: World, turn: Turn, name: str) -> None:
     if not world.placement.limits.over(name):
         return
     for runner in world.runners.values():
-        leases = []
-        for id in runner.leases:
-            job = world.jobs[id]
-            if job.lease is None or job.lease.started_at is not None:
-                continue
-            if any(use.name == name for use in job.spec.limits):
-                leases.append((id, job.attempt, job.lease.token))
+        leases = [
+            lease
+            for lease in unstarted(world, runner)
+            if any(use.name == name for use in world.jobs[lease[0]].spec.limits)
+        ]
         if leases:
             turn.effects.append(RecallLeases(runner.id, leases))
 
