@@ -12,8 +12,6 @@ from msgspec import Struct
 
 from rota.plan.need import LimitUse
 
-_DAY = 24 * 60
-
 
 class Window(Struct, frozen=True, array_like=True, gc=False):
     """Hours of the day in which jobs may start, in minutes after midnight; may cross midnight."""
@@ -25,10 +23,6 @@ class Window(Struct, frozen=True, array_like=True, gc=False):
         if self.start <= self.end:
             return self.start <= minute < self.end
         return minute >= self.start or minute < self.end
-
-    def until_change(self, minute: int) -> int:
-        """Minutes until it opens or closes."""
-        return min((edge - minute) % _DAY or _DAY for edge in (self.start, self.end))
 
     def __str__(self) -> str:
         return f"{_clock(self.start)}-{_clock(self.end)}"
@@ -197,11 +191,6 @@ class Limits:
             for host, meter in self._meters.get(name, {}).items()
             if meter.capacity is not None and meter.used > meter.capacity
         ]
-
-    def until_change(self) -> int | None:
-        """Minutes until some window opens or closes."""
-        windows = [limit.window.until_change(self.minute) for limit in self if limit.window is not None]
-        return min(windows, default=None)
 
     # -- use
 
