@@ -1,0 +1,44 @@
+"""What the planner knows about a job: what it asks for, for how long, for whom, and on which terms."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from rota.plan.need import LimitUse
+from rota.plan.request import Alternative
+
+
+class Types(Struct, frozen=True, kw_only=True, gc=False):
+    """The terms of a job, as `-t` gives them. Times are those of the planner's clock."""
+
+    besteffort: bool = False
+    idempotent: bool = False
+    container: bool = False
+    inner: str = ""  #: id or name of the container it lies in
+    timesharing: tuple[str, str] | None = None  #: ("user" or "*", "name" or "*")
+    placeholder: str = ""  #: blocks its resources for all but …
+    allowed: str = ""  #: … those that are allowed there
+    deploy: bool = False
+    cosystem: bool = False
+    noop: bool = False
+    deadline: float | None = None  #: it must have ended by then
+    postpone: float | None = None  #: it may not start before
+    expire: float | None = None  #: it gives up if it has not started by then
+
+
+class Ask(Struct, frozen=True, kw_only=True, gc=False):
+    """One job, to the planner."""
+
+    alternatives: tuple[Alternative, ...]
+    user: str = ""
+    project: str = ""
+    name: str = ""
+    queue: str = "default"
+    priority: int = 0
+    time_s: float = 3600.0  #: how long it is expected to run where there is no walltime
+    mem: int = 0  #: bytes on each host
+    disk: int = 0  #: bytes on each host
+    gpus: int = 0  #: on each host
+    limits: tuple[LimitUse, ...] = ()
+    types: Types = Types()
+    at: float | None = None  #: an advance reservation for this moment

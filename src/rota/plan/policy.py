@@ -1,0 +1,43 @@
+"""How a site shares its resources: queues and their order, and the constants of fair share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+ORDERS: Final = ("fifo", "fairshare", "multifactor")
+BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
+
+BESTEFFORT: Final = "besteffort"
+
+
+class Queue(Struct, frozen=True, kw_only=True):
+    """Jobs of a queue with a higher priority are planned first; queues of equal priority together."""
+
+    priority: int = 2
+    order: str = "fifo"
+    backfill: str = "conservative"
+    walltime_s: float | None = None  #: for jobs that give none
+    max_wait_s: float = 7 * 86400.0  #: who waited so long goes to the front
+    shares: dict[str, float] = {}  #: user, or "project:NAME" → target share
+
+
+class FairShare(Struct, frozen=True, kw_only=True):
+    """Weights of the three parts of karma, and how fast use is forgotten."""
+
+    project: float = 0.0
+    used: float = 1.0
+    asked: float = 1.0
+    half_life_s: float = 7 * 86400.0
+
+
+DEFAULT_QUEUES: Final = {"admin": Queue(priority=10), "default": Queue(priority=2), BESTEFFORT: Queue(priority=0)}
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """Everything that decides in which order jobs are planned."""
+
+    queues: dict[str, Queue] = DEFAULT_QUEUES
+    fair_share: FairShare = FairShare()
+    depth: int = 10_000  #: so many jobs hold planned starts
