@@ -146,7 +146,7 @@ _BY_CODE: dict[str, type[RotaError]] = {
 
 #: Codes that say more than their class does.
 _BY_CODE |= dict.fromkeys(("locked", "damaged", "missing", "foreign", "newer"), StoreRefused)
-_BY_CODE |= {"port": EnvironmentFault}
+_BY_CODE |= {"port": EnvironmentFault, "changed": BadInput}
 
 
 def from_code(code: str, message: str, *, hint: str = "") -> RotaError:

@@ -76,7 +76,8 @@ def test_it_sends_what_is_given_and_says_how_many_changed(tmp_path: Path) -> Non
         (["1", "--dep-group", "g"], "--dep-group cannot be modified"),
         (["1", "--no-live"], "--live cannot be modified"),
         (["1", "--allow-empty-group"], "--allow-empty-group cannot be modified"),
-        (["1", "--queue", "q"], "--queue cannot be modified"),
+        (["1", "--at", "now+1h"], "--at cannot be modified: a reservation is granted when the job is added"),
+        (["1", "-l", "nodes=1", "--cpus", "2"], "--request and --cpus contradict each other"),
         (["1", "--input-file", "x"], "--input-file cannot be modified: its size was taken when the job was added"),
         (["1", "--rerun"], "--rerun cannot be modified: is for adding jobs"),
         (["1", "--once"], "--once cannot be modified"),
@@ -105,6 +106,7 @@ def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:
         "cpus": 0.5, "mem": "1G", "disk": "1G", "time": "2m", "gpus": 1, "walltime": "1h", "priority": 5,
         "retries": 1, "backoff": "10s", "no_retry_over": "1h", "pipefail": True, "limits": ["a"],
         "override": "no", "input_bytes": 9, "on_success": ["remove"], "on_failure": "run: x", "on_exit": [],
+        "request": "none", "where": "gpu = yes", "type": "idempotent",
     }  # fmt: skip
     change = spec_change({name: examples.get(name, "text") for name in CHANGEABLE})
     assert UNSET not in [getattr(change, name) for name in change.__struct_fields__]

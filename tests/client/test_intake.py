@@ -93,7 +93,7 @@ def test_plain_lines_share_one_specification_and_carry_no_numbers() -> None:
         (b'{"cmd": "a", "env": {"A": 1}}', "field 'env': 'A' must be a text"),
         (b'{"cmd": "a", "env": {"A=B": "1"}}', "field 'env'"),
         (b'{"cmd": "a", "scratch": 1}', "field 'scratch': must be true or false"),
-        (b'{"cmd": "a", "queue": "fast"}', "field 'queue': there is no such queue"),
+        (b'{"cmd": "a", "queue": "fast!"}', "field 'queue': 'fast!' cannot be a queue"),
         (b'{"cmd": "a", "after": "@"}', "field 'after': '' cannot be a group"),
         (b'{"cmd": "a", "after": "@a b :3"}', "cannot be a dependency group"),
         (b'{"cmd": "a", "after": "line:@g"}', "field 'after': 'line:@g' is not a dependency"),

@@ -133,6 +133,7 @@ class Machine:
             remembered=Remembered(
                 limits=snapshot.limits, dep_groups=snapshot.dep_groups, bad_members=snapshot.bad_members,
                 edges=snapshot.edges, edge_specs=snapshot.edge_specs, observations=snapshot.observations,
+                site=snapshot.site,
             ),
         )  # fmt: skip
         world.paused = snapshot.meta.get(PAUSED) == YES

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from rota.core.job import Spec
+from rota.core.world import World
 from rota.errors import BadInput
+from rota.manager.admission import Admission
 from rota.manager.intake import check_spec
 from rota.manager.limits import resolve
 from rota.manager.modify import changes, respecify
 from rota.plan.limits import Limit, Limits
 from rota.plan.need import LimitUse
+from rota.plan.packing import Packing
 from rota.wire import messages as m
 
 SPEC = Spec(user="ann", cwd="/home/ann", env=1)
@@ -53,7 +56,7 @@ def test_a_number_on_a_declared_limit_is_units_and_no_more_than_it_has() -> None
 @pytest.mark.parametrize("number", [-5, 2**53, 2**64 - 1])
 def test_modify_refuses_an_input_that_no_database_keeps(number: int) -> None:
     with pytest.raises(BadInput, match="input_bytes"):
-        respecify(SPEC, changes(m.SpecChange(input_bytes=number)), limits(), {})
+        respecify(SPEC, changes(m.SpecChange(input_bytes=number)), limits(), {}, Admission(World(Packing())))
 
 
 def test_behaviours_are_bounded_in_number_and_length() -> None:

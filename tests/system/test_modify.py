@@ -143,6 +143,7 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
         "no_retry_over": "1h", "pipefail": True, "on_success": ["run: echo ok >> behaved"],
         "on_failure": ["run: echo bad >> behaved"], "on_exit": ["run: echo end >> behaved"],
         "stdout": "out.%a", "stderr": "err.%a", "rerun": True, "once": False, "allow_unsatisfiable": False,
+        "request": None, "where": None, "type": ["idempotent"], "at": None,
     }  # fmt: skip
     one, two = queue.add_lines(fields)
     assert queue.rota("wait", "@everything").returncode == 0
@@ -153,6 +154,7 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
         "limits": seen["limits"], "dep_groups": ["joined"], "learn": "everything", "override": "always",
         "input_bytes": 1000, "retries": 1, "pipefail": True, "array_id": one, "array_index": 2, "live": True,
         "on_success": ["run: echo ok >> behaved"], "on_exit": ["run: echo end >> behaved"], "stdout": "out.%a",
+        "request": None, "where": None, "type": ["idempotent"], "at": None,
     }  # fmt: skip
     assert {name: seen[name] for name in expected} == expected
     assert "every" in " ".join(seen["limits"])
@@ -169,10 +171,6 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "request",
-        "where",
-        "type",
-        "at",
         "pool",
         "gang",
         "notify",

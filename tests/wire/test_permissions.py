@@ -13,7 +13,7 @@ from rota.wire import tokens
 from tests.wire.strategies import TAGGED, messages_of, of
 
 JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
-JOBS |= {m.ListLimits}
+JOBS |= {m.ListLimits, m.GetSite}
 RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}
 CONTROL = {"status": "user", "doctor": "user", "stop": "admin"} | dict.fromkeys(
     ["token-add", "token-list", "token-remove"], "admin"
@@ -25,7 +25,7 @@ def expected(role: str, message: m.Message) -> bool:
     kind = type(message)
     if isinstance(message, m.Learned):
         return role == "admin" or (role == "user" and not message.forget)
-    if kind is m.SetLimit:
+    if kind in (m.SetLimit, m.SetSite):
         return role == "admin"
     if kind in JOBS:
         return role in ("user", "admin")

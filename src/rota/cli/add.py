@@ -14,6 +14,7 @@ from rota.cli.selecting import files
 if TYPE_CHECKING:
     from rota.cli.submitting import Submission
     from rota.client.session import Added
+    from rota.wire.messages import NewSpec
 
 
 @command("add", takes_command=True)
@@ -89,11 +90,34 @@ def preview(call: Invocation, jobs: Submission) -> int:
     if not call.json and not call.quiet and not added.existing and not added.retried:
         from rota.cli.terminal import command_text
 
-        for cmd, index in jobs.sample:
+        told = ""
+        for cmd, index, spec in jobs.sample:
             print(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
+            asks = _asks(spec)
+            if asks != told:
+                print(f"    {asks or 'asks for nothing special'}")
+                told = asks
         if len(added.added) > len(jobs.sample):
             print(f"  … and {len(added.added) - len(jobs.sample):,} more")
     return 0
+
+
+def _asks(spec: NewSpec) -> str:
+    """What a job asks of the planner, in one line; empty for most jobs."""
+    from datetime import datetime
+
+    from rota.cli.show import types_text
+    from rota.cli.terminal import harmless
+
+    parts = {
+        "request": "  or  ".join(spec.request),
+        "where": spec.where,
+        "type": types_text(spec.types) if spec.types else "",
+        "queue": "" if spec.queue == "default" else spec.queue,
+        "project": spec.project,
+        "reserved for": "" if spec.at is None else f"{datetime.fromtimestamp(spec.at):%Y-%m-%d %H:%M:%S}",
+    }
+    return harmless("; ".join(f"{name} {text}" for name, text in parts.items() if text))
 
 
 def _wait(call: Invocation, jobs: Submission, added: Added) -> int:

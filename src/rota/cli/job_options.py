@@ -37,14 +37,36 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "disk": (("--disk",), {"metavar": "SIZE"}, "Disk (default: none)."),
     "time": (("--time",), {"metavar": "TIME"}, "Expected duration; never kills (default: 1h)."),
     "gpus": (("--gpus",), {"metavar": "N"}, "GPUs (default: 0)."),
+    "request": (
+        ("-l", "--request"),
+        {"metavar": "REQUEST", **_MANY},
+        "Resources instead of --cpus and --gpus: {gpu='YES'}/switch=1/nodes=4/core=2,walltime=2h; repeat it for "
+        "alternatives.",
+    ),
+    "where": (
+        ("-p", "--where"),
+        {"metavar": "EXPRESSION"},
+        "Only resources with these properties: gpu='YES' and mem_gb >= 64.",
+    ),
     "walltime": (
         ("--walltime",),
         {"metavar": "TIME"},
-        "Hard limit on the duration (default: none).",
+        "Hard limit on the duration, where the request has none (default: none).",
+    ),
+    "type": (
+        ("-t", "--type"),
+        {"metavar": "TYPE", **_MANY},
+        "besteffort, idempotent, container, inner=ID, timesharing=user|*,name|*, placeholder=NAME, allowed=NAME, "
+        "deploy, cosystem, noop, deadline=WHEN, postpone=WHEN or expire=WHEN.",
     ),
     "priority": (("--priority",), {"metavar": "N"}, "0 to 255, higher first (default: 0)."),
     "project": (("--project",), {"metavar": "TEXT"}, "Project to account to."),
     "queue": (("-q", "--queue"), {"metavar": "NAME"}, "Queue (default: 'default')."),
+    "at": (
+        ("-r", "--at"),
+        {"metavar": "WHEN"},
+        "Reserve the resources for then: 2026-11-16T08:00 (local, or with a zone), now+10m or @1700000000.",
+    ),
     "array": (
         ("--array",),
         {"metavar": "SPEC"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -57,10 +58,14 @@ def _card(job: JobView) -> str:
         ("project", harmless(job.project)),
         ("queue", f"{harmless(job.queue)}, priority {job.priority}"),
         ("array", f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""),
-        ("asked", _size(asked, given=job.given)),
+        ("request", harmless("  or  ".join(job.request or ()))),
+        ("where", harmless(job.where or "")),
+        ("type", harmless(types_text(job.type))),
+        ("reserved for", _when(job.at)),
+        ("asked", _size(asked, given=job.given, spread=bool(job.request))),
         ("learning", harmless(job.learn)),
         ("learned", _learned(job)),
-        ("given" if ended else "uses", _size(size) if size != asked else ""),
+        ("given" if ended else "uses", _size(size, spread=bool(job.request)) if size != asked else ""),
         ("override", job.override),
         ("walltime", format_duration(job.walltime_s) if job.walltime_s is not None else ""),
         ("limits", harmless(", ".join(job.limits))),
@@ -75,6 +80,7 @@ def _card(job: JobView) -> str:
         ("on exit", harmless(", ".join(job.on_exit))),
         ("retries", _retries(job)),
         ("host", harmless(job.host or "")),
+        ("resources", harmless(job.resources or "")),
         ("submitted", _when(job.submitted_at)),
         ("started", _when(job.started_at)),
         ("ended", _when(job.ended_at)),
@@ -93,18 +99,32 @@ def _card(job: JobView) -> str:
     return "\n".join(lines)
 
 
-def _size(size: SizeView, *, given: list[str] | None = None) -> str:
-    """With `given`, what the user did not give is marked as a default."""
+def types_text(words: Sequence[str]) -> str:
+    """Types for people: times in them are local."""
+    from rota.plan.types import MOMENTS
+
+    shown = []
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in MOMENTS:
+            word = f"{name}={datetime.fromtimestamp(float(value)):%Y-%m-%d %H:%M:%S}"
+        shown.append(word)
+    return ", ".join(shown)
+
+
+def _size(size: SizeView, *, given: list[str] | None = None, spread: bool = False) -> str:
+    """With `given`, what the user did not give is marked as a default. `spread`: over what a request says."""
     from rota.cli.terminal import count
     from rota.units import about_size, format_duration
 
     def told(name: str, text: str) -> str:
         return text if given is None or name in given else f"{text} (default)"
 
-    parts = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu"]
-    parts.append(told("mem", f"{about_size(size.mem_bytes)} memory"))
+    parts = [] if spread else [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu"]
+    each = " on each host" if spread else ""
+    parts.append(told("mem", f"{about_size(size.mem_bytes)} memory{each}"))
     if size.disk_bytes:
-        parts.append(f"{about_size(size.disk_bytes)} disk")
+        parts.append(f"{about_size(size.disk_bytes)} disk{each}")
     if size.gpus:
         parts.append(count(size.gpus, "GPU"))
     return ", ".join([*parts, told("time", f"about {format_duration(size.time_s)}")])

@@ -9,7 +9,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rota.cli.command import Invocation
 from rota.cli.failures import one_line
@@ -25,6 +25,7 @@ from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
 if TYPE_CHECKING:
     from rota.client.blocking import Client
     from rota.client.starter import Starting
+    from rota.wire.messages import NewSpec
 
 
 class Submission:
@@ -62,7 +63,7 @@ class Submission:
         batches = self._batches(file, command)
         # Most mistakes are in the first lines: find them before anything is started.
         first = first_batch(batches, f"no commands in {self.source}")
-        #: the first commands, with their indexes in an array, to show what would be added
+        #: the first commands, to show what would be added
         self.sample = _sample(first[0], 20)
         self.batches: Iterator[Batch] | list[Batch] = itertools.chain(first, batches)
         self.client: Client | None = None
@@ -148,9 +149,22 @@ class Submission:
         return from_code(error.code, message, hint=error.hint)
 
 
-def _sample(batch: Batch, most: int) -> list[tuple[str | list[str], int | None]]:
+class Sample(NamedTuple):
+    """One of the jobs that would be added."""
+
+    cmd: str | list[str]
+    place: int | None  #: in its array
+    spec: NewSpec
+
+
+def _sample(batch: Batch, most: int) -> list[Sample]:
+    """Jobs of a first batch, which has all specifications that its jobs have."""
     index_of = {element.entry: element.index for element in batch.elements[:most]}
-    return [(cmd, index_of.get(place)) for place, cmd in enumerate(batch.cmds[:most], batch.first)]
+    spec_of = batch.spec_of or [0] * most
+    return [
+        Sample(cmd, index_of.get(batch.first + place), batch.specs[spec_of[place]])
+        for place, cmd in enumerate(batch.cmds[:most])
+    ]
 
 
 def _source(file: str | None, command: list[str] | None) -> str:

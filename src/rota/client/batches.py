@@ -204,9 +204,10 @@ class Builder:
         if index is None:
             index = self._specs[spec] = len(self._specs)
             self._new_specs.append(spec)
-            texts = (spec.cwd, spec.name, spec.stdout, spec.stderr, *spec.dep_groups)
+            texts = (spec.cwd, spec.name, spec.stdout, spec.stderr, spec.where, *spec.dep_groups)
             behaviours = (*spec.on_success, *spec.on_failure, *spec.on_exit)
-            self._bytes += _SPEC_BYTES + sum(map(len, texts)) + sum(map(len, behaviours)) + 70 * len(spec.limits)
+            asked = (*spec.request, *spec.types)
+            self._bytes += _SPEC_BYTES + sum(map(len, (*texts, *behaviours, *asked))) + 70 * len(spec.limits)
         return index
 
     # -- arrays
@@ -405,6 +406,10 @@ def new_spec(wanted: Wanted, env: int) -> NewSpec:
         on_exit=wanted.on_exit,
         stdout=wanted.stdout,
         stderr=wanted.stderr,
+        request=wanted.request,
+        where=wanted.where,
+        types=wanted.type,
+        at=wanted.at,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from rota.client import calls, submission
 from rota.client.batches import Batch
-from rota.client.calls import Call, Selector, Stream, words
+from rota.client.calls import Call, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
@@ -141,6 +141,18 @@ class Client:
     def set_limit(self, text: str, *, host: str = "") -> None:
         """Declare or change a limit: `"blast:5"`, `"blast:unlimited"`, `"night@22:00-06:00"`."""
         self._call(calls.set_limit(text, host=host))
+
+    def site(self, *kinds: str) -> views.SiteView:
+        """Records of the site of these kinds, or (none given) of all, with their version."""
+        return self._call(calls.site(kinds))
+
+    def set_site(self, changes: Iterable[SiteChange], *, about: str = "", base: int | None = None) -> int:
+        """Change records of the site, all of them or none; the new version. With `base`, only if the site
+        still has that version.
+
+            client.set_site([("queue", "night", {"priority": 1}), ("queue", "old", None)])
+        """
+        return self._call(calls.set_site(changes, about=about, base=base))
 
     def learned(self, name: str = "") -> list[views.LearnedGroupView]:
         """What was learned about a learning group, with histograms, or (no name) about all."""

@@ -5,7 +5,7 @@ No I/O: `Session` carries calls out, and `Client` and `AsyncClient` only say how
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -19,6 +19,8 @@ T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item of a stream
 
 Selector = int | str
+#: (kind, name, value) of a record of the site; the value None removes it
+SiteChange = tuple[str, str, Any]
 
 
 def words(selectors: tuple[Selector, ...] | list[Selector]) -> list[str]:
@@ -103,6 +105,23 @@ def limits() -> Call[list[views.LimitView]]:
 
 def set_limit(text: str, *, host: str = "") -> Call[Any]:
     return Call(lambda n: m.SetLimit(n, text, host), Any)
+
+
+def site(kinds: tuple[str, ...]) -> Call[views.SiteView]:
+    return Call(lambda n: m.GetSite(n, list(kinds)), views.SiteView)
+
+
+def set_site(changes: Iterable[SiteChange], *, about: str, base: int | None) -> Call[int]:
+    """The answer is the new version."""
+    texts = [(kind, name, None if value is None else _json(name, value)) for kind, name, value in changes]
+    return Call(lambda n: m.SetSite(n, texts, about, -1 if base is None else base), int)
+
+
+def _json(name: str, value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise BadInput(f"the value of '{name}' cannot be stored: {error}", hint="use text and numbers") from None
 
 
 def learned(name: str = "") -> Call[list[views.LearnedGroupView]]:

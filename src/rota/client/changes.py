@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rota.client.fields import FIELDS, checked, flag_of, refuse_name
+from rota.client.fields import FIELDS, check_request, checked, flag_of, refuse_name
 from rota.errors import BadInput
 from rota.wire.messages import SpecChange
 
 #: Fields of a specification that carry a unit in their name.
 _RENAMED: Final = {
     "time": "time_s",
+    "type": "types",
     "walltime": "walltime_s",
     "backoff": "backoff_s",
     "no_retry_over": "no_retry_over_s",
@@ -30,7 +31,7 @@ REFUSED: Final = {
     "dep_groups": ("its dependency groups are fixed when it is added", "add another job to the group"),
     "live": ("what a job waits for is fixed when it is added", _NEW),
     "allow_empty_group": ("what a job waits for is fixed when it is added", _NEW),
-    "queue": ("this version has only one queue", "leave it out"),
+    "at": ("a reservation is granted when the job is added, and never moved", _NEW),
     "input_file": ("its size was taken when the job was added", "give input_bytes"),
     "rerun": ("is for adding jobs", "run jobs again with 'rota retry', or add them with --rerun"),
     "once": ("is for adding jobs", "leave it out"),
@@ -55,4 +56,5 @@ def spec_change(fields: Mapping[str, object], *, text: bool = False) -> SpecChan
     if not fields:
         raise BadInput("nothing is to be changed", hint="give what to change, for example --mem 4G")
     new = checked(fields, text=text)
+    check_request(new, text=text)
     return SpecChange(**{_RENAMED.get(name, name): value for name, value in new.items()})

@@ -13,11 +13,12 @@ from typing import Any, Final, NoReturn
 import msgspec
 from msgspec import Struct
 
-from rota.client import values
+from rota.client import request, values
 from rota.client.after import Dependency, after, dependency_groups
 from rota.client.array import Array, array
 from rota.client.behaviours import behaviours, check_cleanup, pattern
 from rota.client.limits import limits
+from rota.client.moments import moment
 from rota.client.values import shown
 from rota.errors import BadInput
 from rota.plan.size import CORE, Size
@@ -30,8 +31,8 @@ LEARNED: Final = ("mem", "disk", "time")
 #: In the contract, but not in this version.
 # fmt: off
 LATER: Final = frozenset({
-    "request", "where", "type", "at", "pool", "prefer", "force_host", "reserve", "reserve_for", "gang_same",
-    "provision", "job_key", "call", "args", "checkpoint", "signal", "notify", "stage_in", "stage_out", "gang",
+    "pool", "prefer", "force_host", "reserve", "reserve_for", "gang_same", "provision", "job_key", "call", "args",
+    "checkpoint", "signal", "notify", "stage_in", "stage_out", "gang",
 })
 # fmt: on
 
@@ -45,7 +46,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     name: str = ""
     group: str = "default"
     project: str = ""
-    queue: str = "default"
+    queue: str = ""  #: empty: the one that the rules of the site give it
     priority: int = 0
     cpus: int = CORE  #: hundredths
     mem: int
@@ -53,7 +54,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
     time: float = 3600.0
     gpus: int = 0
     given: tuple[str, ...] = ()  #: of `LEARNED`, those that are not defaults
+    request: tuple[str, ...] = ()  #: alternatives; instead of `cpus` and `gpus`
+    where: str = ""
     walltime: float | None = None
+    type: tuple[str, ...] = ()
+    at: float | None = None  #: Unix seconds
     array: Array | None = None
     array_file: str | None = None
     after: tuple[Dependency, ...] = ()
@@ -103,6 +108,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
                 raise _contradiction("input_bytes", "input_file", text=text)
             # Either replaces a default of the other.
             new = {"input_bytes": None, "input_file": None} | new
+        if new.get("request"):
+            check_request(new, text=text)
+            new |= ONE_CORE  # what was the default
+        elif self.request and "request" not in new and not new.keys().isdisjoint(ONE_CORE):
+            new["request"] = ()
         result = msgspec.structs.replace(self, **new)
         result._check_together(text)
         return result
@@ -120,6 +130,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
             hint = "add --scratch" if text else 'add "scratch": true'
             for name in ("on_success", "on_failure", "on_exit"):
                 check_cleanup(_named(name, text), getattr(self, name), hint=hint)
+        if self.at is not None and self.type:
+            try:
+                request.check_terms(self.type, self.at)
+            except BadInput as error:
+                raise BadInput(f"{_named('at', text)}: {error.message}", hint=error.hint) from None
         if self.dep_groups:
             own = next((parent for _, _, parent in self.after if parent in self.dep_groups), None)
             if own is not None:
@@ -141,6 +156,17 @@ def checked(fields: Mapping[str, object], *, text: bool) -> dict[str, Any]:
         except BadInput as error:
             raise BadInput(f"{_named(name, text)}: {error.message}", hint=error.hint) from None
     return new
+
+
+#: What a request says itself, as it is where there is one.
+ONE_CORE: Final = {"cpus": CORE, "gpus": 0}
+
+
+def check_request(fields: Mapping[str, object], *, text: bool) -> None:
+    """Refuse fields that contradict a request which is among them. Raises `BadInput`."""
+    for name in ONE_CORE:
+        if name in fields and fields.get("request"):
+            raise _contradiction("request", name, text=text)
 
 
 #: Where the flag is not called like the field.
@@ -192,10 +218,14 @@ FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "disk": values.size,
     "time": values.positive_duration,
     "gpus": values.count(0, 1024),
+    "request": request.request,
+    "where": request.where,
     "walltime": values.optional(values.positive_duration, word="none"),
+    "type": request.types,
     "priority": values.count(0, 255),
     "project": values.label,
-    "queue": values.queue,
+    "queue": request.queue,
+    "at": values.optional(moment, word="none"),
     "array": values.optional(array),
     "array_file": values.optional(values.path),
     "after": after,

@@ -129,12 +129,6 @@ def group(value: object, text: bool) -> str:
     return name
 
 
-def queue(value: object, text: bool) -> str:
-    if plain_text(value) != "default":
-        raise BadInput("there is no such queue", hint="this version has only 'default'")
-    return "default"
-
-
 def learning_group(value: object, text: bool) -> str:
     """The name of a learning group; an empty one means the program's name."""
     name = plain_text(value)

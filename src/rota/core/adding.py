@@ -41,6 +41,7 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         _refuse_unfitting(event, upload)
         _refuse_impossible(world, event)
         _stage(world, turn, event, upload)
+        upload.warnings += event.warnings[:_MOST_WARNINGS]
         if not event.last:
             turn.effects.append(Reply(event.by, None))
             return

@@ -16,8 +16,8 @@ class Changes:
 
     __slots__ = (
         "attempts", "dep_groups", "dropped", "edges", "ends", "envs", "events", "forgotten", "job_states", "jobs",
-        "limits", "meta", "observations", "removed", "respecified", "runners", "specs", "starts", "submissions",
-        "tally", "voids",
+        "limits", "meta", "observations", "removed", "respecified", "runners", "site", "specs", "starts",
+        "submissions", "tally", "voids",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -43,6 +43,8 @@ class Changes:
         self.dep_groups: dict[str, int] = {}
         #: limit → its declaration as JSON, or None when it is withdrawn
         self.limits: dict[str, str | None] = {}
+        #: (kind, name) of a site record → its value as JSON, or None when it is removed
+        self.site: dict[tuple[str, str], str | None] = {}
         #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, asked mem, disk and time_s)
         self.observations: list[Row] = []
         #: (learning group,): everything observed before this batch is forgotten

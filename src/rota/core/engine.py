@@ -11,7 +11,7 @@ from functools import partial
 from heapq import heappop
 from typing import Any
 
-from rota.core import acting, adding, attempts, estimate, events, limiting, modifying, pausing
+from rota.core import acting, adding, attempts, estimate, events, limiting, modifying, pausing, siting
 from rota.core.dependencies import enter, waiting_state
 from rota.core.effects import Refuse
 from rota.core.retry import MAX_DELAY_S
@@ -52,6 +52,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.ManagerDrained: pausing.on_manager_drained,
     events.ManagerResumed: pausing.on_manager_resumed,
     events.LimitsDeclared: limiting.on_limits_declared,
+    events.SiteChanged: siting.on_site_changed,
     events.JobsModified: modifying.on_jobs_modified,
     events.LearningForgotten: estimate.on_learning_forgotten,
 }

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from rota.core.job import Command, Condition, Job, Parent, Spec
@@ -59,6 +61,7 @@ class ChunkArrived(Event, frozen=True):
     inputs: dict[int, int] = {}  #: entry → bytes of its input
     dependents: dict[int, Job] = {}  #: with the last chunk: complete jobs on disk that it may re-open
     limits: list[Limit] = []  #: with the last chunk: limits that its jobs declare
+    warnings: list[str] = []  #: with the last chunk: what the user should know about it
 
 
 class LibraryGrew(Event, frozen=True):
@@ -182,6 +185,15 @@ class LimitsDeclared(Event, frozen=True):
     by: Asker | None = None
     limits: list[Limit] = []
     withdrawn: list[str] = []
+
+
+class SiteChanged(Event, frozen=True):
+    """An administrator changed records of the site, all of them or none."""
+
+    by: Asker | None = None
+    changes: list[tuple[str, str, Any]] = []  #: (kind, name, value; None: it is removed)
+    about: str = ""  #: for the log: what was done
+    base: int | None = None  #: the version that the changes were made from; None: any
 
 
 class JobsModified(Event, frozen=True):

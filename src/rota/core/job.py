@@ -102,6 +102,10 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     on_exit: tuple[str, ...] = ()
     stdout: str = ""  #: file patterns; empty: kept by Rota
     stderr: str = ""
+    request: tuple[str, ...] = ()  #: alternatives, as they were given; none: `size` on one host
+    where: str = ""  #: a property expression that every group of the request must satisfy
+    types: tuple[str, ...] = ()  #: "besteffort", "inner=12"…; times in them are Unix seconds
+    at: float | None = None  #: an advance reservation: when it starts
 
 
 class Lease(Struct, gc=False):

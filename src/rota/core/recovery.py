@@ -14,6 +14,7 @@ from rota.core.dependencies import listen, register, spoken_for, waiting_state
 from rota.core.estimate import MOST_MODELS, offer
 from rota.core.job import Job, Lease, Parent, Spec
 from rota.core.learning import Model
+from rota.core.siting import restore_site
 from rota.core.states import LEASED, State
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.limits import Limit
@@ -47,6 +48,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     edges: list[tuple[Parent, int]] = []
     edge_specs: dict[int, int] = {}
     observations: list[tuple[Any, ...]] = []
+    site: dict[tuple[str, str], str] = {}
 
 
 def recover(
@@ -81,6 +83,7 @@ def recover(
             job.state = State.DEPENDENT  # nobody is blocked until it is known by whom
     for text in remembered.limits.values():
         world.placement.limits.declare(msgspec.json.decode(text, type=Limit))
+    restore_site(world, remembered.site)
     _restore_models(world, remembered)
     _restore_groups(world, jobs, remembered)
     ready: dict[int, list[Job]] = {}

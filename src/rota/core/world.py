@@ -7,7 +7,9 @@ only the outcome is kept, one byte each.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, tzinfo
+from typing import Any
 
 import msgspec
 
@@ -20,6 +22,7 @@ from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
 from rota.plan.placement import Capacity, Placement
+from rota.plan.records import KINDS
 from rota.plan.size import Size
 
 #: In `World.outcomes`: a job that is live, and an id that names no job.
@@ -101,6 +104,11 @@ class World:
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
         self.due: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
+        #: kind → name → value of the site's records, as an administrator wrote them (`plan.records`)
+        self.site: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self.site_version = 0  #: grows with every change of `site`
+        self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
+        self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
         self.next_job = 1
         self.paused = False
         self.zone: tzinfo = UTC  #: in which hours of the day are meant

@@ -17,6 +17,7 @@ from rota.core.job import Command, Condition, Job, Parent, Spec
 from rota.core.limiting import MOST_UNITS
 from rota.core.states import RETRYABLE, State
 from rota.errors import BadInput, NotFound
+from rota.manager.admission import Admission
 from rota.manager.limits import resolve
 from rota.manager.rows import job_from_row
 from rota.plan.limits import Limit, Limits
@@ -86,12 +87,17 @@ class Library:
 class Intake:
     """One submission on its way in."""
 
-    def __init__(self, submission: str, user: str, library: Library, limits: Limits) -> None:
+    def __init__(
+        self, submission: str, user: str, library: Library, limits: Limits, admission: Admission
+    ) -> None:
         self.submission = submission
         self.user = user
         self.dep_groups: set[str] = set()  #: that its jobs may join
         self._library = library
         self._limits = limits
+        self._admission = admission
+        self._notices: list[str] = []  #: for the answer
+        self._reserved = 0  #: reservations that it brings
         self._declared: dict[str, Limit] = {}  #: by its jobs
         self._envs: list[int] = []
         self._specs: list[Spec] = []
@@ -145,10 +151,12 @@ class Intake:
         for new in add.specs:
             try:
                 uses = resolve(new.limits, self._limits, self._declared)
-                spec = _spec(new, uses, user=self.user, env=self._envs[new.env])
+                admitted = self._admission.admit(spec_from(new, uses, user=self.user, env=self._envs[new.env]))
+                spec = admitted.spec
                 check_spec(spec)
             except BadInput as error:
                 raise self._placed(add, error) from None
+            self._notices += [self._placed(add, BadInput(text)).message for text in admitted.notices]
             self.dep_groups.update(spec.dep_groups)
             self._specs.append(spec)
             self._spec_ids.append(self._library.spec(spec, grew.specs))
@@ -170,7 +178,22 @@ class Intake:
                 seen[key] = n + 1
                 key = maker(cmd, n, index)
             keys.append(key)
+        if any(spec.at is not None for spec in self._specs):
+            self._refuse_reservations(add, keys)
         return keys
+
+    def _refuse_reservations(self, add: m.Add, keys: list[str]) -> None:
+        """Raise `BadInput` at the first reservation that is one too many for the user."""
+        for position, key in enumerate(keys):
+            spec = self._specs[add.spec_of[position] if add.spec_of is not None else 0]
+            new = add.fresh or add.first + position in add.fresh_entries or not self._admission.is_known(key)
+            if spec.at is not None and new:
+                self._reserved += 1
+                try:
+                    self._admission.refuse_reservation(spec, self._reserved)
+                except BadInput as error:
+                    line = _line(add, position)
+                    raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
 
     def _placed(self, add: m.Add, error: BadInput) -> BadInput:
         """The error with the line of the first command that has the next specification."""
@@ -219,6 +242,7 @@ class Intake:
             inputs=dict(add.inputs),
             dependents=dependents,
             limits=[] if add.more else list(self._declared.values()),
+            warnings=[] if add.more else self._notices,
         )
 
 
@@ -304,8 +328,6 @@ def check_spec(spec: Spec) -> None:
             raise BadInput("a duration is out of range")
     if not spec.cwd.startswith("/") or "\0" in spec.cwd:
         raise BadInput(f"field 'cwd': {spec.cwd!r} is not an absolute path")
-    if spec.queue != "default":
-        raise BadInput(f"field 'queue': there is no queue {spec.queue!r}", hint="use 'default'")
     texts = (spec.group, spec.name, spec.project, spec.learn, spec.stdout, spec.stderr, *spec.dep_groups)
     if not spec.group or any("\0" in text or len(text) > _LONGEST_NAME for text in texts):
         raise BadInput("field 'group': a group needs a name, and no name may be longer than 4096 characters")
@@ -333,5 +355,6 @@ def check_spec(spec: Spec) -> None:
 _AS_SENT = tuple(name for name in m.NewSpec.__struct_fields__ if name not in ("env", "limits"))
 
 
-def _spec(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
+def spec_from(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
+    """The specification that a client sent, with what only the manager knows."""
     return Spec(user=user, env=env, limits=limits, **{name: getattr(new, name) for name in _AS_SENT})

@@ -8,8 +8,10 @@ import msgspec
 
 from rota.core.job import Spec
 from rota.errors import BadInput
+from rota.manager.admission import Admission
 from rota.manager.intake import Library, check_spec
 from rota.manager.limits import resolve
+from rota.manager.terms import modified
 from rota.plan.limits import Limit, Limits
 from rota.wire import messages as m
 
@@ -24,10 +26,13 @@ def changes(change: m.SpecChange) -> dict[str, Any]:
     }
 
 
-def respecify(spec: Spec, fields: dict[str, Any], limits: Limits, declared: dict[str, Limit]) -> Spec:
+def respecify(
+    spec: Spec, fields: dict[str, Any], limits: Limits, declared: dict[str, Limit], admission: Admission
+) -> Spec:
     """The specification with these fields over it. Raises `BadInput`."""
     if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
         raise BadInput("field 'input_bytes' is out of range")
+    fields = modified(spec, fields)
     new = {name: value for name, value in fields.items() if name not in _SIZES and name != "input_bytes"}
     sizes = {name: value for name, value in fields.items() if name in _SIZES}
     if sizes:
@@ -36,18 +41,23 @@ def respecify(spec: Spec, fields: dict[str, Any], limits: Limits, declared: dict
         new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
     if "limits" in new:
         new["limits"] = resolve(new["limits"], limits, declared)
-    changed: Spec = msgspec.structs.replace(spec, **new)
+    changed = admission.admit(msgspec.structs.replace(spec, **new)).spec
     check_spec(changed)
     return changed
 
 
 def new_specs(
-    spec_ids: set[int], fields: dict[str, Any], library: Library, limits: Limits, declared: dict[str, Limit]
+    spec_ids: set[int],
+    fields: dict[str, Any],
+    library: Library,
+    limits: Limits,
+    declared: dict[str, Limit],
+    admission: Admission,
 ) -> tuple[dict[int, tuple[int, Spec]], list[tuple[int, str]]]:
     """Old number → (new number, specification), and rows for those that nobody had before."""
     rows: list[tuple[int, str]] = []
     specs = {}
     for old in spec_ids:
-        spec = respecify(library.specs[old], fields, limits, declared)
+        spec = respecify(library.specs[old], fields, limits, declared, admission)
         specs[old] = (library.spec(spec, rows), spec)
     return specs, rows

@@ -242,6 +242,7 @@ def _fitting(views: list[JobView]) -> int:
     size = 0
     for place, view in enumerate(views):
         size += _VIEW_BYTES + len(view.cmd if isinstance(view.cmd, str) else " ".join(view.cmd)) * 4
+        size += sum(map(len, view.request or ())) * 4
         if size > _PAGE_BYTES and place:
             return place
     return len(views)

@@ -22,6 +22,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
     # Seats are named anew by every manager, so that an old name never means a new seat.
     world = World(Packing(first_seat=(generation << 32) + 1))
     world.zone = local_zone()
+    world.site_version = generation << 32  # a version that a client saw before a restart never comes again
     world.placement.limits.minute = minute_of_day(world, wall)
     known = {host.host for host in pool.hosts()}
     for host in pool.hosts():
@@ -52,6 +53,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
             edges=snapshot.edges,
             edge_specs=snapshot.edge_specs,
             observations=snapshot.observations,
+            site=snapshot.site,
         ),
     )  # fmt: skip
     for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:

@@ -19,7 +19,8 @@ from rota.core.pausing import starts_nothing
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
-from rota.manager import learning, limits, modify
+from rota.manager import learning, limits, modify, site
+from rota.manager.admission import Admission
 from rota.manager.control import control
 from rota.manager.forecast import foresee
 from rota.manager.intake import Arrays, Intake, complete_dependents, find_elements, load_jobs, look_up
@@ -59,6 +60,7 @@ class Requests:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._intakes: dict[str, Intake] = {}
+        self._admission = Admission(manager.world)
         self._sealed: deque[str] = deque(maxlen=256)  #: the newest submissions, committed or about to be
 
     async def handle(self, peer: Peer, message: Any) -> None:
@@ -83,6 +85,10 @@ class Requests:
                 self._manager.answer(_by(peer, n), limits.view(self._manager.world))
             case m.SetLimit(n, text, host):
                 self._set_limit(_by(peer, n), text, host)
+            case m.GetSite(n, kinds):
+                self._manager.answer(_by(peer, n), site.view(self._manager.world, kinds))
+            case m.SetSite(n):
+                self._manager.happened(site.changed(_by(peer, n), message))
             case m.Learned(n, name, forget):
                 if forget:
                     names = [name] if name else list(self._manager.world.models)
@@ -136,7 +142,8 @@ class Requests:
                 )
             if len(peer.uploads) >= _UPLOADS_MAX:
                 raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
-            begun = Intake(add.submission, peer.user, manager.library, manager.world.placement.limits)
+            limits_now = manager.world.placement.limits
+            begun = Intake(add.submission, peer.user, manager.library, limits_now, self._admission)
             self._intakes[add.submission] = peer.uploads[add.submission] = begun
         intake = peer.uploads.get(add.submission)
         if intake is None or self._intakes.get(add.submission) is not intake:
@@ -289,7 +296,12 @@ class Requests:
             meant = [job for id in jobs if (job := known.get(id) or loaded.get(id)) is not None]
             declared: dict[str, Limit] = {}
             specs, rows = modify.new_specs(
-                {job.spec_id for job in meant}, fields, manager.library, manager.world.placement.limits, declared
+                {job.spec_id for job in meant},
+                fields,
+                manager.library,
+                manager.world.placement.limits,
+                declared,
+                self._admission,
             )
             if rows:
                 manager.happened(events.LibraryGrew(specs=rows, envs=[]))

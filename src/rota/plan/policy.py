@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 ORDERS: Final = ("fifo", "fairshare", "multifactor")
 BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
@@ -38,6 +38,6 @@ DEFAULT_QUEUES: Final = {"admin": Queue(priority=10), "default": Queue(priority=
 class Policy(Struct, frozen=True, kw_only=True):
     """Everything that decides in which order jobs are planned."""
 
-    queues: dict[str, Queue] = DEFAULT_QUEUES
+    queues: dict[str, Queue] = field(default_factory=lambda: dict(DEFAULT_QUEUES))
     fair_share: FairShare = FairShare()
     depth: int = 10_000  #: so many jobs hold planned starts

@@ -70,7 +70,7 @@ class Agent:
         self.endings = Endings(self)
         self.watchdog = Watchdog(self)
         self.followers = Followers(self)
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(self.scratch_root)
         self.orders = Orders(self)
 
         self.ticket = ticket  #: by which the pool that asked for this runner knows it

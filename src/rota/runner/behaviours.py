@@ -17,6 +17,7 @@ import msgspec
 from rota.core.job import Behaved, Outcome
 from rota.core.leases import Finished
 from rota.runner import libc, procfs
+from rota.runner.allocation import on_its_cores
 from rota.runner.environment import scratch_goes
 from rota.runner.journal import Ended
 from rota.runner.log import say, say_exception
@@ -179,7 +180,8 @@ class Behaviours:
         groups = [group.path for group in (task.cgroup, task.memory_group) if group is not None]
         actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
         try:
-            pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
+            with on_its_cores(task.grant.allocation):
+                pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
         finally:
             actions.close()
         after.said = Capture(2 * _SAID)

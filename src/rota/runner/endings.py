@@ -9,6 +9,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from rota.runner import journal, process, procfs
+from rota.runner.allocation import remove_nodefile
 from rota.runner.cgroup import Group
 from rota.runner.family import Family
 from rota.runner.log import say
@@ -77,6 +78,8 @@ class Endings:
         """Remove what was made for a task that has ended."""
         if task.scratch is not None:
             task.scratch.remove()
+        if task.nodefile is not None:
+            remove_nodefile(task.nodefile)
         for group in {task.cgroup, task.memory_group}:
             if group is not None and not group.remove():
                 self._garbage.append(group)

@@ -5,9 +5,14 @@ Only what differs between the jobs of one specification is filled in at each sta
 
 from __future__ import annotations
 
+import os
+
+import msgspec
+
 from rota.plan.size import CORE, Size
 from rota.runner import libc
-from rota.wire.messages import Grant, RunSpec, Work
+from rota.runner.allocation import nodefile_path
+from rota.wire.messages import Allocation, Grant, RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
@@ -20,6 +25,8 @@ _OF_ONE_JOB = (
     b"ROTA_TMPDIR",
     b"ROTA_ARRAY_ID",
     b"ROTA_ARRAY_INDEX",
+    b"ROTA_CPU_LIST",
+    b"ROTA_NODEFILE",
     b"ROTA_OUTCOME",
     b"ROTA_EXIT_CODE",
     b"ROTA_SIGNAL",
@@ -55,13 +62,23 @@ class Variables:
 
 
 class Environment(Variables):
-    """The variables of the jobs of one specification that have the same size and array."""
+    """The variables of the jobs of one specification that have the same size and array, or of one attempt
+    that has an allocation of its own."""
 
     __slots__ = ("_attempt", "_index_at", "behaves", "cwd", "plain", "scratch_goes", "size", "spec")
 
     def __init__(
-        self, spec: RunSpec, stored: bytes, *, size: Size | None = None, array: int | None = None
+        self,
+        spec: RunSpec,
+        stored: bytes,
+        *,
+        size: Size | None = None,
+        array: int | None = None,
+        allocation: Allocation | None = None,
+        nodefile: str = "",
     ) -> None:
+        if allocation is not None and allocation.walltime_s is not None:
+            spec = msgspec.structs.replace(spec, walltime_s=allocation.walltime_s)
         self.spec = spec
         self.size = size or spec.size  #: what its jobs take of the host
         self.cwd = spec.cwd.encode("utf-8", "surrogateescape")
@@ -77,6 +94,7 @@ class Environment(Variables):
             or spec.stdout
             or spec.stderr
             or self.behaves
+            or allocation is not None
         )
         own = _own(spec, self.size)
         if array is not None:
@@ -93,6 +111,11 @@ class Environment(Variables):
             own[b"ROTA_SUBMIT_DIR"] = self.cwd
         for name in _OF_ONE_JOB:  # of the job that submitted this one
             user.pop(name, None)
+        if allocation is not None:
+            if allocation.cpu_list:
+                own[b"ROTA_CPU_LIST"] = allocation.cpu_list.encode()
+            if allocation.nodes:
+                own[b"ROTA_NODEFILE"] = os.fsencode(nodefile)
         user.update(own)
         slots = [b"", b"", b"", b"ROTA_TMPDIR=" + (tmpdir or b"/tmp")]
         if tmpdir or spec.scratch:
@@ -126,7 +149,8 @@ class Environment(Variables):
 class Catalogue:
     """What the manager has told about specifications and environments."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch_root: str = "") -> None:
+        self._scratch_root = scratch_root
         self._specs: dict[int, RunSpec] = {}
         self._envs: dict[int, bytes] = {}
         self._made: dict[int, dict[tuple[Size | None, int | None], Environment]] = {}
@@ -147,12 +171,26 @@ class Catalogue:
             if number not in self._specs:
                 return None
             made = self._made[number] = {}
+        if grant.allocation is not None:
+            return self._allocated(grant, grant.allocation)
         environment = made.get(key)
         if environment is None:
             spec = self._specs[number]
             stored = self._envs.get(spec.env, b"")
             environment = made[key] = Environment(spec, stored, size=key[0], array=key[1])
         return environment
+
+    def _allocated(self, grant: Grant, allocation: Allocation) -> Environment:
+        """Made for this attempt only."""
+        spec = self._specs[grant.spec]
+        return Environment(
+            spec,
+            self._envs.get(spec.env, b""),
+            size=grant.size,
+            array=None if grant.element is None else grant.element.array,
+            allocation=allocation,
+            nodefile=nodefile_path(self._scratch_root, grant.job, grant.attempt),
+        )
 
     def clear(self) -> None:
         """On a new connection the manager tells again what it refers to."""

@@ -13,6 +13,7 @@ import time
 from rota.core.job import Outcome
 from rota.core.leases import Finished
 from rota.runner import cgroup, journal, process, procfs, scratch
+from rota.runner.allocation import nodefile_path, remove_nodefile
 from rota.runner.log import say
 
 GRACE_S = 5.0
@@ -109,6 +110,7 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) 
             finished.append(lease.finished)
             continue
         ended = lease.ended
+        remove_nodefile(nodefile_path(scratch_root, lease.intent.job, lease.intent.attempt))
         if lease.intent.scratch if ended is None else ended.scratch_goes:
             scratch.remove(f"{scratch_root}/{lease.intent.job}.{lease.intent.attempt}")
         if ended is not None:

@@ -9,6 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from rota.runner.allocation import nodefile_path, on_its_cores, write_nodefile
 from rota.runner.files import Files
 from rota.runner.journal import Contained
 from rota.runner.process import Refused, start, words_of
@@ -37,6 +38,7 @@ class Special:
         words = words_of(task.grant.cmd, pipefail=spec.pipefail)
         cwd, actions_at = env.cwd, task.pipes.actions_at
         files: Files | None = None
+        allocation = task.grant.allocation
         if env.behaves:
             task.plain = False
         try:
@@ -49,12 +51,18 @@ class Special:
                 task.plain = False
                 cwd = os.fsencode(task.scratch.path)
                 env.in_scratch(os.fsencode(task.scratch.tmp))
+            if allocation is not None and allocation.nodes:
+                task.nodefile = nodefile_path(agent.scratch_root, job, attempt)
+                task.plain = False
+                write_nodefile(task.nodefile, allocation)
             groups = self._contain(task) if agent.contain_first else ()
-            pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
+            with on_its_cores(allocation):
+                pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
         except (OSError, Refused) as why:
             agent.endings.clean_up(task)
             if isinstance(why, OSError):
-                raise Refused(f"cannot make a scratch directory: {why}") from None
+                what = "write a nodefile" if task.nodefile else "make a scratch directory"
+                raise Refused(f"cannot {what}: {why}") from None
             raise
         finally:
             if files is not None:

@@ -44,6 +44,7 @@ class Task:
     index_entry: bytes | None = None  #: of an element of an array
     afterwards: Afterwards | None = None  #: the command has ended, its behaviours have not
     scratch: Scratch | None = None
+    nodefile: str | None = None  #: where it is, once it has been written
     _known: dict[int, int] | None = None
 
     # Set when it waits, starts or ends.

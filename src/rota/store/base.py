@@ -119,6 +119,7 @@ class Snapshot(Struct, gc=False):
     edge_specs: dict[int, int] = {}
     #: rows as in `Changes.observations`, of each learning group the newest `OBSERVATIONS`, oldest first
     observations: list[tuple[Any, ...]] = []
+    site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
 
 
 #: So many observations of a learning group are loaded; older ones may be removed.

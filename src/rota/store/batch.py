@@ -44,6 +44,8 @@ def encode(changes: Changes) -> Batch:
     write("add_dep_groups", list(changes.dep_groups.items()))
     write("upsert_limits", [(name, text) for name, text in changes.limits.items() if text is not None])
     write("remove_limits", [(name,) for name, text in changes.limits.items() if text is None])
+    write("upsert_site", [(*key, text) for key, text in changes.site.items() if text is not None])
+    write("remove_site", [key for key, text in changes.site.items() if text is None])
     write("upsert_meta", list(changes.meta.items()))
     if changes.removed:
         batch.append(("keep_highest_job", ()))

@@ -50,6 +50,7 @@ class MemoryStore:
         self._edges: set[tuple[Parent, int]] = set()
         self._dep_groups: dict[str, int] = {}
         self._limits: dict[str, str] = {}
+        self._site: dict[tuple[str, str], str] = {}
         self._observed = 0  #: observations ever: they are loaded in the order of their making
         self._observations: dict[str, deque[tuple[int, Row]]] = {}
 
@@ -173,6 +174,7 @@ class MemoryStore:
             next_spec=max(0, 0, *self._specs) + 1,
             next_env=max(0, 0, *self._envs) + 1,
             limits=dict(self._limits),
+            site=dict(self._site),
             dep_groups=dict(self._dep_groups),
             bad_members=[
                 (n, job.spec_id)
@@ -270,6 +272,11 @@ class MemoryStore:
                 self._limits.pop(name, None)
             else:
                 self._limits[name] = declaration
+        for record, value in changes.site.items():
+            if value is None:
+                self._site.pop(record, None)
+            else:
+                self._site[record] = value
         for (group,) in changes.forgotten:
             self._observations.pop(group, None)
         for row in changes.observations:

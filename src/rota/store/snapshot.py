@@ -102,6 +102,7 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
         next_spec=next_spec,
         next_env=next_env,
         limits=dict(rows("all_limits")),
+        site={(kind, name): value for kind, name, value in rows("all_site")},
         dep_groups=dict(rows("all_dep_groups")),
         bad_members=rows("gone_wrong", msgspec.json.encode(members).decode()) if members else [],
         edges=[(parent, child) for parent, child, _ in edges],

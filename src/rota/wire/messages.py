@@ -104,6 +104,10 @@ class NewSpec(Message, frozen=True):
     on_exit: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    request: tuple[str, ...] = ()
+    where: str = ""
+    types: tuple[str, ...] = ()
+    at: float | None = None
 
 
 class NewElement(Message, frozen=True):
@@ -206,6 +210,10 @@ class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     on_exit: tuple[str, ...] | UnsetType = UNSET
     stdout: str | UnsetType = UNSET
     stderr: str | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    request: tuple[str, ...] | UnsetType = UNSET
+    where: str | UnsetType = UNSET
+    types: tuple[str, ...] | UnsetType = UNSET
 
 
 class Modify(Message, frozen=True, tag="modify"):
@@ -233,6 +241,26 @@ class SetLimit(Message, frozen=True, tag="limit"):
     n: int
     text: str
     host: str = ""
+
+
+class GetSite(Message, frozen=True, tag="site"):
+    """Records of the site of these kinds; no kind: all."""
+
+    n: int
+    kinds: list[str] = []
+
+
+class SetSite(Message, frozen=True, tag="set-site"):
+    """Change records of the site, all of them or none: (kind, name, value as JSON; null removes it).
+
+    `base` is the version that the changes were made from: if there is another one by now they are refused
+    with the code `changed`. -1: whatever it is.
+    """
+
+    n: int
+    changes: list[tuple[str, str, str | None]]
+    about: str = ""
+    base: int = -1
 
 
 class Learned(Message, frozen=True, tag="learned"):
@@ -410,6 +438,14 @@ class RunSpec(Message, frozen=True):
     stderr: str = ""
 
 
+class Allocation(Message, frozen=True):
+    """What the planner gave to one attempt, for its runner."""
+
+    cpu_list: str = ""  #: cores of the runner's host by the kernel's numbers, like 0-3,8; empty: any
+    nodes: tuple[tuple[str, int], ...] = ()  #: hosts and how many cores of each; empty: no `ROTA_NODEFILE`
+    walltime_s: float | None = None  #: where it is not that of the specification
+
+
 class Grant(Message, frozen=True):
     """One lease. `rank` orders the queue inside the runner, lowest first."""
 
@@ -421,6 +457,7 @@ class Grant(Message, frozen=True):
     rank: int
     size: Size | None = None  #: where it is not that of the specification
     element: Element | None = None
+    allocation: Allocation | None = None
 
 
 class Seat(Message, frozen=True):
@@ -486,7 +523,8 @@ class Leave(Message, frozen=True, tag="leave"):
 
 
 FromClient = (
-    Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | ListLimits | SetLimit | Learned | Watch
+    Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | ListLimits | SetLimit | GetSite
+    | SetSite | Learned | Watch
     | ReadOutput | Control | Stop
 )  # fmt: skip
 ToClient = Welcome | Failure | Reply | Item

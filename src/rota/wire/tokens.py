@@ -28,13 +28,13 @@ ROLES: Final = (USER, ADMIN, RUNNER)
 
 _JOBS: Final = (
     *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop),
-    *(m.ListLimits, m.Learned),
+    *(m.ListLimits, m.GetSite, m.Learned),
 )
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
-    ADMIN: frozenset({*_JOBS, m.SetLimit, m.Control}),
+    ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.Control}),
     RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}),
 }
 #: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.

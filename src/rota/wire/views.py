@@ -7,7 +7,9 @@ sizes bytes.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 
@@ -81,7 +83,10 @@ class JobView(Struct, kw_only=True, gc=False):
     priority: int
     state: str
     reason: ReasonView | None
-    request: list[str] = field(default_factory=list)
+    request: list[str] | None = None  #: alternatives, as they were given
+    where: str | None = None
+    type: list[str] = field(default_factory=list)
+    at: datetime | None = None  #: an advance reservation: when it starts
     size: SizeView
     limits: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
@@ -163,6 +168,36 @@ class LimitView(Struct, kw_only=True, gc=False):
     hosts: dict[str, dict[str, int]]
     window: str | None
     open: bool  #: is it within its hours?
+
+
+class SiteHostView(Struct, gc=False):
+    """A host with a runner. `ids`: resources that it brought itself, where no record speaks of it."""
+
+    cores: int
+    mem_bytes: int
+    disk_bytes: int
+    gpus: int
+    connected: bool
+    ids: list[int]
+
+
+class SiteView(Struct, kw_only=True, gc=False):
+    """Records of the site, as (kind, name, value as JSON), and the hosts that there are."""
+
+    version: int  #: changes made from this are refused if others came first
+    records: list[tuple[str, str, str]]
+    hosts: dict[str, SiteHostView]  #: those that are known
+
+    def of(self, kind: str) -> dict[str, Any]:
+        """name → value of the records of one kind, by name."""
+        return {name: msgspec.json.decode(text) for its, name, text in self.records if its == kind}
+
+    def site(self) -> dict[str, dict[str, Any]]:
+        """kind → name → value."""
+        found: dict[str, dict[str, Any]] = {}
+        for kind, name, text in self.records:
+            found.setdefault(kind, {})[name] = msgspec.json.decode(text)
+        return found
 
 
 class BucketView(Struct, array_like=True, gc=False):

@@ -97,6 +97,18 @@ ON CONFLICT (name) DO UPDATE SET declaration = excluded.declaration;
 -- Limits that were withdrawn.
 DELETE FROM limits WHERE name IN (SELECT value ->> 0 FROM json_each(?));
 
+-- name: upsert_site
+-- Records of the site that are new, or have another value.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT INTO site_records (kind, name, value)
+SELECT v ->> 0, v ->> 1, v ->> 2
+FROM r WHERE true
+ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value;
+
+-- name: remove_site
+-- Records of the site that are gone.
+DELETE FROM site_records WHERE (kind, name) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?));
+
 -- name: forget_observations
 -- Learning groups that begin anew. Runs before the observations of the same batch are written.
 DELETE FROM observations WHERE grp IN (SELECT value ->> 0 FROM json_each(?));
@@ -304,6 +316,10 @@ SELECT key, value FROM meta;
 -- name: all_limits
 -- For the snapshot.
 SELECT name, declaration FROM limits;
+
+-- name: all_site
+-- For the snapshot.
+SELECT kind, name, value FROM site_records;
 
 -- name: all_dep_groups
 -- For the snapshot.

@@ -1,0 +1,200 @@
+"""`rota calendar`: when which rule sets of quotas apply."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rota.cli.command import Group, Invocation
+
+if TYPE_CHECKING:
+    from rota.client.calls import SiteChange
+    from rota.plan.calendar import Period
+    from rota.plan.quota_form import PeriodRecord
+    from rota.wire.views import SiteView
+
+_WEEK_S: Final = 7 * 86400.0
+_LONGEST_S: Final = 2 * 366 * 86400.0
+
+
+@click.group("calendar", cls=Group)
+def calendar() -> None:
+    """The calendar: when which rule sets of quotas apply, in addition to the quotas that apply always.
+
+    Hours are those of the time zone of the manager, summer time included. While a one-off period lasts no
+    weekly one applies.
+    """
+
+
+@calendar.command("list")
+def list_periods(call: Invocation) -> int:
+    """List the periods.
+
+    \b
+    Examples:
+      rota calendar list
+    """
+    from rota.cli import records
+
+    with call.connect() as client:
+        site = client.site("calendar", "quota")
+    found = _periods(site)
+    known = _sets(site)
+    return records.show(
+        call,
+        {"periods": [_body(each) for each in found]},
+        head=["PERIOD", "SET", "QUOTAS"],
+        rows=[[each.when, each.set, str(known.get(each.set, 0))] for each in found],
+        empty="no periods; add one with 'rota calendar add \"08:00-19:00 mon-fri\" SET'",
+        right="llr",
+    )
+
+
+@calendar.command("add")
+@click.argument("words", metavar="[PERIOD] SET", nargs=-1, required=True)
+@click.option("--from", "start", metavar="WHEN", default="", help="A one-off period: its start.")
+@click.option("--to", "end", metavar="WHEN", default="", help="Its end, which does not belong to it.")
+def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str) -> int:
+    """Let a rule set apply at weekly hours, or once.
+
+    PERIOD is [HH:MM-HH:MM] [DAYS]; either part may be left out, and hours may cross midnight.
+
+    \b
+    Examples:
+      rota calendar add "08:00-19:00 mon-fri" day
+      rota calendar add "sat,sun" weekend
+      rota calendar add --from 2026-12-24T00:00 --to 2026-12-27T00:00 holiday
+    """
+    from rota.cli import records
+    from rota.errors import BadInput
+    from rota.plan.quota_form import new_period
+
+    *period, name = words
+    if not period and not start and not end:
+        raise BadInput("say when, and which rule set", hint='write it like "08:00-19:00 mon-fri" day')
+    made = new_period(name, period=" ".join(period), start=start, end=end)
+
+    def make(site: SiteView) -> tuple[list[SiteChange], bool]:
+        if made.name in site.of("calendar"):
+            raise BadInput(f"there is a period '{made.name}' already", hint="list them with 'rota calendar list'")
+        return [("calendar", made.name, made)], made.set in _sets(site)
+
+    with call.connect() as client:
+        known = records.change(client, ("calendar", "quota"), make, about=f"calendar add {made.name}")
+    warnings = []
+    if not known:
+        hint = f"add one with 'rota quota set RULE N --set {made.set}'"
+        warnings.append(f"no quota belongs to rule set '{made.set}' yet; {hint}")
+        sys.stderr.write(f"rota: warning: {warnings[0]}\n")
+    return records.tell(call, f"added: {made.name}", period=_body(made), warnings=warnings)
+
+
+@calendar.command("remove")
+@click.argument("words", metavar="[PERIOD] [SET]", nargs=-1)
+@click.option("--from", "start", metavar="WHEN", default="", help="A one-off period: its start.")
+@click.option("--to", "end", metavar="WHEN", default="", help="Its end.")
+def remove_period(call: Invocation, words: tuple[str, ...], start: str, end: str) -> int:
+    """Remove a period, for one rule set or for all.
+
+    \b
+    Examples:
+      rota calendar remove "08:00-19:00 mon-fri" day
+      rota calendar remove --from 2026-12-24T00:00 --to 2026-12-27T00:00
+    """
+    from rota.cli import records
+    from rota.errors import BadInput, NotFound
+    from rota.plan.quota_form import new_period
+
+    once = new_period("any", start=start, end=end).when if start or end else ""
+    said = " ".join(" ".join(words).lower().split())
+    if not once and not said:
+        raise BadInput("say which period", hint="list them with 'rota calendar list'")
+
+    def make(site: SiteView) -> tuple[list[SiteChange], list[str]]:
+        meant = []
+        for each in _periods(site):
+            ways = (each.when, f"{each.when} {each.set}", each.name)
+            if (once and once == each.when and said in ("", each.set.lower())) or (
+                not once and said in (way.lower() for way in ways)
+            ):
+                meant.append(each.name)
+        if not meant:
+            raise NotFound(f"there is no period '{once or said}'", hint="list them with 'rota calendar list'")
+        return [("calendar", name, None) for name in meant], meant
+
+    with call.connect() as client:
+        removed = records.change(client, ("calendar",), make, about=f"calendar remove {once or said}")
+    return records.tell(call, f"removed: {'; '.join(removed)}", removed=removed)
+
+
+@calendar.command("show")
+@click.option("--from", "start", metavar="WHEN", help="From then (default: now).")
+@click.option("--to", "end", metavar="WHEN", help="Up to then (default: a week later).")
+def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
+    """Print the coming periods in which rule sets apply.
+
+    \b
+    Examples:
+      rota calendar show
+      rota calendar show --from 2026-12-20T00:00 --to 2027-01-04T00:00
+    """
+    import time
+
+    from rota.cli import records
+    from rota.client.moments import parse_moment
+    from rota.errors import BadInput
+    from rota.host import local_zone
+    from rota.plan.clock import Clock
+    from rota.plan.quota_form import calendar_of
+
+    now = time.time()
+    since = now if start is None else parse_moment(start, now=now)
+    until = since + _WEEK_S if end is None else parse_moment(end, now=now)
+    if not since < until <= since + _LONGEST_S:
+        raise BadInput("--to must be after --from, and within two years of it", hint="give another time")
+    clock = Clock(local_zone())
+    with call.connect() as client:
+        site = client.site("calendar", "quota")
+    found = calendar_of(site.of("quota"), site.of("calendar"), clock).periods(since, until)
+    found = [each for each in found if each.sets]
+    return records.show(
+        call,
+        {"periods": [_occurrence(each) for each in found]},
+        head=["FROM", "TO", "SETS"],
+        rows=[[_local(each.start, clock), _local(each.end, clock), ", ".join(each.sets)] for each in found],
+        empty="no rule set applies in this time",
+    )
+
+
+def _periods(site: SiteView) -> list[PeriodRecord]:
+    """One-off periods first: they win."""
+    from rota.plan.quota_form import read_period
+
+    found = [read_period(value) for value in site.of("calendar").values()]
+    return sorted(found, key=lambda each: (bool(each.period), each.when, each.set))
+
+
+def _sets(site: SiteView) -> dict[str, int]:
+    """Rule set → how many quotas it has."""
+    from rota.plan.quota_form import sets_of
+
+    return {name: len(rules) for name, rules in sets_of(site.of("quota")).items() if name}
+
+
+def _body(each: PeriodRecord) -> dict[str, Any]:
+    return {"period": each.period or None, "from": each.start or None, "to": each.end or None, "set": each.set}
+
+
+def _occurrence(each: Period) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    start, end = (datetime.fromtimestamp(round(when), UTC) for when in (each.start, each.end))
+    return {"from": start, "to": end, "sets": each.sets}
+
+
+def _local(seconds: float, clock: Any) -> str:
+    from rota.plan.clock import moment
+
+    return f"{clock.wall(moment(seconds)):%a %Y-%m-%d %H:%M}"

@@ -1,0 +1,72 @@
+"""Moments as people write them: `2026-11-16T08:00`, `now+10m`, `+10m`, `@1700000000`.
+
+A time without a zone is one of the local zone. The result is Unix seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from datetime import datetime
+from typing import Final
+
+from rota.client.values import kind, shown
+from rota.errors import BadInput
+from rota.units import MAX_SECONDS, parse_duration
+
+_EPOCH: Final = re.compile(r"@[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
+_RELATIVE: Final = re.compile(r"(?:now)?\s*\+\s*(\S.*)", re.ASCII | re.IGNORECASE)
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
+_HINT: Final = "write it like 2026-11-16T08:00, now+10m or @1700000000"
+
+
+def moment(value: object, text: bool) -> float:
+    """A moment that is not over. Raises `BadInput`."""
+    return coming(value, now=time.time())
+
+
+def coming(value: object, *, now: float) -> float:
+    """A moment that is not over `now`. Raises `BadInput`."""
+    if not isinstance(value, str):
+        raise BadInput(f"must be a text, not {kind(value)}", hint=_HINT)
+    at = parse_moment(value, now=now)
+    # `date -Is` gives the second that has begun already.
+    if at < math.floor(now):
+        raise BadInput(f"'{shown(value.strip())}' is in the past", hint="give a time to come, such as now+10m")
+    return at
+
+
+def parse_moment(text: str, *, now: float) -> float:
+    """Unix seconds, past or future. What is relative is rounded up to whole seconds. Raises `BadInput`."""
+    word = text.strip()
+    if word.lower() == "now":
+        at = float(math.ceil(now))
+    elif _EPOCH.fullmatch(word):
+        at = float(word[1:])
+    elif relative := _RELATIVE.fullmatch(word):
+        at = float(math.ceil(now + parse_duration(relative[1])))
+    elif _NUMBER.fullmatch(word):
+        raise BadInput(f"'{shown(word)}' is only a number", hint=f"write @{word[:12]} for Unix seconds")
+    else:
+        at = _date(word)
+    if at > now + MAX_SECONDS:
+        raise BadInput(f"'{shown(word)}' is more than 100 years away", hint=_HINT)
+    return at
+
+
+def _date(word: str) -> float:
+    try:
+        date = datetime.fromisoformat(word)
+    except ValueError:
+        raise BadInput(f"'{shown(word)}' is not a time", hint=_HINT) from None
+    try:
+        at = date.timestamp()
+        if date.tzinfo is None and datetime.fromtimestamp(at) != date:
+            raise BadInput(
+                f"'{shown(word)}' does not exist here: clocks are put forward over it",
+                hint="give another time, or a zone",
+            )
+    except (OverflowError, OSError, ValueError):
+        raise BadInput(f"'{shown(word)}' is out of range", hint=_HINT) from None
+    return at

@@ -1,0 +1,112 @@
+"""Fields by which a job asks the planner for resources: requests, property expressions and types.
+
+Only what needs no knowledge of the site is checked: which levels, properties and queues there are is
+known to the manager.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Final
+
+from rota.client.moments import parse_moment
+from rota.client.values import kind, plain_text, shown
+from rota.errors import BadInput
+
+MAX_ALTERNATIVES: Final = 32
+MAX_TYPES: Final = 32
+MAX_TEXT: Final = 4096
+
+_QUEUE: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_NONE: Final = "none"
+
+
+def queue(value: object, text: bool) -> str:
+    """The name of a queue. Raises `BadInput`."""
+    name = plain_text(value)
+    if not _QUEUE.fullmatch(name):
+        raise BadInput(
+            f"'{shown(name)}' cannot be a queue; names have letters, digits and . _ - (at most 64)",
+            hint="give the name of a queue",
+        )
+    return name
+
+
+def request(value: object, text: bool) -> tuple[str, ...]:
+    """Alternatives, as they were given; `none` or null means no request. Raises `BadInput`."""
+    words = _listed(value, text, '["nodes=2,walltime=1h"]')
+    if not words:
+        return ()
+    if len(words) > MAX_ALTERNATIVES:
+        raise BadInput(f"has more than {MAX_ALTERNATIVES} alternatives", hint="give fewer")
+    from rota.plan.grammar import parse_request
+
+    found = []
+    for number, word in enumerate(words, 1):
+        alternative = plain_text(word, MAX_TEXT).strip()
+        try:
+            parse_request(alternative)
+        except BadInput as error:
+            which = f"alternative {number}: " if len(words) > 1 else ""
+            raise BadInput(f"{which}{error.message}", hint=error.hint) from None
+        found.append(alternative)
+    return tuple(found)
+
+
+def where(value: object, text: bool) -> str:
+    """A property expression, as it was given; `none`, null or nothing means any. Raises `BadInput`."""
+    if value is None:
+        return ""
+    expression = plain_text(value, MAX_TEXT).strip()
+    if expression in ("", _NONE):
+        return ""
+    from rota.plan.expression import parse
+
+    parse(expression)
+    return expression
+
+
+def types(value: object, text: bool) -> tuple[str, ...]:
+    """The terms of a job, in one order, with times in Unix seconds. Raises `BadInput`."""
+    given = _listed(value, text, '["besteffort"]')
+    words = [part for word in given for part in _parts(plain_text(word, MAX_TEXT))]
+    if not words:
+        return ()
+    if len(words) > MAX_TYPES:
+        raise BadInput(f"has more than {MAX_TYPES} types", hint="give each once")
+    from rota.plan.types import parse_types, type_words
+
+    now = time.time()
+    read = parse_types(words, moment=lambda moment: parse_moment(moment, now=now))
+    for name, limit in (("deadline", read.deadline), ("expire", read.expire)):
+        if limit is not None and limit < now:
+            raise BadInput(f"type '{name}': the time is in the past", hint="give a time to come, such as now+2h")
+    return type_words(read)
+
+
+def check_terms(words: tuple[str, ...], at: float) -> None:
+    """Refuse types with which there can be no reservation. Raises `BadInput`."""
+    from rota.plan.types import check_reservation, parse_types
+
+    check_reservation(parse_types(words), at)
+
+
+def _listed(value: object, text: bool, example: str) -> list[object]:
+    if value is None:
+        return []
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        raise BadInput(f"must be a text or a list of texts, not {kind(value)}", hint=f"write it like {example}")
+    return [] if list(words) == [_NONE] else list(words)
+
+
+def _parts(word: str) -> list[str]:
+    """Types may stand together with commas; the comma within `timesharing=user,*` is its own."""
+    parts: list[str] = []
+    for part in word.split(","):
+        if parts and parts[-1].lstrip().startswith("timesharing=") and parts[-1].count(",") == 0:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return [part.strip() for part in parts]

@@ -1,0 +1,79 @@
+"""From the records of a site to what they mean: its queues, its admission rules and its quotas."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from rota.core.states import TERMINAL
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.plan.clock import Clock
+from rota.plan.policy import DEFAULT_QUEUES, FairShare, Policy, Queue
+from rota.plan.policy_form import BUILT_IN_RULES, Placed, read_placed, read_queue
+from rota.plan.quota_form import quotas_from
+from rota.plan.quotas import Quotas
+from rota.plan.records import Records
+from rota.plan.rules import Rule
+
+#: Between rules, so that others fit in.
+STEP: Final = 100.0
+
+
+def queues_of(records: Records) -> dict[str, Queue]:
+    """Every queue: those that are built in, and those of the site, highest priority first."""
+    own = {name: read_queue(name, value) for name, value in records.get("queue", {}).items()}
+    found = {**DEFAULT_QUEUES, **own}
+    return dict(sorted(found.items(), key=lambda each: (-each[1].priority, each[0])))
+
+
+def policy_of(records: Records) -> Policy:
+    """In which order jobs are planned. The settings `fair_share` and `depth` are read where there are such."""
+    settings = records.get("setting", {})
+    more: dict[str, Any] = {}
+    if "fair_share" in settings:
+        more["fair_share"] = FairShare(**settings["fair_share"])
+    if "depth" in settings:
+        more["depth"] = settings["depth"]
+    return Policy(queues=queues_of(records), **more)
+
+
+def quotas_of(records: Records, total: int, clock: Clock) -> Quotas | None:
+    """Who may hold how much of `total` resources; None: nobody is held down."""
+    return quotas_from(records.get("quota", {}), records.get("calendar", {}), total=total, clock=clock)
+
+
+# ------------------------------------------------------------------ rules
+
+
+def placed_rules(records: Records) -> list[Placed]:
+    """The admission rules in their order, with their places."""
+    found: dict[str, Placed | None] = {**BUILT_IN_RULES}
+    for name, value in records.get("rule", {}).items():
+        found[name] = read_placed(name, value)
+    return sorted(
+        (each for each in found.values() if each is not None), key=lambda each: (each.rank, each.rule.name)
+    )
+
+
+def rules_of(records: Records) -> list[Rule]:
+    """The admission rules in their order."""
+    return [each.rule for each in placed_rules(records)]
+
+
+# ------------------------------------------------------------------ what may not go
+
+
+def refuse_used_queues(world: World, before: Records, after: Records) -> None:
+    """Raise `BadInput` if a queue is to go that jobs wait or run in."""
+    gone = before.get("queue", {}).keys() - after.get("queue", {}).keys() - DEFAULT_QUEUES.keys()
+    if not gone:
+        return
+    counts: dict[str, int] = {}
+    for job in world.jobs.values():
+        if job.spec.queue in gone and job.state not in TERMINAL:
+            counts[job.spec.queue] = counts.get(job.spec.queue, 0) + 1
+    for name, count in sorted(counts.items()):
+        raise BadInput(
+            f"queue '{name}' has {count} job{'' if count == 1 else 's'}",
+            hint="let them end, or move them with 'rota modify --queue'",
+        )

@@ -1,0 +1,198 @@
+"""Admission: the rules of the site, applied to specifications before jobs with them are taken in.
+
+Whatever many jobs share is judged once: rules look at specifications, never at jobs, except where they count
+the reservations that a user has waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from rota.core.job import Spec
+from rota.core.policing import queues_of, rules_of
+from rota.core.states import WAITING
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.manager.terms import agreed
+from rota.plan.grammar import parse_request, request_text
+from rota.plan.policy import Queue
+from rota.plan.records import Records, levels_of
+from rota.plan.request import Alternative
+from rota.plan.rule_form import shown_value
+from rota.plan.rules import Facts, Rule, Verdict, judge
+
+#: So many specifications are remembered with what became of them.
+_MOST_KNOWN: Final = 10_000
+_COUNTED: Final = "reservations_over"
+
+
+class Admitted(Struct, frozen=True):
+    """A specification as it is taken in."""
+
+    spec: Spec
+    notices: tuple[str, ...] = ()  #: what was taken away that the user gave
+
+
+class Rulebook:
+    """Queues and rules as records of a site have them."""
+
+    def __init__(self, records: Records, *, system: bool = False) -> None:
+        self.queues: dict[str, Queue] = queues_of(records)
+        self.rules: list[Rule] = rules_of(records)
+        self.counts_reservations = any(_COUNTED in rule.match for rule in self.rules)
+        self._levels = levels_of(records)
+        self._walltimes = {name: s for name, queue in self.queues.items() if (s := queue.walltime_s) is not None}
+        self._system = system
+
+    def judge(self, spec: Spec, *, interactive: bool = False, reservations: int = 1) -> Verdict:
+        """What the rules make of it, `reservations` being those of the user that would wait."""
+        facts = facts_of(spec, interactive=interactive, reservations=reservations, system=self._system)
+        return judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
+
+    def admit(self, spec: Spec, *, interactive: bool = False) -> Admitted:
+        """The specification as it is taken in. Raises `BadInput` if it is refused."""
+        spec = agreed(spec)
+        verdict = self.judge(spec, interactive=interactive)
+        refuse(verdict)
+        found = agreed(respecified(spec, verdict.facts))
+        self.check_queue(found)
+        return Admitted(found, notices(verdict))
+
+    def check_queue(self, spec: Spec) -> None:
+        """Raise `BadInput` if there is no such queue."""
+        if spec.queue not in self.queues:
+            names = ", ".join(self.queues)
+            raise BadInput(f"field 'queue': there is no queue '{spec.queue[:64]}'", hint=f"use one of {names}")
+
+
+class Admission:
+    """What a manager asks: the rulebook of the newest version of the site, and what it said before."""
+
+    def __init__(self, world: World, *, system: bool = False) -> None:
+        self._world = world
+        self._system = system
+        self._version = -1
+        self._book: Rulebook | None = None
+        self._known: dict[Spec, Admitted] = {}
+
+    def admit(self, spec: Spec) -> Admitted:
+        """See `Rulebook.admit`."""
+        book = self.rulebook()
+        found = self._known.get(spec)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[spec] = book.admit(spec)
+        return found
+
+    def rulebook(self) -> Rulebook:
+        if self._book is None or self._version != self._world.site_version:
+            self._version = self._world.site_version
+            self._book = Rulebook(self._world.site, system=self._system)
+            self._known.clear()
+        return self._book
+
+    def refuse_reservation(self, spec: Spec, more: int) -> None:
+        """Raise `BadInput` if a rule forbids that the user has so many more reservations waiting."""
+        book = self.rulebook()
+        if book.counts_reservations:
+            refuse(book.judge(spec, reservations=self._waiting_reservations(spec.user) + more))
+
+    def is_known(self, key: str) -> bool:
+        """Is it the key of a job in memory?"""
+        return key in self._world.keys
+
+    def _waiting_reservations(self, user: str) -> int:
+        return sum(
+            job.spec.at is not None and job.spec.user == user and job.state in WAITING
+            for job in self._world.jobs.values()
+        )
+
+
+def refuse(verdict: Verdict) -> None:
+    """Raise `BadInput` if a rule has refused the job."""
+    if verdict.rejected_by:
+        raise BadInput(
+            f"{verdict.message} (rule '{verdict.rejected_by}')",
+            hint=f"see 'rota rule show {verdict.rejected_by}'",
+        )
+
+
+def notices(verdict: Verdict) -> tuple[str, ...]:
+    """Of what the rules changed, that which took away something that the user gave."""
+    return tuple(
+        f"{step.field} {shown_value(step.field, step.old)} is more than allowed; "
+        f"it is {shown_value(step.field, step.new)} (rule '{step.rule}')"
+        for step in verdict.steps
+        if step.told
+    )
+
+
+# ------------------------------------------------------------------ specifications and what rules see of them
+
+
+def facts_of(spec: Spec, *, interactive: bool = False, reservations: int = 1, system: bool = False) -> Facts:
+    """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
+    alternatives = _alternatives(spec)
+    return Facts(
+        user=spec.user,
+        queue=spec.queue,
+        project=spec.project,
+        group=spec.group,
+        name=spec.name,
+        type=spec.types,
+        walltime=spec.walltime_s,
+        priority=spec.priority,
+        cpus=spec.size.cpus,
+        mem=spec.size.mem,
+        disk=spec.size.disk,
+        time=spec.size.time_s,
+        gpus=spec.size.gpus,
+        retries=spec.retries,
+        given=spec.given,
+        uses=tuple(
+            dict.fromkeys(level.name for each in alternatives for group in each.groups for level in group.levels)
+        ),
+        walltimes=tuple(each.walltime_s for each in alternatives),
+        interactive=interactive,
+        reservation=spec.at is not None,
+        reservations=reservations if spec.at is not None else 0,
+        system=system,
+    )
+
+
+def respecified(spec: Spec, facts: Facts) -> Spec:
+    """The specification as the rules want it."""
+    size = msgspec.structs.replace(
+        spec.size, cpus=facts.cpus, mem=facts.mem, disk=facts.disk, time_s=facts.time, gpus=facts.gpus
+    )
+    request = spec.request
+    if request:
+        read = _alternatives(spec)
+        request = tuple(
+            text if each.walltime_s == own else request_text(msgspec.structs.replace(each, walltime_s=own))
+            for text, each, own in zip(spec.request, read, facts.walltimes, strict=True)
+        )
+    return msgspec.structs.replace(
+        spec,
+        queue=facts.queue,
+        project=facts.project,
+        name=facts.name,
+        types=facts.type,
+        walltime_s=facts.walltime,
+        priority=facts.priority,
+        size=size,
+        retries=facts.retries,
+        given=tuple(word for word in ("mem", "disk", "time") if word in facts.given),
+        request=request,
+    )
+
+
+def _alternatives(spec: Spec) -> list[Alternative]:
+    try:
+        return [parse_request(text) for text in spec.request]
+    except BadInput as error:
+        raise BadInput(f"field 'request': {error.message}", hint=error.hint) from None

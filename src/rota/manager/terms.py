@@ -1,0 +1,92 @@
+"""The terms on which a job is planned (request, types, queue, reservation): checked, and made to agree.
+
+What a client of ours has checked is checked again here, cheaply: others may speak the protocol too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.core.job import Spec
+from rota.errors import BadInput
+from rota.plan.policy import BESTEFFORT
+from rota.plan.size import CORE
+from rota.plan.types import check_reservation, parse_types
+
+_MOST = 32
+_LONGEST = 4096
+#: The year 5138: later than anybody plans.
+_LATEST = 1e11
+
+
+def agreed(spec: Spec) -> Spec:
+    """The specification on terms that fit together: who is besteffort by type or by queue is so by both.
+
+    Raises `BadInput`.
+    """
+    if spec.queue != "default" or spec.types:
+        spec = _besteffort(spec)
+    _check_texts(spec)
+    if spec.types or spec.at is not None:
+        _check_terms(spec)
+    return spec
+
+
+def modified(spec: Spec, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a change, and those that must follow them. Raises `BadInput`."""
+    new = dict(fields)
+    request = new.get("request", spec.request)
+    if request and not new.keys().isdisjoint(("cpus", "gpus")):
+        raise BadInput(
+            "field 'cpus' or 'gpus': a job takes what its request says",
+            hint="change the request, or take it away as well with --request none",
+        )
+    if request and "request" in new:
+        new |= {"cpus": CORE, "gpus": 0}
+    if "types" in new and "queue" not in new and spec.queue == BESTEFFORT and BESTEFFORT not in new["types"]:
+        new["queue"] = "default"
+    if "queue" in new and "types" not in new and new["queue"] != BESTEFFORT:
+        new["types"] = tuple(word for word in spec.types if word != BESTEFFORT)
+    return new
+
+
+def _besteffort(spec: Spec) -> Spec:
+    by_type, by_queue = BESTEFFORT in spec.types, spec.queue == BESTEFFORT
+    if by_type and spec.queue in ("", "default"):
+        return msgspec.structs.replace(spec, queue=BESTEFFORT)
+    if by_queue and not by_type:
+        return msgspec.structs.replace(spec, types=(BESTEFFORT, *spec.types))
+    if by_type and not by_queue:
+        raise BadInput(
+            f"field 'queue': type '{BESTEFFORT}' contradicts queue '{spec.queue}'", hint="give one of them"
+        )
+    return spec
+
+
+def _check_texts(spec: Spec) -> None:
+    if len(spec.request) > _MOST or len(spec.types) > _MOST:
+        raise BadInput(f"field 'request' or 'type' has more than {_MOST} members", hint="give fewer")
+    if not (spec.request or spec.types or spec.where):
+        return
+    texts = (*spec.request, *spec.types)
+    if not all(texts) or any("\0" in text or len(text) > _LONGEST for text in (*texts, spec.where)):
+        raise BadInput("field 'request', 'where' or 'type': a text is empty, too long or has a NUL byte")
+    if spec.request and (spec.size.cpus, spec.size.gpus) != (CORE, 0):
+        raise BadInput("fields 'request' and 'cpus' or 'gpus' contradict each other", hint="give one of them")
+
+
+def _check_terms(spec: Spec) -> None:
+    try:
+        types = parse_types(spec.types)
+    except BadInput as error:
+        raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
+    if spec.at is None:
+        return
+    if not 0 <= spec.at < _LATEST:  # NaN is not
+        raise BadInput("field 'at' is out of range")
+    try:
+        check_reservation(types, spec.at)
+    except BadInput as error:
+        raise BadInput(f"field 'at': {error.message}", hint=error.hint) from None

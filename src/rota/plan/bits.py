@@ -1,0 +1,63 @@
+"""Sets of resources as integers, one bit a resource, and as text like ``1-8,17``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rota.errors import BadInput
+
+
+def lowest(mask: int, number: int) -> int:
+    """The lowest `number` of the bits that are set; there must be so many."""
+    if number <= 0:
+        return 0
+    below, above = number, mask.bit_length()
+    while below < above:  # the shortest prefix that has enough
+        middle = (below + above) >> 1
+        if (mask & ((1 << middle) - 1)).bit_count() < number:
+            below = middle + 1
+        else:
+            above = middle
+    return mask & ((1 << below) - 1)
+
+
+def positions(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, ascending."""
+    offset = 0
+    while mask:
+        low = mask & ((1 << 64) - 1)
+        while low:
+            bit = low & -low
+            yield offset + bit.bit_length() - 1
+            low ^= bit
+        mask >>= 64
+        offset += 64
+
+
+def spans_of(ids: Iterable[int]) -> str:
+    """Ascending numbers as text: ``1-8,17``."""
+    found: list[list[int]] = []
+    for id in ids:
+        if found and found[-1][1] == id - 1:
+            found[-1][1] = id
+        else:
+            found.append([id, id])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def parse_spans(text: str, *, most: int = 1_000_000) -> list[int]:
+    """The numbers that a text like ``1-8,17`` names, in its order."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isascii() or not first.isdigit() or (dash and not (last.isascii() and last.isdigit())):
+            raise BadInput(f"'{part.strip()[:40]}' is not a number or a range", hint="write them like 1-8,17")
+        if len(first) > 9 or len(last) > 9:
+            raise BadInput(f"'{part.strip()[:40]}' is too large", hint="numbers have at most 9 digits")
+        begin, end = int(first), int(last) if dash else int(first)
+        if end < begin:
+            raise BadInput(f"'{part.strip()}' runs backwards", hint=f"write {end}-{begin}")
+        if len(found) + end - begin >= most:
+            raise BadInput(f"more than {most:,} numbers", hint="write fewer")
+        found.extend(range(begin, end + 1))
+    return found

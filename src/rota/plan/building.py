@@ -1,0 +1,108 @@
+"""The resources of a site, from its records and from the hosts that have a runner.
+
+A host of which no resource is recorded, such as the machine that a deployment runs on, brings its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from itertools import count
+
+import msgspec
+
+from rota.plan.expression import Value
+from rota.plan.placement import Capacity
+from rota.plan.records import PREFER_SETTING, HostRecord, Records, kinds_of, levels_of
+from rota.plan.resources import Figures, Resource, Site
+
+
+def site_of(
+    records: Records,
+    capacity: Mapping[str, Capacity],
+    *,
+    connected: Collection[str] | None = None,
+    own: Mapping[str, list[int]] | None = None,
+) -> Site:
+    """The site that records and known hosts make.
+
+    `connected`: hosts whose runner answers (default: all that are known). Only what is on such a host, alive
+    and not draining, may be used. `own`: ids that hosts without records have had before (`own_ids`).
+    """
+    answering = capacity.keys() if connected is None else set(connected)
+    rows = values_by_id(records, own_ids(records, capacity, own or {}))
+    hosts = {host: host_record(records, host) for host in {str(values["host"]) for values in rows.values()}}
+    free = {host for host, its in hosts.items() if host in answering and its.state == "alive" and not its.drain}
+    until = {host: its.available_until for host, its in hosts.items() if its.available_until is not None}
+    return Site(
+        [Resource(id, values) for id, values in rows.items()],
+        levels=levels_of(records),
+        hosts={host: _figures(its, capacity.get(host)) for host, its in hosts.items()},
+        kinds=kinds_of(records),
+        usable=[id for id, values in rows.items() if values["host"] in free],
+        until={id: until[str(values["host"])] for id, values in rows.items() if values["host"] in until},
+        prefer=records.get("setting", {}).get(PREFER_SETTING, ()),
+    )
+
+
+def host_record(records: Records, host: str) -> HostRecord:
+    """What is written down about a host; nothing: the defaults."""
+    return msgspec.convert(records.get("host", {}).get(host, {}), HostRecord)
+
+
+def _figures(record: HostRecord, found: Capacity | None) -> Figures:
+    """An administrator's word goes before what a runner found."""
+    return Figures(
+        mem=record.mem if record.mem is not None or found is None else found.mem,
+        disk=record.disk if record.disk is not None or found is None else found.disk,
+        gpus=record.gpus or (found.gpus if found is not None else 0),
+        limits=record.limits,
+    )
+
+
+def values_by_id(records: Records, own: Mapping[str, list[int]]) -> dict[int, dict[str, Value]]:
+    """Every resource, by id: its values, `core` among them, which is the id itself."""
+    found: dict[int, dict[str, Value]] = {
+        int(name): {**values, "core": int(name)} for name, values in records.get("resource", {}).items()
+    }
+    for host, ids in own.items():
+        found |= {id: {"host": host, "cpu": ids[0], "core": id} for id in ids}
+    return dict(sorted(found.items()))
+
+
+def recorded_hosts(records: Records) -> set[str]:
+    """Hosts whose resources are recorded."""
+    return {value["host"] for value in records.get("resource", {}).values()}
+
+
+def own_ids(
+    records: Records, capacity: Mapping[str, Capacity], known: Mapping[str, list[int]]
+) -> dict[str, list[int]]:
+    """Ids of the cores of hosts without recorded resources: those they have already, else the lowest free ones.
+
+    With one such host they are the same after every restart, whatever is added later.
+    """
+    recorded = recorded_hosts(records)
+    taken = taken_ids(records)
+    found: dict[str, list[int]] = {}
+    hosts = {host: max(1, its.cpus // 100) for host, its in capacity.items() if host not in recorded}
+    for host, cores in hosts.items():
+        before = known.get(host, [])
+        if len(before) == cores and taken.isdisjoint(before):
+            found[host] = before
+            taken.update(before)
+    for host in sorted(hosts.keys() - found.keys()):
+        found[host] = _lowest_free(hosts[host], taken)
+        taken.update(found[host])
+    return found
+
+
+def taken_ids(records: Records) -> set[int]:
+    """Ids in use. A processor is named by the id of its first core, also when that core is gone."""
+    resources = records.get("resource", {})
+    return {int(name) for name in resources} | {value["cpu"] for value in resources.values() if "cpu" in value}
+
+
+def _lowest_free(number: int, taken: Iterable[int]) -> list[int]:
+    used = set(taken)
+    ids = (id for id in count(1) if id not in used)
+    return [next(ids) for _ in range(number)]

@@ -1,0 +1,83 @@
+"""One job in the planner: what it asks for, made ready for the site, and what has been decided about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rota.plan.ask import Ask
+from rota.plan.ledger import Taking
+from rota.plan.placement import Waits
+from rota.plan.quotas import Counted
+from rota.plan.shapes import Shape
+
+WAITING = "waiting"
+RUNNING = "running"
+BLOCKED = "blocked"  #: a parent failed: it will never run
+
+#: Queue priority, priority, order, submission: smaller goes first.
+Rank = tuple[float, ...]
+
+
+class Option(NamedTuple):
+    """One alternative on the present site."""
+
+    shape: Shape
+    length: float  #: planned seconds
+    hard: bool  #: a walltime ends it by then
+
+
+class Entry:
+    """One job; the planner alone changes it."""
+
+    __slots__ = ("after", "alternative", "ask", "blamed", "counted", "end", "everywhere", "fixed", "home", "id",
+                 "least", "options", "rank", "reason", "resources", "serial", "shortest", "start", "state",
+                 "submitted", "taking", "trouble")  # fmt: skip
+
+    def __init__(self, id: int, ask: Ask, submitted: float) -> None:
+        self.id = id
+        self.ask = ask
+        self.submitted = submitted
+        self.state = WAITING
+        self.rank: Rank = ()
+        self.serial = 0  #: in order of submission
+        self.options: list[Option] = []
+        self.trouble: Waits | None = None  #: why no resources of this site could ever do
+        self.least = 0  #: no alternative needs fewer resources
+        self.shortest = 0.0  #: no alternative is shorter
+        self.counted: Counted | None = None  #: the quotas it is counted in
+        self.taking: Taking | None = None  #: what it takes of each host
+        self.everywhere: Taking = {}  #: what it takes of limits of the site
+        self.after: set[int] = set()  #: jobs that must complete first
+        self.fixed = False  #: a granted reservation: never moved
+        self.home = 0  #: the container in whose time and resources it was planned
+        self.start: float | None = None  #: planned or real
+        self.end: float | None = None  #: expected
+        self.resources = 0
+        self.alternative = 0
+        self.reason: Waits | None = None
+        self.blamed = False  #: something else than resources made it wait: look again whatever became free
+
+    @property
+    def special(self) -> bool:
+        """May it hold resources together with others?"""
+        types = self.ask.types
+        return types.timesharing is not None or bool(types.placeholder) or bool(types.allowed)
+
+    def __repr__(self) -> str:
+        return f"<{self.id} {self.state} {self.start}-{self.end}>"
+
+
+class Begin(NamedTuple):
+    """A job begins now; these besteffort jobs must end first."""
+
+    entry: Entry
+    victims: list[int]
+
+
+class Moved(NamedTuple):
+    """A promise was moved, and why."""
+
+    job: int
+    before: float | None
+    now: float | None
+    cause: str

@@ -1,0 +1,138 @@
+"""What jobs take besides resources, over time: memory, disk, GPUs and limits of a host, and limits of the site.
+
+Kept sparsely: only hosts that have a figure, and only what somebody takes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+
+from rota.plan.ask import Ask
+from rota.plan.clock import SECOND, moment
+from rota.plan.resources import Figures, Site
+from rota.plan.steps import Steps
+
+#: The place of what belongs to no host.
+EVERYWHERE = ""
+
+#: What is taken, of each host of an allocation: name → amount.
+Taking = dict[str, int]
+
+
+class Ledger:
+    """Capacities of hosts, and what is in use of them when."""
+
+    def __init__(self, site: Site, limits: Mapping[str, int] | None = None) -> None:
+        self._site = site
+        self._limits = dict(limits or {})  #: limits of the whole site
+        self._capacity = {host: _capacities(site.figures.get(host, Figures())) for host in site.hosts}
+        self._named = {name for capacity in self._capacity.values() for name in capacity}
+        self._used: dict[tuple[str, str], Steps] = {}
+        self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
+
+    def taking(self, ask: Ask) -> Taking | None:
+        """What a job takes of each host of which there is not plenty; None: nothing."""
+        asked = {"mem": ask.mem, "disk": ask.disk, "gpus": ask.gpus}
+        for use in ask.limits:
+            asked[f"limit {use.name}"] = use.units
+        found = {name: amount for name, amount in asked.items() if amount and name in self._named}
+        if ask.gpus and "gpus" not in self._named:
+            found["gpus"] = ask.gpus  # a host without a figure has none
+        return found or None
+
+    def everywhere(self, ask: Ask) -> Taking:
+        """Limits of the site that it takes."""
+        return {use.name: use.units for use in ask.limits if use.name in self._limits}
+
+    def short(self, taking: Taking, mask: int, start: float, end: float) -> int:
+        """Of these resources, those on hosts that have too little left at some time from start to end."""
+        first, last = (moment(start), moment(end)) if start != inf else (0, 0)
+        lacking = 0
+        while mask:
+            host = self._host(mask)
+            if host is None:
+                mask &= mask - 1
+                continue
+            of_host = self._site.hosts[host]
+            mask &= ~of_host
+            if any(not self._enough(host, name, amount, first, last) for name, amount in taking.items()):
+                lacking |= of_host
+        return lacking
+
+    def never(self, taking: Taking, mask: int) -> int:
+        """Of these resources, those on hosts that have too little even when nobody uses anything."""
+        return self.short(taking, mask, inf, inf)
+
+    def _host(self, mask: int) -> str | None:
+        value = self._site.resources[(mask & -mask).bit_length() - 1].values.get("host")
+        return None if value is None else str(value)
+
+    def _enough(self, host: str, name: str, amount: int, first: int, last: int) -> bool:
+        capacity = self._capacity[host].get(name, 0 if name == "gpus" else None)
+        if capacity is None:
+            return True
+        if amount > capacity:
+            return False
+        steps = self._used.get((host, name)) if first < last else None
+        return steps is None or steps.over(first, last, capacity - amount) is None
+
+    def again(self, everywhere: Taking, start: float, end: float) -> tuple[str, float] | None:
+        """A limit of the site of which there is too little, and when to look again; None if there is enough."""
+        for name, amount in everywhere.items():
+            capacity = self._limits[name]
+            if amount > capacity:
+                return name, inf
+            steps = self._used.get((EVERYWHERE, name))
+            over = steps.over(moment(start), moment(end), capacity - amount) if steps is not None else None
+            if over is not None:
+                return name, over.until / SECOND
+        return None
+
+    def take(
+        self, job: int, taking: Taking | None, everywhere: Taking, mask: int, span: tuple[float, float]
+    ) -> None:
+        """A job holds this on the hosts of these resources."""
+        first, last = moment(span[0]), moment(span[1])
+        held = [(EVERYWHERE, name, amount, first, last) for name, amount in everywhere.items()]
+        if taking:
+            held += [
+                (host, name, amount, first, last)
+                for host in self._site.hosts_of(mask)
+                for name, amount in taking.items()
+            ]
+        if held:
+            self._held[job] = held
+            self._count(held, 1)
+
+    def give(self, job: int) -> None:
+        """The job holds nothing of it any more."""
+        held = self._held.pop(job, None)
+        if held:
+            self._count(held, -1)
+
+    def _count(self, held: list[tuple[str, str, int, int, int]], times: int) -> None:
+        for host, name, amount, first, last in held:
+            steps = self._used.get((host, name))
+            if steps is None:
+                steps = self._used[host, name] = Steps()
+            steps.add(first, last, times * amount)
+
+    def ends(self) -> list[float]:
+        """Moments at which something is given back, ascending."""
+        return sorted({last / SECOND for held in self._held.values() for *_rest, last in held})
+
+    def holders(self, name: str) -> Iterator[int]:
+        """Jobs that hold a limit of the site."""
+        return (job for job, held in self._held.items() if any(each[:2] == (EVERYWHERE, name) for each in held))
+
+
+def _capacities(figures: Figures) -> dict[str, int]:
+    found = {f"limit {name}": units for name, units in figures.limits.items()}
+    if figures.mem is not None:
+        found["mem"] = figures.mem
+    if figures.disk is not None:
+        found["disk"] = figures.disk
+    if figures.gpus:
+        found["gpus"] = figures.gpus
+    return found

@@ -1,0 +1,113 @@
+"""What records of queues and rules may say; `core.policing` makes a policy of them.
+
+A queue's record holds what differs from the defaults of a queue. A rule's record holds the rule without its
+name, its place among the others, or that a built-in rule is not wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rota.errors import BadInput
+from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, ORDERS, Queue
+from rota.plan.rule_form import BUILT_IN, check_name, read_rule, write_rule
+from rota.plan.rules import Rule
+from rota.units import MAX_SECONDS
+
+MOST_PRIORITY: Final = 1000
+QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Time = Annotated[float, Meta(gt=0, le=MAX_SECONDS)]
+
+
+class QueueRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A queue as it is written down: what is None is as in every queue."""
+
+    priority: Annotated[int, Meta(ge=0, le=MOST_PRIORITY)] | None = None
+    order: str | None = None
+    backfill: str | None = None
+    walltime_s: Time | None = None
+    max_wait_s: Time | None = None
+    shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] | None = None
+
+
+def check_queue(name: str, value: Any) -> None:
+    """Raise `BadInput` unless there may be such a queue."""
+    read_queue(name, value)
+
+
+def read_queue(name: str, value: Any) -> Queue:
+    """The queue that a record describes. Raises `BadInput`."""
+    if not QUEUE_NAME.fullmatch(name):
+        raise BadInput(
+            f"'{name[:40]}' cannot be a queue", hint="names have letters, digits and . _ - (at most 64)"
+        )
+    record = _converted(f"queue '{name}'", value, QueueRecord)
+    for what, word, known in (("order", record.order, ORDERS), ("backfill", record.backfill, BACKFILLS)):
+        if word is not None and word not in known:
+            raise BadInput(f"queue '{name}': there is no {what} '{word[:40]}'", hint=f"use {', '.join(known)}")
+    for whom in record.shares or {}:
+        if not whom or whom == "project:" or not whom.isprintable():
+            raise BadInput(f"queue '{name}': a share needs a user or project:NAME")
+    own = {field: each for field in record.__struct_fields__ if (each := getattr(record, field)) is not None}
+    return msgspec.structs.replace(DEFAULT_QUEUES.get(name, Queue()), **own)
+
+
+def _converted(what: str, value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{what}: {error}".replace("`", "'")) from None
+
+
+# ------------------------------------------------------------------ rules
+
+
+class Placed(Struct, frozen=True):
+    """A rule and its place."""
+
+    rank: float
+    rule: Rule
+    built_in: bool  #: as every site has it
+
+
+#: Rules that come with Rota, with room between them.
+BUILT_IN_RULES: Final = {
+    rule.name: Placed(100.0 * place, rule, built_in=True) for place, rule in enumerate(BUILT_IN, 1)
+}
+
+REMOVED: Final = {"removed": True}
+
+
+def check_rule(name: str, value: Any) -> None:
+    """Raise `BadInput` unless there may be such a record of a rule."""
+    read_placed(name, value)
+
+
+def read_placed(name: str, value: Any) -> Placed | None:
+    """The rule that a record holds; None: a built-in rule is not wanted. Raises `BadInput`."""
+    check_name(name)
+    if value == REMOVED:
+        if name not in BUILT_IN_RULES:
+            raise BadInput(f"rule '{name}' is not built in", hint="remove its record")
+        return None
+    if not isinstance(value, dict):
+        raise BadInput(f"rule '{name}': must be a JSON object")
+    body = dict(value)
+    rank = body.pop("rank", None)
+    if isinstance(rank, bool) or not isinstance(rank, int | float) or not abs(rank) < 1e15:
+        raise BadInput(f"rule '{name}': 'rank' must be a number, its place among the rules")
+    if body.pop("name", name) != name:
+        raise BadInput(f"rule '{name}': its value has another name")
+    return Placed(float(rank), read_rule(body, name=name), built_in=False)
+
+
+def placed_record(rule: Rule, rank: float) -> dict[str, Any]:
+    """The record of a rule at this place."""
+    body = write_rule(rule)
+    del body["name"]
+    return {"rank": rank, **body}

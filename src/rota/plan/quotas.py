@@ -1,0 +1,213 @@
+"""Who may hold how much at once, and when a job that would be too much may start.
+
+At every instant the resources and the number of the jobs that a rule counts together stay within its limits.
+Resource-hours: in a period of the calendar, what these jobs hold within that period; of a rule that applies
+always, the whole resource-hours (resources × length) of the jobs that run at the same time. Both depend on who
+is planned when and not on the order of planning: a job that is taken out can always be put back.
+
+Only bookkeeping: `take` asks nothing, so what runs already is counted even where it is too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Final, NamedTuple
+
+from rota.errors import Bug
+from rota.plan.calendar import Calendar, Occurrence, Piece
+from rota.plan.clock import SECOND, moment
+from rota.plan.quota_counters import HOURS, JOBS, RESOURCES, Counter, Held, Hit, alone, always, within
+from rota.plan.quota_rules import NO_LIMIT, Pattern, Rule, Who, counters_of, parse_rules
+
+#: Nobody looks further ahead in a calendar for a period in which a job fits.
+HORIZON: Final = 2 * 365 * 86400 * SECOND
+_REMEMBERED: Final = 10_000
+
+
+class Counted(NamedTuple):
+    """The counters that a kind of job is counted in: a handle for `Quotas`."""
+
+    counters: tuple[Counter, ...]
+    hour_sets: frozenset[str]  #: sets that limit its resource-hours
+
+
+class Refusal:
+    """Why a job cannot start when it would: a rule, its limit, and when to try again."""
+
+    __slots__ = ("_hit", "again", "calendar", "limit", "rule", "what")
+
+    def __init__(self, hit: Hit, again: float) -> None:
+        self._hit = hit
+        self.rule = str(hit.rule)
+        self.what = hit.what
+        self.calendar = bool(hit.rule.set)
+        #: the earliest later start that no quota forbids such a job; inf: never
+        self.again = again
+        rule = hit.rule
+        self.limit: float = {RESOURCES: rule.resources, JOBS: rule.jobs, HOURS: rule.hours}[hit.what]
+
+    @property
+    def holders(self) -> list[int]:
+        """The jobs that hold it then; empty if the job alone is too much. Ask before anything else is taken."""
+        counter, since, until = self._hit.counter, self._hit.since, self._hit.until
+        if since >= until:
+            return []
+        return sorted(job for job, held in counter.jobs.items() if held.start < until and held.end > since)
+
+    def __repr__(self) -> str:
+        return f"Refusal({self.rule}: {self.what} {self.limit:g}, again {self.again})"
+
+
+class Quotas:
+    """All rules of a site and what is held under them."""
+
+    def __init__(
+        self,
+        rules: Mapping[str, Sequence[float | str]],
+        *,
+        total: int,
+        calendar: Calendar | None = None,
+    ) -> None:
+        parsed = parse_rules(rules, total=total)
+        if calendar is not None:
+            for name, of_set in calendar.sets.items():
+                parsed += parse_rules(of_set, total=total, name=name)
+        self._calendar = calendar
+        self._rules: dict[Pattern, list[Rule]] = {}
+        for rule in parsed:
+            if (rule.resources, rule.jobs, rule.area) != (NO_LIMIT, NO_LIMIT, NO_LIMIT):
+                self._rules.setdefault(rule.pattern, []).append(rule)
+        self._counted: dict[Who, Counted | None] = {}
+        self._counters: dict[tuple[Pattern, Pattern], Counter] = {}
+        #: (rule, resources, length) → no start within [from, to) is possible, whoever else is there
+        self._impossible: dict[tuple[Rule, int, int], tuple[int, int]] = {}
+
+    def counted(self, who: Who) -> Counted | None:
+        """Where such a job is counted; None: no rule concerns it."""
+        try:
+            return self._counted[who]
+        except KeyError:
+            found = self._counted[who] = self._find_counters(who)
+            return found
+
+    def _find_counters(self, who: Who) -> Counted | None:
+        counters: list[Counter] = []
+        hour_sets: set[str] = set()
+        for pattern, rules in self._rules.items():
+            for names in counters_of(pattern, who):
+                counter = self._counters.get((pattern, names))
+                if counter is None:
+                    counter = self._counters[pattern, names] = Counter(tuple(rules))
+                counters.append(counter)
+                hour_sets.update(rule.set for rule in rules if rule.set and rule.area != NO_LIMIT)
+        return Counted(tuple(counters), frozenset(hour_sets)) if counters else None
+
+    # -- use
+
+    def take(self, counted: Counted, job: int, resources: int, start: float, end: float) -> None:
+        """From now on this job holds so many resources during [start, end)."""
+        held = Held(resources, moment(start), moment(end))
+        if job in counted.counters[0].jobs:
+            raise Bug(f"job {job} is counted in its quotas already")
+        for counter in counted.counters:
+            counter.jobs[job] = held
+        self._count(counted, held, 1)
+
+    def give(self, counted: Counted, job: int) -> None:
+        """It holds nothing any more, now or later."""
+        if job not in counted.counters[0].jobs:
+            raise Bug(f"job {job} is not counted in its quotas")
+        for counter in counted.counters:
+            held = counter.jobs.pop(job)
+        self._count(counted, held, -1)
+
+    def _count(self, counted: Counted, held: Held, times: int) -> None:
+        resources, start, end = held
+        amounts = {RESOURCES: resources, JOBS: 1, HOURS: resources * (end - start)}
+        occurrences = list(self._occurrences(start, end, counted.hour_sets)) if counted.hour_sets else []
+        for counter in counted.counters:
+            for what, steps in counter.steps.items():
+                steps.add(start, end, times * amounts[what])
+            for occurrence in occurrences:
+                area = counter.areas.get(occurrence, 0) + times * resources * occurrence.overlap(start, end)
+                if area:
+                    counter.areas[occurrence] = area
+                else:
+                    counter.areas.pop(occurrence, None)
+
+    def _pieces(self, start: int, end: int) -> list[Piece]:
+        return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
+
+    def _occurrences(self, start: int, end: int, sets: frozenset[str]) -> Iterator[Occurrence]:
+        """Periods of these sets that [start, end) touches, each once."""
+        pieces = self._pieces(start, end)
+        found = dict.fromkeys(occurrence for piece in pieces for occurrence in piece.occurrences)
+        return (occurrence for occurrence in found if occurrence.set in sets)
+
+    # -- questions
+
+    def refusal(self, counted: Counted, resources: int, start: float, end: float) -> Refusal | None:
+        """Which rule such a job would break if it held so many resources during [start, end)."""
+        first = moment(start)
+        length = moment(end) - first
+        hit = self._hit(counted, resources, first, length)
+        if hit is None:
+            return None
+        again, worst = hit.again, hit
+        furthest: float = first + HORIZON
+        while again < inf:
+            if again > furthest:
+                # Once nobody holds anything any more only the calendar is left to be in the way.
+                furthest = max(first, *(counter.last() for counter in counted.counters)) + HORIZON
+                if again > furthest:
+                    break
+            following = self._hit(counted, resources, int(again), length)
+            if following is None:
+                return Refusal(hit, again / SECOND)
+            again, worst = following.again, following
+        # The one that never lets it go is the one to name.
+        return Refusal(worst, inf)
+
+    def _hit(self, counted: Counted, resources: int, start: int, length: int) -> Hit | None:
+        """The limit in the way at this start that stays there for longest."""
+        worst: Hit | None = None
+        pieces: list[Piece] | None = None
+        for counter in counted.counters:
+            for rule in counter.rules:
+                if not rule.set:
+                    found = always(counter, rule, resources, start, length)
+                else:
+                    if pieces is None:
+                        pieces = self._pieces(start, start + length)
+                    found = self._in_periods(counter, rule, resources, start, length, pieces)
+                if found is not None and (worst is None or found.again > worst.again):
+                    worst = found
+        return worst
+
+    def _in_periods(
+        self, counter: Counter, rule: Rule, resources: int, start: int, length: int, pieces: list[Piece]
+    ) -> Hit | None:
+        if length > 0 and rule.tight(resources, length):
+            possible = self._possible(counter, rule, resources, start, length)
+            if possible > start:
+                return Hit(rule, alone(rule, resources), possible, counter, start, start)
+        return within(counter, rule, resources, start, length, pieces)
+
+    def _possible(self, counter: Counter, rule: Rule, resources: int, start: int, length: int) -> float:
+        """When it could start if nobody else were there."""
+        key = (rule, resources, length)
+        known_from, known_to = self._impossible.get(key, (start, start))
+        if not known_from <= start <= known_to:
+            known_from, known_to = start, start
+        empty = Counter(counter.rules)
+        at: float = known_to
+        while at <= start + HORIZON:
+            hit = within(empty, rule, resources, int(at), length, self._pieces(int(at), int(at) + length))
+            if hit is None:
+                break
+            at = hit.again
+        if len(self._impossible) >= _REMEMBERED:
+            self._impossible.clear()
+        self._impossible[key] = (known_from, int(at))
+        return at if at <= start + HORIZON else inf

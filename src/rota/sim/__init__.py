@@ -1,0 +1,1 @@
+"""Replaying traces of jobs through the planner on a virtual clock: deterministic, without a manager."""

@@ -1,0 +1,305 @@
+"""The jobs of a trace: each becomes an ask of the planner and what the simulation knows beyond it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadInput
+from rota.plan import expression
+from rota.plan.ask import Ask, Types
+from rota.plan.grammar import check_alternative, parse_request
+from rota.plan.need import LimitUse
+from rota.plan.policy import BESTEFFORT, Queue
+from rota.plan.request import Alternative, Group, Level
+from rota.plan.resources import Site
+from rota.plan.types import check_reservation, parse_types
+from rota.sim.rows import ids_of
+from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, size, walltime
+
+#: Fields of a job that change nothing in a plan: a trace may keep them.
+IGNORED: Final = frozenset(
+    ("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal", "retries")
+)
+CONDITIONS: Final = ("afterok", "afterany", "afternotok")
+
+_LIMIT: Final = re.compile(r"([^\s:!]+)(?::(\d{1,9}))?(!?)")
+
+
+class Fields(Struct, kw_only=True):
+    """A job as the document gives it."""
+
+    id: int
+    submit: float | str = 0
+    request: str | list[str] | None = None
+    cpus: float | None = None
+    mem: float | str = 0
+    gpus: int = 0
+    disk: float | str = 0
+    time: float | str | None = None
+    walltime: float | str | None = None
+    where: str = ""
+    run: float | str | None = None
+    user: str = ""
+    project: str = ""
+    name: str = ""
+    queue: str | None = None
+    priority: int = 0
+    type: str | list[str] = []
+    at: float | str | None = None
+    after: int | str | list[int | str] = []
+    start: float | str | None = None
+    resources: str | int | list[int] | None = None
+    limits: str | list[str] | dict[str, int] = []
+    exit: int = 0
+
+
+class Parent(Struct, frozen=True, array_like=True):
+    """A job that must have ended, and how."""
+
+    id: int
+    condition: str = "afterok"
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """One job of a trace."""
+
+    id: int
+    submit: float
+    ask: Ask
+    run_s: float | None = None  #: None: as long as it may, or as it is expected to
+    exit: int = 0
+    after: tuple[Parent, ...] = ()
+    start: float | None = None  #: it is running since then …
+    resources: int = 0  #: … on these
+
+
+class Reader:
+    """Reads the jobs of one trace. Equal requests are read once."""
+
+    def __init__(self, site: Site, queues: Mapping[str, Queue], limits: set[str], moments: Moments) -> None:
+        self._site = site
+        self._queues = queues
+        self._limits = limits
+        self._moments = moments
+        self._levels = {*site.levels, *site.kinds}
+        self._alternatives: dict[tuple[str, str], Alternative] = {}
+        self._checked: set[str] = {""}
+
+    def read(self, given: object) -> Job:
+        """One job. Raises `BadInput` with the path of the field within it."""
+        fields = _fields(given)
+        with field("submit"):
+            submit = self._moments.read(fields.submit)
+        start, resources = self._running(fields)
+        return Job(
+            id=fields.id,
+            submit=submit if start is None else min(submit, start),
+            ask=self._ask(fields),
+            run_s=None if fields.run is None else _in("run", fields.run),
+            exit=fields.exit,
+            after=_parents(fields.after),
+            start=start,
+            resources=resources,
+        )
+
+    def _ask(self, fields: Fields) -> Ask:
+        types = self._types(fields)
+        queue = self._queue(fields, types)
+        if queue == BESTEFFORT and not types.besteffort:
+            types = msgspec.structs.replace(types, besteffort=True)
+        if not 0 <= fields.priority <= 255:
+            raise WrongField("priority", f"{fields.priority} is out of range", hint="give a number from 0 to 255")
+        if fields.gpus < 0:
+            raise WrongField("gpus", f"{fields.gpus} is negative", hint="give a number of GPUs")
+        with field("mem"):
+            mem = size(fields.mem)
+        with field("disk"):
+            disk = size(fields.disk)
+        return Ask(
+            alternatives=self._request(fields, self._queues[queue]),
+            user=fields.user,
+            project=fields.project,
+            name=fields.name,
+            queue=queue,
+            priority=fields.priority,
+            time_s=3600.0 if fields.time is None else _in("time", fields.time, least=0.001),
+            mem=mem,
+            disk=disk,
+            gpus=fields.gpus,
+            limits=self._uses(fields.limits),
+            types=types,
+            at=self._at(fields, types),
+        )
+
+    # -- its request
+
+    def _request(self, fields: Fields, queue: Queue) -> tuple[Alternative, ...]:
+        self._check_where(fields.where)
+        limit = queue.walltime_s
+        if fields.walltime is not None:
+            with field("walltime"):
+                limit = walltime(fields.walltime)
+        found: list[Alternative] = []
+        if fields.request is None:
+            found.append(self._simple(fields))
+        elif fields.cpus is not None:
+            raise WrongField("cpus", "it has a request as well", hint="give one of them")
+        elif isinstance(fields.request, str):
+            found.append(self._alternative(fields.request, fields.where, "request"))
+        elif not fields.request:
+            raise WrongField("request", "it is empty", hint='write it like ["nodes=2,walltime=1h"]')
+        else:
+            for number, text in enumerate(fields.request):
+                found.append(self._alternative(text, fields.where, f"request[{number}]"))
+        return tuple(
+            msgspec.structs.replace(one, walltime_s=limit) if one.walltime_s is None and limit is not None else one
+            for one in found
+        )
+
+    def _alternative(self, text: str, where: str, path: str) -> Alternative:
+        found = self._alternatives.get((text, where))
+        if found is None:
+            with field(path):
+                read = self._unit_for_core(parse_request(text), text)
+                check_alternative(read, text, levels=self._levels, kinds=self._site.kinds)
+            found = msgspec.structs.replace(read, groups=tuple(_narrowed(group, where) for group in read.groups))
+            self._alternatives[text, where] = found
+        return found
+
+    def _unit_for_core(self, read: Alternative, text: str) -> Alternative:
+        """A walltime alone means one core, whatever the unit is called here."""
+        if "core" in self._levels or "core" in text or read.groups != (Group((Level("core", 1),)),):
+            return read
+        return msgspec.structs.replace(read, groups=(Group((Level(self._site.unit, 1),)),))
+
+    def _simple(self, fields: Fields) -> Alternative:
+        """So many cores of one host."""
+        cpus = 1.0 if fields.cpus is None else fields.cpus
+        if cpus < 1 or cpus != int(cpus):
+            raise WrongField("cpus", f"{cpus:g} is not a number of whole cores", hint="give 1 or more")
+        unit = Level(self._site.unit, int(cpus))
+        hosts = (Level("host", 1),) if "host" in self._levels and unit.name != "host" else ()
+        return Alternative((Group((*hosts, unit), fields.where),))
+
+    def _check_where(self, where: str) -> None:
+        if where not in self._checked:
+            with field("where"):
+                expression.check(expression.parse(where), self._site.kinds)
+            self._checked.add(where)
+
+    # -- its terms
+
+    def _types(self, fields: Fields) -> Types:
+        words = [fields.type] if isinstance(fields.type, str) else fields.type
+        with field("type"):
+            return parse_types([word for word in words if word], moment=self._moments.read)
+
+    def _queue(self, fields: Fields, types: Types) -> str:
+        """Besteffort jobs have their own queue, and it has no others."""
+        if types.besteffort:
+            return BESTEFFORT
+        queue = "default" if fields.queue is None else fields.queue
+        if queue not in self._queues:
+            raise WrongField(
+                "queue", f"there is no queue {shown(queue)}", hint=did_you_mean(queue, self._queues, "queues")
+            )
+        return queue
+
+    def _at(self, fields: Fields, types: Types) -> float | None:
+        if fields.at is None:
+            return None
+        with field("at"):
+            at = self._moments.read(fields.at)
+            check_reservation(types, at)
+            return at
+
+    def _uses(self, given: str | list[str] | dict[str, int]) -> tuple[LimitUse, ...]:
+        uses: dict[str, LimitUse] = {}
+        with field("limits"):
+            if isinstance(given, dict):
+                words = [f"{name}:{units}" for name, units in given.items()]
+            else:
+                words = [given] if isinstance(given, str) else given
+            for word in words:
+                match = _LIMIT.fullmatch(word)
+                if match is None or match[2] == "0":
+                    raise BadInput(
+                        f"{shown(word)} is not a limit", hint="write it like bigmem, bigmem:2 or bigmem!"
+                    )
+                if match[1] not in self._limits:
+                    raise BadInput(
+                        f"there is no limit {shown(match[1])}",
+                        hint=did_you_mean(match[1], sorted(self._limits), "limits"),
+                    )
+                if match[1] in uses:
+                    raise BadInput(f"{shown(match[1])} is given twice", hint="name each limit once")
+                uses[match[1]] = LimitUse(match[1], int(match[2] or 1), bool(match[3]))
+        return tuple(uses.values())
+
+    def _running(self, fields: Fields) -> tuple[float | None, int]:
+        if fields.start is None and fields.resources is None:
+            return None, 0
+        if fields.start is None or fields.resources is None:
+            missing = "start" if fields.start is None else "resources"
+            raise WrongField(missing, "missing", hint="a job that is running has both 'start' and 'resources'")
+        with field("start"):
+            start = self._moments.read(fields.start)
+            if start > 0:
+                raise BadInput(f"{start:g} is in the future", hint="who is running began at 0 or before")
+        with field("resources"):
+            return start, self._site.mask(ids_of(fields.resources))
+
+
+def _in(path: str, value: float | str, *, least: float = 0.0) -> float:
+    with field(path):
+        return duration(value, least=least)
+
+
+def _narrowed(group: Group, where: str) -> Group:
+    if not where:
+        return group
+    return msgspec.structs.replace(group, where=f"({where}) and ({group.where})" if group.where else where)
+
+
+def _fields(given: object) -> Fields:
+    if not isinstance(given, dict):
+        raise BadInput("it is not an object", hint='write it like {"id": 1, "request": ["nodes=2,walltime=60s"]}')
+    known = Fields.__struct_fields__
+    for name in given:
+        if name not in known and name not in IGNORED:
+            raise BadInput(f"there is no field {shown(name)}", hint=did_you_mean(str(name), known, "fields"))
+    try:
+        return msgspec.convert(given, Fields)
+    except msgspec.ValidationError as error:
+        raise refusal(error) from None
+
+
+def _parents(given: int | str | list[int | str]) -> tuple[Parent, ...]:
+    """`[1, 2]`, `"1,2"`, `"afterany:3"`."""
+    found: dict[int, Parent] = {}
+    for item in given if isinstance(given, list) else [given]:
+        for word in str(item).split(","):
+            condition, colon, name = word.strip().rpartition(":")
+            if not name.strip().isdecimal() or (colon and condition not in CONDITIONS):
+                raise WrongField(
+                    "after",
+                    f"{shown(word)} is not a job",
+                    hint="write an id, afterok:12, afterany:12 or afternotok:12",
+                )
+            found[int(name)] = Parent(int(name), condition or "afterok")
+    return tuple(found.values())
+
+
+def refusal(error: msgspec.ValidationError) -> BadInput:
+    """The error of the decoder, in our words: `jobs[3].id: expected int, got str`."""
+    message, _, place = str(error).partition(" - at ")
+    path = place.strip("`").removeprefix("$").removeprefix(".")
+    text = message.replace("`", "'")
+    text = text[:1].lower() + text[1:]
+    hint = "see 'rota simulate --help'"
+    return WrongField(path, text, hint=hint) if path else BadInput(text, hint=hint)

@@ -1,0 +1,145 @@
+"""Replays a trace of jobs through the planner, from event to event, on a machine of equal processors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Final
+
+from msgspec import Struct
+
+from rota.plan.ask import Ask
+from rota.plan.planner import Planner
+from rota.plan.policy import Policy, Queue
+from rota.plan.request import Alternative, Group, Level
+from rota.plan.resources import Resource, Site
+from rota.sim.metrics import Metrics, Placed, measure, plain
+from rota.sim.swf import SwfJob, SwfTrace, why_skipped
+
+#: What `--policy` may say, and the backfill that it means.
+POLICIES: Final = {"fcfs": "none", "easy": "easy", "easy-sjbf": "easy-sjbf", "conservative": "conservative"}
+
+_UNIT: Final = "core"
+_QUEUE: Final = "default"
+_REPORT_EVERY: Final = 200
+
+
+class Ran(Struct, frozen=True, gc=False):
+    """When a job ran, and where: the numbers of its processors, unless they were only counted."""
+
+    job: SwfJob
+    start: float
+    end: float
+    processors: list[int] | None
+
+
+class Replayed(Struct, frozen=True):
+    """What became of a trace."""
+
+    ran: list[Ran]  #: in the order of submission
+    skipped: list[tuple[SwfJob, str]]  #: with the reason
+    metrics: Metrics
+
+    def as_json(self) -> dict[str, object]:
+        """As the contract of `rota simulate` has it."""
+        return {
+            "jobs": [
+                {
+                    "id": each.job.id,
+                    "submit": plain(each.job.submit),
+                    "start": plain(each.start),
+                    "end": plain(each.end),
+                }
+                for each in self.ran
+            ],
+            "metrics": self.metrics,
+            "skipped": [{"id": job.id, "reason": reason} for job, reason in self.skipped],
+        }
+
+
+def replay(
+    trace: SwfTrace,
+    *,
+    processors: int,
+    policy: str,
+    exact: bool = False,
+    counted: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Replayed:
+    """Run a trace on so many processors.
+
+    `exact`: users know how long their jobs run. `counted`: only the number of processors matters, not which.
+    `progress` hears now and then how many jobs of how many have started.
+    """
+    jobs: list[SwfJob] = []
+    skipped: list[tuple[SwfJob, str]] = []
+    for job in trace.jobs:
+        if reason := why_skipped(job, processors):
+            skipped.append((job, reason))
+        else:
+            jobs.append(job)
+    ran = _Replay(jobs, processors=processors, policy=policy, exact=exact, counted=counted).run(progress)
+    placed = [Placed(each.job.submit, each.start, each.end, each.job.procs) for each in ran]
+    return Replayed(ran, skipped, measure(placed, processors))
+
+
+class _Replay:
+    """The virtual clock, and the jobs that are to be submitted or to end. Jobs are known by their place."""
+
+    def __init__(
+        self, jobs: Sequence[SwfJob], *, processors: int, policy: str, exact: bool, counted: bool
+    ) -> None:
+        self._jobs = jobs
+        self._exact = exact
+        self._counted = counted
+        self._site = Site([Resource(id=n, values={_UNIT: n}) for n in range(1, processors + 1)], levels=(_UNIT,))
+        self._planner = Planner(
+            self._site,
+            # Whatever the length of the queue, every waiting job has a planned start.
+            Policy(queues={_QUEUE: Queue(order="fifo", backfill=POLICIES[policy])}, depth=len(jobs) + 1),
+            now=jobs[0].submit if jobs else 0.0,
+            counted=counted,
+        )
+        self._ends: list[tuple[float, int, int]] = []  #: end, how many started before, place: a heap
+        self._ran: list[Ran | None] = [None] * len(jobs)
+        self._started = 0
+
+    def run(self, progress: Callable[[int, int], None] | None) -> list[Ran]:
+        jobs, ends, planner = self._jobs, self._ends, self._planner
+        submitted, told = 0, -_REPORT_EVERY
+        while (now := self._next(submitted)) is not None:
+            # One instant: submissions as in the file, then ends, whoever started first first, then starts.
+            while submitted < len(jobs) and jobs[submitted].submit <= now:
+                planner.submit(submitted, self._ask(jobs[submitted]), now)
+                submitted += 1
+            while ends and ends[0][0] <= now:
+                planner.ended(heappop(ends)[2], now)
+            for begin in planner.begin(now):
+                place = begin.entry.id
+                self._begin(place, now, begin.entry.resources)
+            if progress is not None and self._started >= told + _REPORT_EVERY:
+                told = self._started
+                progress(told, len(jobs))
+        return [each for each in self._ran if each is not None]
+
+    def _next(self, submitted: int) -> float | None:
+        """When something happens next."""
+        moments = []
+        if submitted < len(self._jobs):
+            moments.append(self._jobs[submitted].submit)
+        if self._ends:
+            moments.append(self._ends[0][0])
+        if (planned := self._planner.next_start()) is not None:
+            moments.append(planned)
+        return min(moments, default=None)
+
+    def _ask(self, job: SwfJob) -> Ask:
+        group = Group((Level(_UNIT, job.procs),))
+        return Ask(alternatives=(Alternative((group,), job.run if self._exact else job.requested),), user=job.user)
+
+    def _begin(self, place: int, now: float, resources: int) -> None:
+        job = self._jobs[place]
+        where = None if self._counted else self._site.ids(resources)
+        self._ran[place] = Ran(job, now, now + job.run, where)
+        heappush(self._ends, (now + job.run, self._started, place))
+        self._started += 1

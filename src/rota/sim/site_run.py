@@ -1,0 +1,319 @@
+"""Runs a trace of a whole site through the planner: time moves from event to event, decisions cost none."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Final
+
+from msgspec import Struct, structs
+
+from rota.plan.entry import BLOCKED, Entry
+from rota.plan.placement import Waits
+from rota.plan.planner import Planner
+from rota.sim import dependencies
+from rota.sim.dependencies import OPEN, verdict
+from rota.sim.jobs import Job
+from rota.sim.metrics import Placed, measure, plain
+from rota.sim.trace import Trace, read_trace
+
+#: The exit status by which an idempotent job asks to be queued again, and how long it must have run.
+AGAIN: Final = 99
+AGAIN_AFTER_S: Final = 60.0
+
+
+class Record(Struct):
+    """What has become of a job."""
+
+    job: Job
+    state: str = "ready"
+    submitted: bool = False
+    start: float | None = None
+    end: float | None = None
+    resources: str | None = None
+    width: int = 0  #: how many resources
+    reason: Waits | None = None
+    attempts: int = 0
+    exit: int = 0  #: of the next attempt that ends by itself
+    cut: bool = False  #: the attempt that runs will run into its walltime
+
+    def as_json(self) -> dict[str, object]:
+        """As the contract of `rota simulate` has it."""
+        return {
+            "id": self.job.id,
+            "submit": plain(self.job.submit),
+            "start": None if self.start is None else plain(self.start),
+            "end": None if self.end is None else plain(self.end),
+            "resources": self.resources,
+            "state": self.state,
+            "reason": None if self.reason is None else {"code": self.reason.code, "message": self.reason.message},
+        }
+
+
+def simulate(document: bytes, *, plan_only: bool, policy: str | None = None) -> dict[str, object]:
+    """The schedule of a trace, or, with `plan_only`, its plan at time 0. Raises `BadInput`."""
+    trace = read_trace(document, policy=policy)
+    run = SiteRun(trace)
+    records = run.plan() if plan_only else run.run()
+    placed = [
+        Placed(record.job.submit, record.start, record.end, record.width)
+        for record in records
+        if record.start is not None and record.end is not None
+    ]
+    metrics = measure(placed, trace.site.count)
+    return {"jobs": [record.as_json() for record in records], "metrics": structs.asdict(metrics)}
+
+
+class SiteRun:
+    """The virtual clock, and the jobs that are to be submitted or to end."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._site = trace.site
+        self._planner = Planner(
+            trace.site, trace.policy, quotas=trace.quotas, now=0.0, usage=trace.usage, limits=trace.limits
+        )
+        self._records = {job.id: Record(job, exit=job.exit) for job in trace.jobs}
+        #: those to come, the last first; of one moment in the order of the file
+        self._coming = sorted((job for job in trace.jobs if job.start is None), key=lambda job: job.submit)[::-1]
+        self._ends: list[tuple[float, int, int, int]] = []  #: end, how many started before, id, attempt: a heap
+        #: when jobs give up if they have not started, and their ids: a heap
+        self._expiring: list[tuple[float, int]] = []
+        self._started = 0
+        #: some condition is another than that the parent completes
+        self._conditions = any(parent.condition != "afterok" for job in trace.jobs for parent in job.after)
+        self._children: dict[int, list[Record]] = {}
+        for record in self._records.values():
+            for parent in record.job.after:
+                self._children.setdefault(parent.id, []).append(record)
+
+    # -- the plan at time 0
+
+    def plan(self) -> list[Record]:
+        """What the planner intends with those who are there at time 0; those who come later are left out."""
+        self._adopt_all()
+        self._submit_all(0.0)
+        self._planner.tick(0.0)
+        for record in self._records.values():
+            record.state = self._state(record.job.id)
+            entry = self._planner.entries.get(record.job.id)
+            if entry is None:
+                continue
+            record.reason = entry.reason
+            if entry.start is not None:
+                self._place(record, entry.start, entry.resources)
+                record.end = entry.end
+                record.reason = None
+        return [record for record in self._records.values() if record.submitted]
+
+    # -- the run
+
+    def run(self) -> list[Record]:
+        """What becomes of every job."""
+        self._adopt_all()
+        now = 0.0
+        while True:
+            # One instant: submissions as in the file, then ends, whoever started first first, then starts.
+            self._submit_all(now)
+            self._end_all(now)
+            self._planner.tick(now)
+            self._begin_all(now)
+            self._expire_all(now)
+            following = self._next(now)
+            if following is None:
+                break
+            now = following
+        for record in self._records.values():
+            record.state = self._state(record.job.id)
+            entry = self._planner.entries.get(record.job.id)
+            if entry is not None and record.state in ("ready", "blocked"):
+                record.reason = entry.reason
+        return list(self._records.values())
+
+    def _next(self, now: float) -> float | None:
+        """When something happens next; None: nothing will, whatever time passes."""
+        moments: list[float] = []
+        if self._coming:
+            moments.append(self._coming[-1].submit)
+        if self._ends:
+            moments.append(max(now, self._ends[0][0]))
+        if self._expiring:
+            moments.append(max(now, self._expiring[0][0]))
+        # Who could have begun now and did not waits for something else to happen.
+        planned = self._planner.next_start()
+        if planned is not None and planned > now:
+            moments.append(planned)
+        if not moments:
+            return None
+        if (told := self._planner.next_event()) is not None and told > now:
+            moments.append(told)
+        return min(moments)
+
+    def _state(self, id: int) -> str:
+        """The state of a job: the planner knows first who is blocked."""
+        record = self._records[id]
+        entry = self._planner.entries.get(id)
+        return BLOCKED if entry is not None and entry.state == BLOCKED else record.state
+
+    # -- submissions
+
+    def _adopt_all(self) -> None:
+        for record in self._records.values():
+            job = record.job
+            if job.start is not None:
+                entry = self._planner.adopt(job.id, job.ask, start=job.start, resources=job.resources, now=0.0)
+                record.submitted = True
+                self._begun(record, job.start, entry)
+
+    def _submit_all(self, now: float) -> None:
+        while self._coming and self._coming[-1].submit <= now:
+            record = self._records[self._coming.pop().id]
+            record.submitted = True
+            self._submit(record, now)
+            for child in self._children.get(record.job.id, ()):
+                if child.submitted and child.state == "ready" and child.job.id not in self._planner.entries:
+                    self._submit(child, now)
+
+    def _submit(self, record: Record, now: float) -> None:
+        """Tell the planner, if all parents are there and none is in vain."""
+        job = record.job
+        record.state = "ready"
+        parents = [(parent, self._records[parent.id]) for parent in job.after]
+        if (missing := next((parent for parent, other in parents if not other.submitted), None)) is not None:
+            record.reason = dependencies.not_yet(missing)
+            return
+        if (vain := dependencies.hopeless(job, self._state)) is not None:
+            self._over(record, BLOCKED, dependencies.never(vain))
+            return
+        waits_for = [parent.id for parent, other in parents if verdict(parent.condition, other.state) == OPEN]
+        entry = self._planner.submit(job.id, job.ask, now, after=waits_for)
+        record.reason = entry.reason
+        if job.id not in self._planner.entries:
+            said = entry.reason.message if entry.reason is not None else "rejected"
+            self._over(record, "failed", Waits("reservation", said))
+        elif job.ask.types.expire is not None:
+            heappush(self._expiring, (job.ask.types.expire, job.id))
+
+    # -- starts
+
+    def _begin_all(self, now: float) -> None:
+        while begun := self._planner.begin(now):
+            for begin in begun:
+                for victim in begin.victims:
+                    self._preempt(self._records[victim], now)
+                self._begun(self._records[begin.entry.id], now, begin.entry)
+
+    def _begun(self, record: Record, start: float, entry: Entry) -> None:
+        """An attempt began. It runs as long as the trace says, and never beyond its walltime."""
+        ask = record.job.ask
+        limit = ask.alternatives[entry.alternative].walltime_s
+        length = record.job.run_s
+        if length is None:
+            length = ask.time_s if limit is None else limit
+        record.cut = False
+        if limit is not None:
+            # A reservation ends on time even if it began late.
+            limit = limit if ask.at is None else min(limit, ask.at + limit - start)
+            record.cut = length > limit
+            length = min(length, limit)
+        record.state = "running"
+        record.reason = None
+        record.attempts += 1
+        self._place(record, start, entry.resources)
+        heappush(self._ends, (start + length, self._started, record.job.id, record.attempts))
+        self._started += 1
+
+    def _place(self, record: Record, start: float, resources: int) -> None:
+        record.start = start
+        record.resources = self._site.spans(resources)
+        record.width = resources.bit_count()
+
+    def _expire_all(self, now: float) -> None:
+        """Those who have not started by then give up; what they leave may be of use to others at once."""
+        while self._expiring and self._expiring[0][0] <= now:
+            record = self._records[heappop(self._expiring)[1]]
+            if record.state == "ready" and record.job.id in self._planner.entries:
+                self._over(record, "failed", Waits("window", "it had not started when it expired"))
+                self._leave(record, now)
+                self._begin_all(now)
+
+    # -- ends
+
+    def _end_all(self, now: float) -> None:
+        while self._ends and self._ends[0][0] <= now:
+            _end, _order, id, attempt = heappop(self._ends)
+            record = self._records[id]
+            if record.state == "running" and record.attempts == attempt:
+                self._end(record, now)
+
+    def _end(self, record: Record, now: float) -> None:
+        """An attempt ended by itself, or ran into its walltime."""
+        assert record.start is not None
+        types = record.job.ask.types
+        if types.container:
+            self._end_inner(record, now)
+        if record.cut:
+            self._over(record, "failed", Waits("walltime", "it was still running at the end of its walltime"), now)
+        elif record.exit == 0:
+            self._over(record, "complete", None, now)
+        elif types.idempotent and record.exit == AGAIN and now - record.start >= AGAIN_AFTER_S:
+            record.exit = 0  # the next attempt has no reason to ask once more
+            self._again(record, now)
+            return
+        else:
+            self._over(record, "failed", Waits("exit", f"exit {record.exit}"), now)
+        self._leave(record, now)
+
+    def _end_inner(self, container: Record, now: float) -> None:
+        """Nobody outlives the container he lies in."""
+        names = {str(container.job.id), container.job.ask.name} - {""}
+        ending = {id for end, _order, id, _attempt in self._ends if end <= now}
+        for record in self._records.values():
+            if record.state == "running" and record.job.ask.types.inner in names:
+                if record.job.id in ending:
+                    self._end(record, now)
+                else:
+                    self._over(record, "failed", Waits("container", "its container ended"), now)
+                    self._leave(record, now)
+
+    def _preempt(self, record: Record, now: float) -> None:
+        """A besteffort job makes room."""
+        if record.state != "running":
+            return  # another that begins now has ended it
+        if record.job.ask.types.idempotent:
+            self._again(record, now)
+            return
+        self._over(record, "failed", Waits("preempted", "a job that is not besteffort wanted its resources"), now)
+        self._leave(record, now)
+
+    def _again(self, record: Record, now: float) -> None:
+        """Queue it once more: a new attempt, for which its dependents wait."""
+        self._planner.ended(record.job.id, now, complete=False)
+        record.start = record.resources = None
+        self._submit(record, now)
+        self._revive(now)
+
+    def _over(self, record: Record, state: str, reason: Waits | None, now: float | None = None) -> None:
+        record.state = state
+        record.reason = reason
+        record.end = now
+
+    def _leave(self, record: Record, now: float) -> None:
+        """Tell the planner that a job is over, and see to its dependents."""
+        complete = record.state == "complete"
+        if complete and self._conditions:
+            for child in self._children.get(record.job.id, ()):
+                vain = dependencies.hopeless(child.job, self._state)
+                if vain is not None and child.state == "ready" and child.job.id in self._planner.entries:
+                    self._planner.ended(child.job.id, now, complete=False)
+                    self._over(child, BLOCKED, dependencies.never(vain))
+        self._planner.ended(record.job.id, now, complete=complete)
+        if not complete and self._conditions:
+            self._revive(now)
+
+    def _revive(self, now: float) -> None:
+        """Submit again whom the planner has blocked although his conditions may still hold."""
+        blocked = [self._records[id].job for id, entry in self._planner.entries.items() if entry.state == BLOCKED]
+        found = dependencies.revived(blocked, self._state)
+        for job in found:
+            self._planner.ended(job.id, now, complete=False)
+        for job in found:
+            self._submit(self._records[job.id], now)

@@ -1,0 +1,159 @@
+"""Traces in the Standard Workload Format: one job a line, 18 numbers, −1 for what is not known.
+
+Reads text that somebody else opened; what cannot be read is an error that names the line and the field.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Final
+
+from msgspec import Struct
+
+from rota.errors import BadInput
+
+#: A trace is held in memory; no published one is nearly as large.
+MAX_BYTES: Final = 1 << 30
+
+_FIELDS: Final = (
+    "job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time",
+    "used memory", "requested processors", "requested time", "requested memory", "status", "user", "group",
+    "executable", "queue", "partition", "preceding job", "think time",
+)  # fmt: skip
+_HEADER: Final = re.compile(r";\s*([A-Za-z][A-Za-z0-9_ ]*?)\s*:\s*(.*)")
+_WHOLE: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+_UNKNOWN: Final = -1
+#: Beyond this, seconds are no longer exact.
+_MOST: Final = 2**53
+
+
+class SwfJob(Struct, frozen=True, gc=False):
+    """One line of a trace, as far as a simulation looks at it. Times are seconds."""
+
+    id: int  #: as the trace numbers it; not always unique
+    submit: float
+    procs: int  #: requested processors, or those allocated where that is not known
+    run: float  #: not longer than was requested
+    requested: float  #: the estimate of its user; the run where there is none
+    user: str = ""  #: empty: not known
+
+
+class SwfTrace(Struct, frozen=True):
+    """A whole trace: what its header says, and its jobs in the order of submission, ties as in the file."""
+
+    header: dict[str, str]  #: names in small letters; lines of the same name joined
+    jobs: list[SwfJob]
+
+    def processors(self) -> int | None:
+        """How many the header says the machine has."""
+        for name in ("maxprocs", "maxnodes"):
+            found = _WHOLE.match(self.header.get(name, ""))
+            if found and int(found[0]) > 0:
+                return int(found[0])
+        return None
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """The text of a trace that may be compressed by gzip. Raises `BadInput`."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    text = bytearray()
+    rest = data
+    while rest.startswith(b"\x1f\x8b"):  # gzip files may be concatenated
+        member = zlib.decompressobj(wbits=31)
+        try:
+            text += member.decompress(rest, MAX_BYTES + 1 - len(text))
+        except zlib.error:
+            raise BadInput(f"{name} is a damaged gzip file", hint="fetch it again") from None
+        if len(text) > MAX_BYTES:
+            raise BadInput(f"{name} is larger than 1 GiB when unpacked", hint="give a part of it")
+        if not member.eof:
+            raise BadInput(f"{name} is a gzip file that ends too early", hint="fetch it again")
+        rest = member.unused_data
+    return bytes(text)
+
+
+def parse_swf(data: bytes, name: str) -> SwfTrace:
+    """The trace in these bytes; `name` is used in errors. Raises `BadInput`."""
+    if b"\0" in data:
+        raise BadInput(
+            f"{name} is not a text file", hint="give a trace in the Standard Workload Format, or in JSON"
+        )
+    header: dict[str, str] = {}
+    jobs: list[SwfJob] = []
+    for number, line in enumerate(data.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"), 1):
+        line = line.strip()
+        if line.startswith(";"):
+            if found := _HEADER.match(line):
+                key = found[1].lower()
+                header[key] = f"{header[key]}\n{found[2]}" if key in header else found[2]
+        elif line:
+            jobs.append(_job(line, f"{name}, line {number}"))
+    if not jobs and not header:
+        raise BadInput(
+            f"there is nothing in {name}", hint="give a trace in the Standard Workload Format, or in JSON"
+        )
+    jobs.sort(key=lambda job: job.submit)
+    return SwfTrace(header, jobs)
+
+
+def _job(line: str, where: str) -> SwfJob:
+    words = line.partition(";")[0].split()
+    if len(words) < len(_FIELDS):
+        raise BadInput(
+            f"{where}: {len(words)} of the {len(_FIELDS)} fields of the Standard Workload Format",
+            hint="write -1 for what is not known, and ';' before a comment",
+        )
+    values = [_number(word, field, where) for field, word in enumerate(words[: len(_FIELDS)])]
+    run, requested = values[3], values[8]
+    allocated, asked = _whole(values, 4, where), _whole(values, 7, where)
+    user = words[11] if values[11] >= 0 else ""
+    if requested > 0:
+        run = min(run, requested)
+    return SwfJob(
+        id=_whole(values, 0, where),
+        submit=values[1],
+        procs=asked if asked > 0 else allocated,
+        run=run,
+        requested=requested if requested > 0 else run,
+        user=user,
+    )
+
+
+def _number(word: str, field: int, where: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = _MOST
+    # Comparing so also refuses nan; an underscore is a number to Python only.
+    if -_MOST < value < _MOST and "_" not in word:
+        return value
+    shown = word if len(word) <= 40 else f"{word[:37]}..."
+    raise BadInput(
+        f"{where}: field {field + 1} ({_FIELDS[field]}) is '{shown}', not a number",
+        hint="correct the trace; -1 means not known",
+    )
+
+
+def _whole(values: list[float], field: int, where: str) -> int:
+    value = values[field]
+    if value != int(value):
+        raise BadInput(
+            f"{where}: field {field + 1} ({_FIELDS[field]}) is {value:g}, not a whole number",
+            hint="correct the trace",
+        )
+    return int(value)
+
+
+def why_skipped(job: SwfJob, processors: int) -> str:
+    """Why a job cannot take part in a simulation with so many processors; empty: it can."""
+    if job.submit == _UNKNOWN:
+        return "its submit time is not known"
+    if job.run <= 0:
+        return "its run time is not known" if job.run == _UNKNOWN else "it did not run"
+    if job.procs <= 0:
+        return "its number of processors is not known" if job.procs == _UNKNOWN else "it has no processors"
+    if job.procs > processors:
+        return f"it has {job.procs} processors, and there are {processors}"
+    return ""

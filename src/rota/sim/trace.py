@@ -1,0 +1,277 @@
+"""A trace of a whole site as a JSON document: its resources, queues, quotas and jobs, read strictly.
+
+Errors name the path of the field that is wrong. Nothing is planned here: `sim.site_run` runs what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadInput
+from rota.plan.calendar import parse_calendar
+from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, ORDERS, Policy, Queue
+from rota.plan.quota_rules import parse_rules
+from rota.plan.quotas import Quotas
+from rota.plan.resources import Site
+from rota.sim.jobs import Job, Reader, refusal
+from rota.sim.rows import Host, Row, site_of
+from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, walltime
+
+#: Other names of backfills.
+_FCFS: Final = {"fcfs": "none"}
+_NAMES: Final = (*BACKFILLS, *_FCFS)
+
+_T = TypeVar("_T", bound=Struct)
+
+
+class QueueFields(Struct, kw_only=True):
+    """A queue as the document gives it."""
+
+    priority: int = 2
+    order: str | None = None
+    backfill: str | None = None
+    policy: str | None = None
+    walltime: float | str | None = None
+    max_wait: float | str | None = None
+    shares: dict[str, float] = {}
+
+
+class Document(Struct, kw_only=True):
+    """The whole document, of which only the outer form is checked."""
+
+    resources: list[Row]
+    jobs: list[object] = []
+    levels: list[str] | None = None
+    epoch: str | None = None
+    timezone: str = "UTC"
+    policy: str | None = None
+    order: str | None = None
+    hosts: dict[str, dict[str, object]] = {}
+    queues: dict[str, dict[str, object]] | None = None
+    quotas: dict[str, list[float | str]] | None = None
+    calendar: dict[str, object] | None = None
+    usage: dict[str, float] = {}
+    limits: dict[str, int] = {}
+
+
+class Trace(Struct, kw_only=True, frozen=True):
+    """What is to be simulated."""
+
+    site: Site
+    policy: Policy
+    quotas: Quotas | None
+    usage: dict[str, float]
+    limits: dict[str, int]  #: of the whole site
+    jobs: list[Job]  #: in the order of the file
+
+
+def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
+    """The trace in a document; `policy` replaces what it says of orders and backfills. Raises `BadInput`."""
+    given = _document(document)
+    moments = Moments(given.epoch, given.timezone)
+    hosts = {name: _struct(host, Host, f"hosts.{name}", "figures of a host") for name, host in given.hosts.items()}
+    site = site_of(given.resources, levels=given.levels, hosts=hosts, moments=moments)
+    queues = _queues(given, policy)
+    for user, used in given.usage.items():
+        if used < 0:
+            raise WrongField(f"usage.{user}", f"{used:g} is negative", hint="give resource-seconds")
+    for name, units in given.limits.items():
+        if units < 0:
+            raise WrongField(f"limits.{name}", f"{units} is negative", hint="give a number of units")
+    limits = {*given.limits, *(limit for host in hosts.values() for limit in host.limits)}
+    return Trace(
+        site=site,
+        policy=Policy(queues=queues),
+        quotas=_quotas(given, moments, site),
+        usage=dict(given.usage),
+        limits=dict(given.limits),
+        jobs=_jobs(given.jobs, Reader(site, queues, limits, moments)),
+    )
+
+
+def _document(text: bytes) -> Document:
+    try:
+        given = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"the trace is not JSON: {error}", hint="see 'rota simulate --help'") from None
+    if not isinstance(given, dict):
+        raise BadInput("the trace is not a JSON object", hint='write it like {"resources": [...], "jobs": [...]}')
+    return _struct(given, Document, "", "fields of a trace")
+
+
+def _struct(given: Mapping[str, object], kind: type[_T], path: str, what: str) -> _T:
+    """The fields of an object, all of them known. `what` they are called in a hint."""
+    known = kind.__struct_fields__
+    with field(path) if path else nullcontext():
+        for name in given:
+            if name not in known:
+                raise BadInput(f"there is no {shown(name)} here", hint=did_you_mean(str(name), known, what))
+        try:
+            return msgspec.convert(given, kind)
+        except msgspec.ValidationError as error:
+            raise refusal(error) from None
+
+
+# -- queues
+
+
+def _queues(given: Document, policy: str | None) -> dict[str, Queue]:
+    """The queues of the document over the usual ones. `policy`: all of them fifo with this backfill."""
+    if policy is not None:
+        backfill = _backfill(policy)
+        if backfill is None:
+            raise WrongField(
+                "policy", f"there is no policy {shown(policy)}", hint=did_you_mean(policy, _NAMES, "policies")
+            )
+    else:
+        order, backfill = _ways(given.order, None, given.policy, "")
+    fields = {name: QueueFields(priority=queue.priority) for name, queue in DEFAULT_QUEUES.items()}
+    ways: dict[str, tuple[str | None, str | None]] = dict.fromkeys(fields, (None, None))
+    for name, own in (given.queues or {}).items():
+        path = f"queues.{name}"
+        fields[name] = _struct(own, QueueFields, path, "fields of a queue")
+        ways[name] = _ways(fields[name].order, fields[name].backfill, fields[name].policy, f"{path}.")
+    if policy is not None:
+        order, ways = "fifo", dict.fromkeys(fields, (None, None))
+    elif order is None:
+        said = any(own for own, _ in ways.values())
+        order = "fairshare" if given.usage and not said else "fifo"
+    return {
+        name: _queue(
+            own, order=ways[name][0] or order, backfill=ways[name][1] or backfill or "conservative", name=name
+        )
+        for name, own in fields.items()
+    }
+
+
+def _queue(own: QueueFields, *, order: str, backfill: str, name: str) -> Queue:
+    with field(f"queues.{name}"):
+        for who, share in own.shares.items():
+            if share <= 0:
+                raise WrongField(f"shares.{who}", f"{share:g} is not a share", hint="give a number above 0")
+        with field("walltime"):
+            limit = None if own.walltime is None else walltime(own.walltime)
+        with field("max_wait"):
+            max_wait = Queue().max_wait_s if own.max_wait is None else duration(own.max_wait)
+    return Queue(
+        priority=own.priority,
+        order=order,
+        backfill=backfill,
+        walltime_s=limit,
+        max_wait_s=max_wait,
+        shares=dict(own.shares),
+    )
+
+
+def _ways(order: str | None, backfill: str | None, policy: str | None, path: str) -> tuple[str | None, str | None]:
+    """Order and backfill, as far as they are said; `policy` may say either."""
+    if order is not None and order not in ORDERS:
+        raise WrongField(
+            f"{path}order", f"there is no order {shown(order)}", hint=did_you_mean(order, ORDERS, "orders")
+        )
+    if backfill is not None and _backfill(backfill) is None:
+        raise WrongField(
+            f"{path}backfill",
+            f"there is no backfill {shown(backfill)}",
+            hint=did_you_mean(backfill, _NAMES, "backfills"),
+        )
+    found = None if backfill is None else _backfill(backfill)
+    if policy is None:
+        return order, found
+    named = _backfill(policy)
+    if named is None and policy not in ORDERS:
+        known = (*_NAMES, *ORDERS)
+        raise WrongField(
+            f"{path}policy", f"there is no policy {shown(policy)}", hint=did_you_mean(policy, known, "policies")
+        )
+    if named is None:
+        return order or policy, found
+    return order, found or named
+
+
+def _backfill(name: str) -> str | None:
+    return _FCFS.get(name) or (name if name in BACKFILLS else None)
+
+
+# -- quotas
+
+
+def _quotas(given: Document, moments: Moments, site: Site) -> Quotas | None:
+    """Rules that apply always, and those of the calendar in their periods."""
+    if given.quotas is None and given.calendar is None:
+        return None
+    with field("quotas"):
+        parse_rules(given.quotas or {}, total=site.count)
+    with field("calendar"):
+        calendar = None if given.calendar is None else parse_calendar(given.calendar, moments.clock)
+        return Quotas(given.quotas or {}, total=site.count, calendar=calendar)
+
+
+# -- jobs
+
+
+def _jobs(given: Sequence[object], reader: Reader) -> list[Job]:
+    found: list[Job] = []
+    places: dict[int, int] = {}
+    for number, fields in enumerate(given):
+        with field(f"jobs[{number}]"):
+            job = reader.read(fields)
+            if job.id in places:
+                raise WrongField(
+                    "id", f"{job.id} is that of jobs[{places[job.id]}] as well", hint="give each job its own"
+                )
+            places[job.id] = number
+            found.append(job)
+    for number, job in enumerate(found):
+        for parent in job.after:
+            if parent.id not in places:
+                raise WrongField(
+                    f"jobs[{number}].after", f"there is no job {parent.id}", hint="name a job of this trace"
+                )
+    _refuse_cycles(found, places)
+    _refuse_overlaps(found)
+    return found
+
+
+def _refuse_cycles(jobs: Sequence[Job], places: Mapping[int, int]) -> None:
+    """Nobody waits for himself. Raises `BadInput` that names the cycle."""
+    done: set[int] = set()
+    for first in jobs:
+        path: dict[int, None] = {}
+        todo: list[tuple[int, bool]] = [(first.id, False)]
+        while todo:
+            id, leave = todo.pop()
+            if leave:
+                del path[id]
+                done.add(id)
+            elif id in path:
+                cycle = [*path][[*path].index(id) :]
+                words = " → ".join(map(str, [*cycle, id]))
+                raise WrongField(
+                    f"jobs[{places[id]}].after", f"jobs wait for each other: {words}", hint="break the cycle"
+                )
+            elif id not in done:
+                path[id] = None
+                todo.append((id, True))
+                todo.extend((parent.id, False) for parent in jobs[places[id]].after)
+
+
+def _refuse_overlaps(jobs: Sequence[Job]) -> None:
+    """Running jobs hold different resources, unless they are of a kind that shares."""
+    taken = 0
+    for number, job in enumerate(jobs):
+        types = job.ask.types
+        if job.start is None or types.timesharing or types.inner or types.allowed or types.placeholder:
+            continue
+        if taken & job.resources:
+            raise WrongField(
+                f"jobs[{number}].resources",
+                "some are held by another running job",
+                hint="give it resources of its own",
+            )
+        taken |= job.resources

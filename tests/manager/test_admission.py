@@ -1,0 +1,130 @@
+"""Rules, applied to specifications as they are taken in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core.job import Job, Spec
+from rota.core.states import State
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.manager.admission import Admission
+from rota.plan.packing import Packing
+from rota.plan.size import Size
+
+HOUR = 3600.0
+PLAIN = Spec(user="ann", cwd="/home/ann", env=1, queue="")
+
+
+def spec(**fields: Any) -> Spec:
+    return msgspec.structs.replace(PLAIN, **fields)
+
+
+def admission(*rules: dict[str, Any], **queues: dict[str, Any]) -> Admission:
+    world = World(Packing())
+    world.site = {
+        "rule": {f"r{at}": {"rank": 1000 + at, **rule} for at, rule in enumerate(rules)},
+        "queue": queues,
+    }
+    return Admission(world)
+
+
+def test_a_plain_job_gets_the_default_queue_and_nothing_else() -> None:
+    admitted = admission().admit(PLAIN)
+    assert admitted.spec == spec(queue="default")
+    assert admitted.notices == ()
+
+
+def test_equal_specifications_are_judged_once_until_the_site_changes() -> None:
+    world = World(Packing())
+    rules = Admission(world)
+    first = rules.admit(PLAIN)
+    assert rules.admit(spec()) is first
+    world.site = {"rule": {"mine": {"rank": 1, "set": {"priority": 7}}}}
+    world.site_version += 1
+    assert rules.admit(PLAIN).spec.priority == 7
+
+
+def test_who_asks_for_nodes_gets_two_hours_unless_somebody_says_otherwise() -> None:
+    rules = admission(short={"walltime_s": 600})
+    assert rules.admit(spec(request=("nodes=2",))).spec.walltime_s == 2 * HOUR
+    assert rules.admit(spec(request=("nodes=2,walltime=5h",))).spec.walltime_s is None
+    assert rules.admit(spec(request=("nodes=2",), walltime_s=60.0)).spec.walltime_s == 60.0
+    assert rules.admit(spec(request=("nodes=2",), queue="short")).spec.walltime_s == 600.0
+    assert rules.admit(spec(request=("core=2",))).spec.walltime_s is None
+
+
+def test_a_cap_reaches_into_the_request_and_the_user_is_told() -> None:
+    admitted = admission({"cap": {"walltime": "12h"}}).admit(
+        spec(
+            request=("{gpu='YES, walltime=9'}/nodes=2,walltime=20:0", "core=1,walltime=3h", "core=2"),
+            walltime_s=9.0,
+        )
+    )
+    first, second, third = admitted.spec.request
+    assert first.endswith(",walltime=12h")
+    assert "YES, walltime=9" in first
+    assert (second, third, admitted.spec.walltime_s) == ("core=1,walltime=3h", "core=2", 9.0)
+    assert admitted.notices == ("walltime 20h is more than allowed; it is 12h (rule 'r0')",)
+
+
+def test_sizes_are_capped_and_set() -> None:
+    rules = admission(
+        {"cap": {"cpus": 4, "mem": "2G"}}, {"set": {"time": "10m", "retries": 0, "type": "idempotent"}}
+    )
+    found = rules.admit(spec(size=Size(cpus=800, mem=8 << 30, time_s=60.0), given=("mem",), retries=3)).spec
+    assert found.size == Size(cpus=400, mem=2 << 30, time_s=600.0)
+    assert (found.retries, found.types, found.given) == (0, ("idempotent",), ("mem", "time"))
+
+
+def test_a_refusal_names_the_rule_and_its_message() -> None:
+    with pytest.raises(BadInput, match=r"give a project \(rule 'r0'\)"):
+        admission({"match": {"project": ""}, "reject": "give a project"}).admit(PLAIN)
+
+
+def test_a_queue_that_there_is_not_is_refused_with_those_there_are() -> None:
+    rules = admission(night={})
+    assert rules.admit(spec(queue="night")).spec.queue == "night"
+    with pytest.raises(BadInput, match="there is no queue 'day'; use one of admin, default, night, besteffort"):
+        rules.admit(spec(queue="day"))
+    with pytest.raises(BadInput, match="there is no queue 'gone'"):
+        admission({"set": {"queue": "gone"}}).admit(PLAIN)
+
+
+def test_rules_see_besteffort_as_a_queue_and_as_a_type_however_it_was_said() -> None:
+    by_queue = admission({"match": {"queue": "besteffort"}, "set": {"priority": 1}})
+    by_type = admission({"match": {"type": "besteffort"}, "set": {"priority": 1}})
+    for asked in (spec(types=("besteffort",)), spec(queue="besteffort")):
+        for rules in (by_queue, by_type):
+            found = rules.admit(asked).spec
+            assert (found.queue, found.types, found.priority) == ("besteffort", ("besteffort",), 1)
+
+
+def test_a_rule_that_makes_a_job_besteffort_makes_it_so_by_both() -> None:
+    found = admission({"set": {"type": "besteffort"}}).admit(PLAIN).spec
+    assert (found.queue, found.types) == ("besteffort", ("besteffort",))
+
+
+def test_a_request_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(BadInput, match="field 'request'"):
+        admission().admit(spec(request=("nodes=",)))
+
+
+def test_waiting_reservations_of_a_user_are_counted() -> None:
+    world = World(Packing())
+    rules = Admission(world)
+    asked = rules.admit(spec(at=2e9)).spec
+    rules.refuse_reservation(asked, 2)
+    with pytest.raises(BadInput, match="at most 2 reservations"):
+        rules.refuse_reservation(asked, 3)
+    for id, state in enumerate((State.READY, State.RUNNING, State.COMPLETE), 1):
+        world.jobs[id] = Job(
+            id=id, key=str(id), spec=asked, spec_id=1, cmd="x", state=state, submission="s", submitted_at=0.0
+        )
+    rules.refuse_reservation(asked, 1)
+    with pytest.raises(BadInput, match="at most 2 reservations"):
+        rules.refuse_reservation(asked, 2)
+    rules.refuse_reservation(msgspec.structs.replace(asked, user="bob"), 2)

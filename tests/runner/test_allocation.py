@@ -1,0 +1,126 @@
+"""What the planner gave to an attempt: its cores, its list of hosts, its walltime."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core.leases import Finished
+from rota.runner.allocation import on_its_cores
+from rota.wire.messages import Allocation
+from tests.runner.manager import FakeManager
+
+CORES = sorted(os.sched_getaffinity(0))
+AFFINITY = "grep Cpus_allowed_list /proc/self/status | cut -f2"
+
+
+def run(manager: FakeManager, command: str, allocation: Allocation | None, **fields: Any) -> Finished:
+    spec = manager.spec(**fields)
+    grant = manager.grant(manager._last_job + 1, command, spec)
+    manager.work([msgspec.structs.replace(grant, allocation=allocation)], spec)
+    return manager.wait_for([grant.job])[0]
+
+
+def said(manager: FakeManager, command: str, allocation: Allocation | None, **fields: Any) -> list[str]:
+    done = run(manager, command, allocation, **fields)
+    assert done.outcome.exit_code == 0, (done.outcome, manager.output(done))
+    return manager.output(done)[0].decode().splitlines()
+
+
+def test_a_job_runs_on_its_cores_from_its_first_moment_and_knows_them(joined: FakeManager) -> None:
+    core = str(CORES[-1])
+    words = said(joined, f"{AFFINITY}; echo $ROTA_CPU_LIST; sh -c '{AFFINITY}'", Allocation(cpu_list=core))
+    assert words == [core, core, core]
+
+
+@pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
+def test_the_next_job_has_all_cores_again(joined: FakeManager) -> None:
+    (everything,) = said(joined, AFFINITY, None)
+    assert said(joined, AFFINITY, Allocation(cpu_list=str(CORES[0]))) == [str(CORES[0])]
+    assert said(joined, AFFINITY, None) == [everything]
+
+
+def test_behaviours_run_on_its_cores_too(joined: FakeManager) -> None:
+    core, file = str(CORES[-1]), joined.home / "behaved"
+    behaviour = f"run: {{ {AFFINITY}; echo $ROTA_CPU_LIST; }} > {file}"
+    run(joined, "true", Allocation(cpu_list=core), on_exit=(behaviour,))
+    assert file.read_text().split() == [core, core]
+
+
+def test_cores_that_are_not_there_do_not_keep_a_job_from_running(joined: FakeManager) -> None:
+    for strange in ("65000", "x", "5-1"):
+        assert said(joined, "echo ran $ROTA_CPU_LIST", Allocation(cpu_list=strange)) == [f"ran {strange}"]
+        assert f"not kept to cores {strange}" in joined.log()
+
+
+def test_whatever_happens_the_runner_keeps_its_own_cores() -> None:
+    own = os.sched_getaffinity(0)
+
+    def fail_to_start() -> None:
+        with on_its_cores(Allocation(cpu_list=str(CORES[0]))):
+            assert os.sched_getaffinity(0) == {CORES[0]}
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_to_start()
+    assert os.sched_getaffinity(0) == own
+
+
+def test_a_nodefile_has_a_line_for_each_core_and_goes_with_the_job(joined: FakeManager) -> None:
+    path, *lines = said(
+        joined, "echo $ROTA_NODEFILE; cat $ROTA_NODEFILE", Allocation(nodes=(("n1", 2), ("n2", 1)))
+    )
+    assert lines == ["n1", "n1", "n2"]
+    joined.until(lambda: not Path(path).exists())
+
+
+def test_a_job_with_its_own_directory_finds_nothing_of_rota_in_it(joined: FakeManager) -> None:
+    allocation = Allocation(nodes=(("n1", 1),))
+    *found, path = said(joined, "ls; echo $ROTA_NODEFILE", allocation, scratch=True)
+    assert found == ["tmp"]
+    joined.until(lambda: not Path(path).exists())
+    assert not list((joined.home / "scratch").iterdir())
+
+
+def test_without_an_allocation_nothing_is_said_of_one(joined: FakeManager) -> None:
+    assert said(joined, "env | grep -c -e ROTA_CPU_LIST -e ROTA_NODEFILE || true", None) == ["0"]
+    assert not (joined.home / "scratch").exists()
+    spec = joined.spec()
+    grant = joined.grant(50, "env | grep -c -e ROTA_CPU_LIST -e ROTA_NODEFILE || true", spec)
+    joined.work([grant], spec, env=b"PATH=/bin:/usr/bin\0ROTA_CPU_LIST=7\0ROTA_NODEFILE=/x")
+    (done,) = joined.wait_for([50])
+    assert joined.output(done)[0] == b"0\n", "of the job that submitted it"
+
+
+def test_its_walltime_is_that_of_the_request_that_was_chosen(joined: FakeManager) -> None:
+    assert said(joined, "echo $ROTA_WALLTIME_S", Allocation(walltime_s=7200.0), walltime_s=60.0) == ["7200"]
+    assert said(joined, "echo $ROTA_WALLTIME_S", Allocation(cpu_list=""), walltime_s=60.0) == ["60"]
+    done = run(joined, "sleep 60", Allocation(walltime_s=0.2))
+    assert (done.outcome.reason, done.outcome.message) == ("walltime", "over its walltime of 0.2 s")
+
+
+def test_a_nodefile_of_a_runner_that_died_is_removed_by_its_successor(manager: FakeManager) -> None:
+    process = manager.begin()
+    spec = manager.spec()
+    grant = manager.grant(1, f"echo $ROTA_NODEFILE > {manager.home}/where; sleep 600", spec)
+    manager.work([msgspec.structs.replace(grant, allocation=Allocation(nodes=(("n1", 1),)))], spec)
+    manager.until(lambda: manager.started)
+    where = manager.home / "where"
+    end = time.monotonic() + 30
+    while not where.exists() or not where.read_text().endswith("\n"):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    path = Path(where.read_text().strip())
+    assert path.read_text() == "n1\n"
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    manager.hang_up()
+    manager.begin()
+    manager.until(lambda: manager.settles)
+    assert not path.exists()
