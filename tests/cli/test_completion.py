@@ -49,6 +49,8 @@ def _until(screen: int, pattern: bytes) -> bytes:
 def known(shared: Deployment) -> Deployment:
     """Groups, a limit, something learned, files and directories to be offered."""
     shared.ok("limit", "licence:3")
+    shared.ok("property", "add", "vendor")
+    shared.ok("resource", "add", "--hosts", "node17", "--cores", "1")
     shared.ok("run", "-g", "batch", "--learn", "aligner", "--", "true")
     shared.ok("run", "-g", "two words", "--", "true")
     (shared.work / "parameters.txt").write_text("1\n")
@@ -71,6 +73,10 @@ def known(shared: Deployment) -> Deployment:
         ("rota add --learn al", "rota add --learn aligner "),
         ("rota learn al", "rota learn aligner "),
         ("rota add --array-file par", "rota add --array-file parameters.txt "),
+        ("rota resource set --hosts no", "rota resource set --hosts node17 "),
+        ("rota resource add --set ven", "rota resource add --set vendor "),
+        ("rota property remove v", "rota property remove vendor "),
+        ("rota property add x --above co", "rota property add x --above core "),
         ("rota run par", "rota run parameters.txt "),
         ("rota add --cwd p", "rota add --cwd place/"),
     ],

@@ -23,7 +23,7 @@ from rota.plan.quotas import Quotas
 from rota.plan.steps import Steps
 
 LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-EXAMPLES = 5000 if LARGE else 150
+EXAMPLES = 1500 if LARGE else 150
 
 pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
 

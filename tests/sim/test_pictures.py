@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
+from rota.sim.metrics import Metrics
 from rota.sim.picture import (
     COLOURS,
     SUFFIXES,
@@ -28,7 +29,6 @@ from rota.sim.picture_jobs import picture_of_replay, picture_of_site
 from rota.sim.picture_png import Canvas, png
 from rota.sim.picture_svg import svg
 from rota.sim.replay import Ran, Replayed
-from rota.sim.metrics import Metrics
 from rota.sim.swf import SwfJob
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -170,7 +170,7 @@ def test_moments_before_the_beginning_have_a_sign() -> None:
 
 @pytest.mark.parametrize("name", ["plan.pdf", "png", "plan", "plan.png.gz", ""])
 def test_other_kinds_of_pictures_are_refused(name: str) -> None:
-    with pytest.raises(BadInput, match="not a name of a picture; let it end with .png, .svg, .html"):
+    with pytest.raises(BadInput, match=r"not a name of a picture; let it end with \.png, \.svg, \.html"):
         suffix_of(name)
     assert suffix_of("A.PNG") == ".png"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from rota.sim.replay import replay
 from rota.sim.swf import SwfJob, SwfTrace
-from tests.sim.reference import POLICIES, RefJob, Reference
+from tests.sim.reference import POLICIES, Reference, RefJob
 
 #: Of each job, in the order of the file: when it starts, and on which processors (none: they are counted).
 Schedule = list[tuple[float, list[int]]]
@@ -117,7 +118,7 @@ def test_the_lowest_processors_that_are_free_all_the_time_are_taken(simulate: Si
 
 
 def test_a_job_that_is_put_back_may_change_its_processors_and_keep_its_start(simulate: Simulate) -> None:
-    # The third is planned for 10 on 2 and 3, as 1 is held until 20; the first ends at 5, and it is put back on 1 and 2.
+    # The third is planned for 10 on 2 and 3, as 1 is held until 20; when 1 is free at 5, it is put back on 1 and 2.
     lines = [(0, 1, 5, 20), (0, 3, 10, 10), (1, 2, 5, 5)]
     found = simulate(lines, procs=4, policy="conservative")
     assert found == [(0, [1]), (0, [2, 3, 4]), (10, [1, 2])]
@@ -192,7 +193,7 @@ def test_no_processor_has_two_jobs_at_once(trace: tuple[int, list[Line]], policy
             busy.setdefault(number, []).append((start, start + run))
     for intervals in busy.values():
         intervals.sort()
-        assert all(before[1] <= after[0] for before, after in zip(intervals, intervals[1:], strict=False))
+        assert all(before[1] <= after[0] for before, after in itertools.pairwise(intervals))
 
 
 def test_the_same_trace_gives_the_same_schedule_twice() -> None:

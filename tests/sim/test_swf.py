@@ -109,7 +109,7 @@ def test_a_bad_line_is_named(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\n \n", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_an_error(data: bytes) -> None:
-    with pytest.raises(BadInput, match="there is nothing in t.swf"):
+    with pytest.raises(BadInput, match="there is nothing in"):
         parse_swf(data, "t.swf")
 
 

@@ -36,6 +36,10 @@ def _blocks(page: str, *, begin: str) -> str:
             ["exit status 5", "55\t10", "I was not disturbed", "never fits"],
         ),
         (
+            "docs/resources.md", "# Resources of a site",
+            ["added 64 resources on 4 hosts", "switch / host / cpu / core", "taken from 64 resources"],
+        ),
+        (
             "docs/coming-from.md", "# Coming from another tool",
             ["field 'cloud_os'", "already complete", "exit status 1", "exit status 0", "task 4", "all three are"],
         ),

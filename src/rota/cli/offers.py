@@ -50,7 +50,7 @@ def offers(context: click.Context, parameter: click.Parameter, incomplete: str) 
         words = from_manager(context, lambda client: [limit.name for limit in client.limits()])
     elif name == "learn" or (name == "name" and context.command.name == "learn"):
         words = from_manager(context, lambda client: [group.name for group in client.learned()])
-    elif (asked := _OF_SITE.get(f"{_noun(context)} {name}")) is not None:
+    elif (asked := _OF_SITE.get(f"{group} {name}")) is not None:
         words = from_manager(context, asked)
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
@@ -76,10 +76,6 @@ def _sets(client: Client) -> list[str]:
     return sorted({value["set"] for value in values if value.get("set")})
 
 
-def _noun(context: click.Context) -> str:
-    return (context.parent.command.name if context.parent else None) or ""
-
-
 def _hosts(client: Client) -> list[str]:
     site = client.site("host")
     return sorted({*site.of("host"), *site.hosts})
@@ -95,14 +91,10 @@ def _levels(client: Client) -> list[str]:
     return list(levels_of(client.site("setting").site()))
 
 
-def _assignments(client: Client) -> list[str]:
-    return [f"{name}=" for name in _properties(client)]
-
-
 #: Nouns with parameters whose values are about the site.
 _OF_SITE: Final[dict[str, Callable[[Client], list[str]]]] = {
     "resource hosts": _hosts,
-    "resource values": _assignments,
+    "resource values": _properties,
     "property name": _properties,
     "property above": _levels,
 }

@@ -130,7 +130,7 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
             raise BadInput(
                 f"there is a rule '{made.name}' already", hint=f"change it with 'rota rule set {made.name}'"
             )
-        return _inserted(made, found, position)
+        return inserted(made, found, position)
 
     with call.connect() as client:
         place = records.change(client, ("rule",), make, about=f"rule add {made.name}")
@@ -237,7 +237,7 @@ def move_rule(call: Invocation, name: str, position: int) -> int:
         others = [one for one in placed_rules(site.site()) if one.rule.name != name]
         if place == min(position, len(others) + 1):
             return [], place
-        return _inserted(each.rule, others, position)
+        return inserted(each.rule, others, position)
 
     with call.connect() as client:
         place = records.change(client, ("rule",), make, about=f"rule move {name}")
@@ -306,7 +306,7 @@ def _find(name: str, site: SiteView) -> tuple[int, Placed]:
     raise NotFound(f"there is no rule '{name}'", hint=hint)
 
 
-def _inserted(made: Rule, others: list[Placed], position: int | None) -> tuple[list[SiteChange], int]:
+def inserted(made: Rule, others: list[Placed], position: int | None) -> tuple[list[SiteChange], int]:
     """Records that put a rule at a position among others, and the position."""
     from rota.core.policing import STEP
     from rota.plan.policy_form import placed_record

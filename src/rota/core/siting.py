@@ -14,6 +14,7 @@ from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.building import own_ids, site_of
+from rota.plan.placement import Capacity
 from rota.plan.records import KINDS, check_record, check_value, kinds_of, levels_of
 from rota.plan.resources import Site
 
@@ -38,7 +39,7 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
         world.site_version += 1
         who = event.by.user if event.by is not None else "rota"
         turn.note(NO_JOB_ID, 0, "site", f"{who}: {event.about or summary(event.changes)}")
-        world.own_resources = own_ids(after, world.capacity, world.own_resources)
+        own_resources(world)
         if world.on_site is not None:
             world.on_site()
     if event.by is not None:
@@ -94,9 +95,20 @@ def summary(changes: list[Change]) -> str:
 
 def site_now(world: World) -> Site:
     """The resources as they are now: what is on hosts whose runner answers may be used."""
-    world.own_resources = own_ids(world.site, world.capacity, world.own_resources)
     connected = {runner.host for runner in world.runners.values() if runner.connected}
-    return site_of(world.site, world.capacity, connected=connected, own=world.own_resources)
+    return site_of(world.site, shared_hosts(world), connected=connected, own=own_resources(world))
+
+
+def shared_hosts(world: World) -> dict[str, Capacity]:
+    """Hosts that are there for any job, with what they have; not those made for jobs of one need."""
+    made = {runner.host for runner in world.runners.values() if runner.made_for is not None}
+    return {host: capacity for host, capacity in world.capacity.items() if host not in made}
+
+
+def own_resources(world: World) -> dict[str, list[int]]:
+    """Ids of what hosts bring themselves; they stay the same while the manager runs."""
+    world.own_resources = own_ids(world.site, shared_hosts(world), world.own_resources)
+    return world.own_resources
 
 
 def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
@@ -105,4 +117,4 @@ def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
     for (kind, name), text in stored.items():
         if kind in world.site:
             world.site[kind][name] = msgspec.json.decode(text)
-    world.own_resources = own_ids(world.site, world.capacity, world.own_resources)
+    own_resources(world)

@@ -95,17 +95,18 @@ class Admission:
             self._known.clear()
         return self._book
 
-    def refuse_reservation(self, spec: Spec, more: int) -> None:
-        """Raise `BadInput` if a rule forbids that the user has so many more reservations waiting."""
+    def refuse_reservation(self, spec: Spec, count: int) -> None:
+        """Raise `BadInput` if a rule forbids that the user has so many reservations waiting, this one included."""
         book = self.rulebook()
         if book.counts_reservations:
-            refuse(book.judge(spec, reservations=self._waiting_reservations(spec.user) + more))
+            refuse(book.judge(spec, reservations=count))
 
     def is_known(self, key: str) -> bool:
         """Is it the key of a job in memory?"""
         return key in self._world.keys
 
-    def _waiting_reservations(self, user: str) -> int:
+    def waiting_reservations(self, user: str) -> int:
+        """How many reservations of this user have not begun."""
         return sum(
             job.spec.at is not None and job.spec.user == user and job.state in WAITING
             for job in self._world.jobs.values()

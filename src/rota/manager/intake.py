@@ -33,6 +33,7 @@ _LONGEST_NAME = 4096
 _MOST_GROUPS = 1000
 _MOST_PARENTS = 10_000
 _MOST_BEHAVIOURS = 100
+_MOST_NOTICES = 10
 
 
 class Library:
@@ -87,9 +88,7 @@ class Library:
 class Intake:
     """One submission on its way in."""
 
-    def __init__(
-        self, submission: str, user: str, library: Library, limits: Limits, admission: Admission
-    ) -> None:
+    def __init__(self, submission: str, user: str, library: Library, limits: Limits, admission: Admission) -> None:
         self.submission = submission
         self.user = user
         self.dep_groups: set[str] = set()  #: that its jobs may join
@@ -97,7 +96,8 @@ class Intake:
         self._limits = limits
         self._admission = admission
         self._notices: list[str] = []  #: for the answer
-        self._reserved = 0  #: reservations that it brings
+        self._reserving = False  #: it may bring reservations
+        self._reserved = 0  #: those that it brought
         self._declared: dict[str, Limit] = {}  #: by its jobs
         self._envs: list[int] = []
         self._specs: list[Spec] = []
@@ -156,8 +156,10 @@ class Intake:
                 check_spec(spec)
             except BadInput as error:
                 raise self._placed(add, error) from None
-            self._notices += [self._placed(add, BadInput(text)).message for text in admitted.notices]
+            if admitted.notices and len(self._notices) < _MOST_NOTICES:
+                self._notices += [self._placed(add, BadInput(text)).message for text in admitted.notices]
             self.dep_groups.update(spec.dep_groups)
+            self._reserving |= spec.at is not None
             self._specs.append(spec)
             self._spec_ids.append(self._library.spec(spec, grew.specs))
             self._keys.append(key_maker(user=self.user, cwd=None if spec.scratch else spec.cwd))
@@ -178,19 +180,20 @@ class Intake:
                 seen[key] = n + 1
                 key = maker(cmd, n, index)
             keys.append(key)
-        if any(spec.at is not None for spec in self._specs):
+        if self._reserving:
             self._refuse_reservations(add, keys)
         return keys
 
     def _refuse_reservations(self, add: m.Add, keys: list[str]) -> None:
         """Raise `BadInput` at the first reservation that is one too many for the user."""
+        waiting = self._admission.waiting_reservations(self.user)
         for position, key in enumerate(keys):
             spec = self._specs[add.spec_of[position] if add.spec_of is not None else 0]
             new = add.fresh or add.first + position in add.fresh_entries or not self._admission.is_known(key)
             if spec.at is not None and new:
                 self._reserved += 1
                 try:
-                    self._admission.refuse_reservation(spec, self._reserved)
+                    self._admission.refuse_reservation(spec, waiting + self._reserved)
                 except BadInput as error:
                     line = _line(add, position)
                     raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None

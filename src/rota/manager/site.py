@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.events import Asker, SiteChanged
+from rota.core.siting import own_resources, shared_hosts
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.plan.building import own_ids
 from rota.plan.records import KINDS
 from rota.wire import messages as m
 from rota.wire.views import SiteHostView, SiteView
@@ -37,7 +37,7 @@ def view(world: World, kinds: list[str]) -> SiteView:
             raise BadInput(f"there is no kind '{kind[:40]}' of records", hint=f"use one of {', '.join(KINDS)}")
     encode = msgspec.json.Encoder().encode
     connected = {runner.host for runner in world.runners.values() if runner.connected}
-    own = world.own_resources = own_ids(world.site, world.capacity, world.own_resources)
+    own = own_resources(world)
     return SiteView(
         version=world.site_version,
         records=[
@@ -54,6 +54,6 @@ def view(world: World, kinds: list[str]) -> SiteView:
                 connected=host in connected,
                 ids=own.get(host, []),
             )
-            for host, its in world.capacity.items()
+            for host, its in shared_hosts(world).items()
         },
     )

@@ -13,6 +13,24 @@ from math import inf
 from rota.plan.slots import Slots
 
 
+class _Runs:
+    """Where the runs of one number begin and end, ascending, and the longest up to each."""
+
+    __slots__ = ("begins", "ends", "known", "longest")
+
+    def __init__(self) -> None:
+        self.begins: list[float] = []
+        self.ends: list[float] = []
+        self.longest: list[float] = []
+        self.known = 0  #: so many changes are taken into account
+
+    def measure(self, first: int) -> None:
+        most = self.longest[first - 1] if first else -inf
+        for at in range(first, len(self.begins)):
+            most = max(most, self.ends[at] - self.begins[at])
+            self.longest.append(most)
+
+
 class Holes:
     """Spans that became free, and the runs through them, by number of resources."""
 
@@ -21,8 +39,8 @@ class Holes:
         self._now = now
         self.starts: list[float] = []  #: spans that became free, merged and ascending
         self.ends: list[float] = []
-        #: number → runs, ascending: where they begin and end, and the longest up to each
-        self._runs: dict[int, tuple[list[float], list[float], list[float]]] = {}
+        self._runs: dict[int, _Runs] = {}  #: by number of resources
+        self._changes: list[tuple[float, float]] = []
         for start, end in freed:
             self._merge(start, end)
 
@@ -47,53 +65,58 @@ class Holes:
 
     def changed(self, start: float, end: float) -> None:
         """Something was taken or given from start to end."""
-        for number, (begins, ends, longest) in self._runs.items():
+        self._changes.append((start, end))
+
+    def may_improve(self, number: int, length: float, start: float) -> float | None:
+        """From when on to look for an earlier start than this one; None: there is none."""
+        runs = self._runs.get(number)
+        if runs is None:
+            runs = self._runs[number] = self._all(number)
+        elif runs.known != len(self._changes):
+            self._catch_up(number, runs)
+        begins = runs.begins
+        before = bisect_left(begins, start)
+        if not before:
+            return None
+        if runs.longest[before - 1] >= length:
+            return begins[bisect_left(runs.longest, length)]
+        if runs.ends[before - 1] >= start:
+            return begins[before - 1]  # it reaches the job's own place
+        return None
+
+    def _all(self, number: int) -> _Runs:
+        runs = _Runs()
+        for begin, end in zip(self.starts, self.ends, strict=True):
+            for run in self._find(number, begin, end):
+                if not runs.ends or run[0] > runs.ends[-1]:
+                    runs.begins.append(run[0])
+                    runs.ends.append(run[1])
+        runs.known = len(self._changes)
+        runs.measure(0)
+        return runs
+
+    def _catch_up(self, number: int, runs: _Runs) -> None:
+        """Look again where something changed since."""
+        begins, ends = runs.begins, runs.ends
+        for start, end in self._changes[runs.known :]:
             first = bisect_left(ends, start)
             last = bisect_right(begins, end)
             low = min(start, begins[first]) if first < last else start
             high = max(end, ends[last - 1]) if first < last else end
-            # Runs grow into their neighbours only where something became free, which lies in between.
             new = self._find(number, low, high)
             if new:
                 first = min(first, bisect_left(ends, new[0][0]))
                 last = max(last, bisect_right(begins, new[-1][1]))
             begins[first:last] = [run[0] for run in new]
             ends[first:last] = [run[1] for run in new]
-            del longest[first:]
-            self._measure(begins, ends, longest)
-
-    def may_improve(self, number: int, length: float, start: float) -> float | None:
-        """From when on to look for an earlier start than this one; None: there is none."""
-        found = self._runs.get(number)
-        if found is None:
-            found = self._runs[number] = ([], [], [])
-            for begin, end in zip(self.starts, self.ends, strict=True):
-                for run in self._find(number, begin, end):
-                    if not found[1] or run[0] > found[1][-1]:
-                        found[0].append(run[0])
-                        found[1].append(run[1])
-            self._measure(*found)
-        begins, ends, longest = found
-        before = bisect_left(begins, start)
-        if not before:
-            return None
-        if longest[before - 1] >= length:
-            return begins[bisect_left(longest, length)]
-        if ends[before - 1] >= start:
-            return begins[before - 1]  # it reaches the job's own place
-        return None
+            del runs.longest[first:]
+        runs.known = len(self._changes)
+        runs.measure(len(runs.longest))
 
     def touches(self, start: float, end: float) -> bool:
         """Did something become free between start and end?"""
         at = bisect_right(self.ends, start)
         return at < len(self.starts) and self.starts[at] < end
-
-    @staticmethod
-    def _measure(begins: list[float], ends: list[float], longest: list[float]) -> None:
-        most = longest[-1] if longest else -inf
-        for at in range(len(longest), len(begins)):
-            most = max(most, ends[at] - begins[at])
-            longest.append(most)
 
     def _find(self, number: int, low: float, high: float) -> list[tuple[float, float]]:
         """The runs that touch a span that became free, between two moments."""

@@ -126,8 +126,9 @@ class Planner:
         self._run(entry)
         return entry
 
-    def ended(self, id: int, now: float, *, complete: bool = True) -> None:
-        """A job ended, or waits no more; others may begin earlier."""
+    def ended(self, id: int, now: float, *, complete: bool = True, again: bool = False) -> None:
+        """A job ended, or waits no more; others may begin earlier. `again`: it is about to be submitted once more,
+        and who waits for it goes on waiting."""
         self.now = now
         entry = self.entries.pop(id, None)
         if entry is None:
@@ -146,7 +147,8 @@ class Planner:
             width = entry.resources if self.counted else entry.resources.bit_count()
             asked = entry.end - entry.start if entry.end is not None else 0.0
             self.usage.add(entry.ask.user, entry.ask.project, width * (now - entry.start), width * asked, now)
-        self._tell_children(entry, now, complete=complete, ran=was_running)
+        if not again:
+            self._tell_children(entry, now, complete=complete, ran=was_running)
         self._empty(entry, now)
         self.slots.forget_before(now)
         if entry.ask.types.besteffort:
@@ -769,7 +771,7 @@ class Planner:
         elif ask.at < now:
             entry.reason = Waits("reservation", "the reservation begins in the past")
         elif entry.trouble is not None:
-            entry.reason = entry.trouble
+            entry.reason = Waits("reservation", f"rejected: {entry.trouble.message}")
         else:
             return True
         return False

@@ -78,7 +78,7 @@ def always(counter: Counter, rule: Rule, resources: int, start: int, length: int
             continue
         if own > limit:
             return Hit(rule, what, inf, counter, start, start)
-        over = counter.steps[what].over(start, start + length, limit - own)
+        over = counter.steps[what].over(start, start + length, limit - own, length)
         if over is not None and (worst is None or over.until > worst.again):
             worst = Hit(rule, what, over.until, counter, over.at, over.at + 1)
     return worst

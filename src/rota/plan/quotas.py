@@ -155,7 +155,7 @@ class Quotas:
         if hit is None:
             return None
         again, worst = hit.again, hit
-        furthest: float = first + HORIZON
+        furthest: float = inf if self._calendar is None else first + HORIZON
         while again < inf:
             if again > furthest:
                 # Once nobody holds anything any more only the calendar is left to be in the way.

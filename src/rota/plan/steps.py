@@ -7,30 +7,39 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_REMEMBERED: Final = 1000
 
 
 class Over(NamedTuple):
-    """The last time within a window at which there was too much."""
+    """The last time within a window at which there is too much."""
 
     at: int  #: an instant of it
-    until: int  #: when there is not too much any more
+    until: int  #: the first start after it that is possible
     amount: int
 
 
 class Steps:
     """Zero but where something was added. Neighbouring steps always differ."""
 
-    __slots__ = ("_amounts", "_times")
+    __slots__ = ("_amounts", "_freed", "_known", "_times")
 
     def __init__(self) -> None:
         self._times: list[float] = [-inf]  #: each amount holds from here to the next
         self._amounts: list[int] = [0]
+        #: (most, length) → no start in [from, to) was possible when so much of `_freed` was there
+        self._known: dict[tuple[int, int], tuple[int, float, int]] = {}
+        self._freed: list[int] = []  #: where something began that was taken away again
 
     def add(self, start: int, end: int, amount: int) -> None:
         """So much more (or less) during [start, end)."""
         if start >= end or not amount:
             return
+        if amount < 0 and self._known:
+            self._freed.append(start)
+            if len(self._freed) > _REMEMBERED:
+                self._forget()
         first, last = self._edge(start), self._edge(end)
         amounts = self._amounts
         for step in range(first, last):
@@ -47,8 +56,11 @@ class Steps:
             self._amounts.insert(step, self._amounts[step - 1])
         return step
 
-    def over(self, start: int, end: int, most: int) -> Over | None:
-        """Where in [start, end) there is more than `most` (≥ 0), or None."""
+    def over(self, start: int, end: int, most: int, length: int = 0) -> Over | None:
+        """Where in [start, end) there is more than `most` (≥ 0), or None.
+
+        `until` is when there is not, from then on for at least `length`.
+        """
         times, amounts = self._times, self._amounts
         first, step = bisect_right(times, start) - 1, bisect_left(times, end) - 1
         if first == step:
@@ -58,10 +70,43 @@ class Steps:
             return None
         while amounts[step] <= most:
             step -= 1
-        after = step + 1
-        while amounts[after] > most:  # the last step of all is zero
-            after += 1
-        return Over(int(max(times[step], start)), int(times[after]), amounts[step])
+        until = self._later(start, step, most, length) if length else self._fits(step, times[step], most, 0)
+        return Over(int(max(times[step], start)), int(until), amounts[step])
+
+    def _later(self, start: int, step: int, most: int, length: int) -> float:
+        """The same as `_fits`, from where an earlier question for as much and as long has come to."""
+        since, key, begin = self._times[step], (most, length), start
+        known = self._known.get(key)
+        if known is not None and known[0] <= start <= known[1]:
+            begin, reached, seen = known
+            # A start is possible now only if something was freed while it would run.
+            reached = min([reached, *(moment - length for moment in self._freed[seen:])])
+            if reached > since:
+                since, step = reached, bisect_right(self._times, reached) - 1
+        found = self._fits(step, since, most, length)
+        if len(self._known) >= _REMEMBERED:
+            self._forget()
+        self._known[key] = (begin, found, len(self._freed))
+        return found
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self._freed.clear()
+
+    def _fits(self, step: int, since: float, most: int, length: int) -> float:
+        """The first start from `since` on, which lies in this step, that is possible."""
+        times, amounts = self._times, self._amounts
+        last = len(times) - 1
+        while True:
+            if amounts[step] > most:
+                while amounts[step] > most:  # the last step of all is zero
+                    step += 1
+                since = times[step]
+            until = since + length
+            while amounts[step] <= most:
+                if step == last or times[step + 1] >= until:
+                    return since
+                step += 1
 
     @property
     def last(self) -> float:

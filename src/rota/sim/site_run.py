@@ -12,13 +12,15 @@ from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.sim import dependencies
 from rota.sim.dependencies import OPEN, verdict
-from rota.sim.jobs import Job
+from rota.sim.jobs import Job, Parent
 from rota.sim.metrics import Placed, measure, plain
 from rota.sim.trace import Trace, read_trace
 
 #: The exit status by which an idempotent job asks to be queued again, and how long it must have run.
 AGAIN: Final = 99
 AGAIN_AFTER_S: Final = 60.0
+#: Where only the first of a queue has a planned start, the others have no other reason to wait.
+_ITS_TURN: Final = Waits("resources", "it waits for its turn behind the first of its queue")
 
 
 class Record(Struct):
@@ -97,7 +99,7 @@ class SiteRun:
             entry = self._planner.entries.get(record.job.id)
             if entry is None:
                 continue
-            record.reason = entry.reason
+            record.reason = entry.reason or _ITS_TURN
             if entry.start is not None:
                 self._place(record, entry.start, entry.resources)
                 record.end = entry.end
@@ -124,8 +126,8 @@ class SiteRun:
         for record in self._records.values():
             record.state = self._state(record.job.id)
             entry = self._planner.entries.get(record.job.id)
-            if entry is not None and record.state in ("ready", "blocked"):
-                record.reason = entry.reason
+            if entry is not None and record.state in ("ready", BLOCKED):
+                record.reason = entry.reason or _ITS_TURN
         return list(self._records.values())
 
     def _next(self, now: float) -> float | None:
@@ -168,18 +170,26 @@ class SiteRun:
             record = self._records[self._coming.pop().id]
             record.submitted = True
             self._submit(record, now)
-            for child in self._children.get(record.job.id, ()):
-                if child.submitted and child.state == "ready" and child.job.id not in self._planner.entries:
-                    self._submit(child, now)
 
     def _submit(self, record: Record, now: float) -> None:
         """Tell the planner, if all parents are there and none is in vain."""
         job = record.job
         record.state = "ready"
         parents = [(parent, self._records[parent.id]) for parent in job.after]
-        if (missing := next((parent for parent, other in parents if not other.submitted), None)) is not None:
+        if (missing := next((parent for parent, other in parents if not self._known(other)), None)) is not None:
             record.reason = dependencies.not_yet(missing)
             return
+        self._enter(record, parents, now)
+        for child in self._children.get(job.id, ()):
+            if child.submitted and not self._known(child):
+                self._submit(child, now)
+
+    def _known(self, record: Record) -> bool:
+        """Has the planner been told of it, or is it over already?"""
+        return record.submitted and (record.state != "ready" or record.job.id in self._planner.entries)
+
+    def _enter(self, record: Record, parents: list[tuple[Parent, Record]], now: float) -> None:
+        job = record.job
         if (vain := dependencies.hopeless(job, self._state)) is not None:
             self._over(record, BLOCKED, dependencies.never(vain))
             return

@@ -1,0 +1,72 @@
+"""`rota calendar`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.deployment import Deployment, deployment
+
+
+@pytest.fixture(scope="module")
+def paris(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    with deployment(tmp_path_factory.mktemp("paris"), grace="1s") as made:
+        made.env["TZ"] = "Europe/Paris"
+        made.start()
+        yield made
+
+
+def test_periods_are_added_listed_shown_and_removed(paris: Deployment) -> None:
+    paris.ok("quota", "set", "*,*,*,/", "8", "--set", "day")
+    assert paris.ok("calendar", "add", "08:00-19:00 Mon-Fri", "day") == "added: 08:00-19:00 mon-fri: day\n"
+    done = paris.rota("calendar", "add", "--from", "2026-03-30T00:00", "--to", "2026-03-31T00:00", "holiday")
+    assert done.stdout == "added: 2026-03-30T00:00/2026-03-31T00:00: holiday\n"
+    assert done.stderr.startswith("rota: warning: no quota belongs to rule set 'holiday' yet; ")
+    assert paris.json("calendar", "list")["periods"] == [
+        {"period": None, "from": "2026-03-30T00:00", "to": "2026-03-31T00:00", "set": "holiday"},
+        {"period": "08:00-19:00 mon-fri", "from": None, "to": None, "set": "day"},
+    ]
+    # Clocks are put forward on Sunday the 29th; the holiday takes the Monday.
+    shown = paris.json("calendar", "show", "--from", "2026-03-27T00:00", "--to", "2026-04-01T00:00")["periods"]
+    assert shown == [
+        {"from": "2026-03-27T07:00:00Z", "to": "2026-03-27T18:00:00Z", "sets": ["day"]},
+        {"from": "2026-03-29T22:00:00Z", "to": "2026-03-30T22:00:00Z", "sets": ["holiday"]},
+        {"from": "2026-03-31T06:00:00Z", "to": "2026-03-31T17:00:00Z", "sets": ["day"]},
+    ]
+    lines = paris.ok("calendar", "show", "--from", "2026-03-27T00:00", "--to", "2026-03-28T00:00").splitlines()
+    assert lines[1].split() == ["Fri", "2026-03-27", "08:00", "Fri", "2026-03-27", "19:00", "day"]
+    assert paris.rota("calendar", "add", "08:00-19:00  mon-fri", "day").returncode == 2, "it is there already"
+    assert paris.json("calendar", "remove", "08:00-19:00 mon-fri", "day") == {
+        "removed": ["08:00-19:00 mon-fri: day"]
+    }
+    paris.ok("calendar", "remove", "--from", "2026-03-30T00:00", "--to", "2026-03-31T00:00")
+    assert paris.ok("calendar", "show") == "no rule set applies in this time\n"
+    assert "no periods" in paris.ok("calendar", "list")
+    assert paris.rota("calendar", "remove", "mon", "day").returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["add", "day"], "say when, and which rule set"),
+        (["add", "8-19 mon", "day"], "'8-19' is not HH:MM-HH:MM"),
+        (["add", "mon-fry", "day"], "'fry' is not a day"),
+        (["add", "mon", "a b"], "cannot be the name of a rule set"),
+        (["add", "--from", "2026-01-01", "day"], "weekly hours, or a start and an end"),
+        (["add", "--from", "2026-01-02", "--to", "2026-01-01", "day"], "not after its start"),
+        (["add", "--from", "x", "--to", "2026-01-01", "day"], "'x' is not a date and time"),
+        (
+            ["add", "mon", "--from", "2026-01-01", "--to", "2026-01-02", "day"],
+            "weekly hours, or a start and an end",
+        ),
+        (["remove"], "say which period"),
+        (["show", "--from", "2026-01-02", "--to", "2026-01-01"], "--to must be after --from"),
+        (["show", "--to", "9999-01-01"], "100 years"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(paris: Deployment, words: list[str], message: str) -> None:
+    done = paris.rota("calendar", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,107 @@
+"""`rota queue`, and that a job needs a queue that there is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.test_completion import completed
+from tests.deployment import Deployment, wait_until
+
+
+def queues(made: Deployment) -> dict[str, dict[str, object]]:
+    return {each["name"]: each for each in made.json("queue", "list")["queues"]}
+
+
+def test_the_built_in_queues_are_always_there(shared: Deployment) -> None:
+    found = queues(shared)
+    assert {name: found[name]["priority"] for name in ("admin", "default", "besteffort")} == {
+        "admin": 10, "default": 2, "besteffort": 0,
+    }  # fmt: skip
+    lines = shared.ok("queue", "list").splitlines()
+    assert lines[0].split()[:2] == ["QUEUE", "PRIORITY"]
+    assert lines[1].split()[0] == "admin"
+    assert "default" in shared.ok("queue", "list", "--quiet").split()
+    done = shared.rota("queue", "remove", "default")
+    assert (done.returncode, done.stderr) == (
+        2, "rota: queue 'default' is built in; change it with 'rota queue set default'\n",
+    )  # fmt: skip
+
+
+def test_a_queue_is_added_changed_and_removed(shared: Deployment) -> None:
+    made = shared.json("queue", "add", "night", "--priority", "1", "--walltime", "8h", "--share", "alice=0.5")
+    assert made["queue"]["shares"] == {"alice": 0.5}
+    shared.ok("queue", "set", "night", "--order", "fairshare", "--backfill", "easy", "--max-wait", "3d")
+    shared.ok("queue", "set", "night", "--share", "project:x=0.2", "--share", "alice=none", "--walltime", "none")
+    assert queues(shared)["night"] == {
+        "name": "night", "priority": 1, "order": "fairshare", "backfill": "easy", "walltime_s": None,
+        "max_wait_s": 3 * 86400.0, "shares": {"project:x": 0.2}, "built_in": False,
+    }  # fmt: skip
+    assert shared.rota("queue", "add", "night").returncode == 2
+    assert shared.ok("queue", "remove", "night") == "removed: night\n"
+    done = shared.rota("queue", "set", "nihgt", "--priority", "1")
+    assert (done.returncode, done.stderr.startswith("rota: there is no queue 'nihgt'")) == (3, True)
+
+
+def test_a_queue_with_jobs_stays_until_they_are_gone(shared: Deployment) -> None:
+    shared.ok("queue", "add", "busy")
+    shared.ok("limit", "never:0")
+    (job,) = shared.json("add", "-q", "busy", "--limit", "never", "--", "true")["added"]
+    done = shared.rota("queue", "remove", "busy")
+    assert (done.returncode, done.stderr) == (
+        2, "rota: queue 'busy' has 1 job; let them end, or move them with 'rota modify --queue'\n",
+    )  # fmt: skip
+    assert "there is no queue 'fast'" in shared.rota("modify", str(job), "--queue", "fast").stderr
+    shared.ok("modify", str(job), "--queue", "default")
+    assert shared.ok("queue", "remove", "busy") == "removed: busy\n"
+    shared.ok("kill", str(job))
+
+
+def test_a_job_for_an_unknown_queue_is_refused_with_those_there_are(shared: Deployment) -> None:
+    done = shared.rota("add", "-", input='true\nfalse\t{"queue": "fast"}\n')
+    assert (done.returncode, done.stderr) == (
+        2,
+        "rota: stdin line 2: field 'queue': there is no queue 'fast'; use one of admin, default, besteffort\n",
+    )
+
+
+def test_jobs_get_the_walltime_of_their_queue(shared: Deployment) -> None:
+    shared.ok("queue", "add", "short", "--walltime", "1s")
+    (job,) = shared.json("add", "-q", "short", "--retries", "0", "--", "sleep", "100")["added"]
+    wait_until(lambda: shared.states(str(job)) == {job: "failed"}, "its time is over")
+    assert shared.json("show", str(job))["reason"]["code"] == "walltime"
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("rota add -q bes", "rota add -q besteffort "),
+        ("rota queue set adm", "rota queue set admin "),
+        ("rota queue set default --order fa", "rota queue set default --order fairshare "),
+        ("rota rule show nod", "rota rule show nodes-walltime "),
+    ],
+)
+def test_names_are_completed(shared: Deployment, typed: str, expected: str) -> None:
+    assert completed(shared, typed) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["set", "default"], "say what to change"),
+        (["set", "default", "--priority", "high"], "--priority: 'high' is not a whole number"),
+        (["set", "default", "--priority", "2000"], "priority"),
+        (["set", "default", "--order", "lifo"], "there is no order 'lifo'; use fifo, fairshare, multifactor"),
+        (["set", "default", "--backfill", "x"], "there is no backfill 'x'"),
+        (["set", "default", "--walltime", "2"], "--walltime: '2' has no unit"),
+        (["set", "default", "--max-wait", "soon"], "--max-wait: 'soon' is not a time"),
+        (["set", "default", "--share", "alice"], "--share: 'alice' is not WHO=SHARE"),
+        (["set", "default", "--share", "alice=2"], "--share: 'alice=2' is not WHO=SHARE"),
+        (["add", "a b"], "'a b' cannot be a queue"),
+        (["add", ""], "cannot be a queue"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(shared: Deployment, words: list[str], message: str) -> None:
+    done = shared.rota("queue", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
