@@ -10,7 +10,7 @@ DIST := build/dist-check
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve faults docs dist clean
+	bench-queue bench-release bench-reserve bench-plan faults docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -53,6 +53,9 @@ bench-release: $(DEV)  ## How fast dependents are released
 
 bench-reserve: $(DEV)  ## One step of the engine, by length of the queue and number of groups
 	$(BIN)/python bench/reserve.py $(ARGS)
+
+bench-plan: $(DEV)  ## The planner: whole nodes, mixed requests, single events, traces
+	$(BIN)/python bench/plan.py $(ARGS)
 
 faults: $(DEV)  ## The larger campaign of killed processes
 	@tools/need-packages strace:strace

@@ -21,7 +21,7 @@ from rota.core.job import Condition, Outcome, Spec
 from rota.core.leases import Finished, Started
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.plan.placement import Capacity
 from rota.plan.size import Size
 from rota.store.memory import MemoryStore
@@ -41,7 +41,7 @@ class BareEngine:
 
     def __init__(self, *, cores: int = 4) -> None:
         self.store = MemoryStore()
-        self.world = World(Packing())
+        self.world = World(Planning())
         self.engine = Engine(self.world)
         self.steps: list[float] = []
         self._random = Random(0).random

@@ -49,7 +49,7 @@ def _finished(ids: range, *, spec: int, user: str) -> Changes:
         changes.jobs.append(
             (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, *[None] * 6)
         )
-        changes.attempts.append((job, 1, job, "history", "history", at, spec, None))
+        changes.attempts.append((job, 1, job, "history", "history", at, spec, None, None))
         verdict = (State.COMPLETE.label, 0, None, None, None)
         measured = (at, at + 1, 0.01, 1 << 20, 0)
         output = (None, None, 0, 0, 0, 0)

@@ -124,7 +124,7 @@ def test_removed_resources_are_gone_and_their_ids_are_not_given_out_again(shared
         (["list", "--where", "host ="], "column"),
         (["add", "--hosts", "", "--cores", "1"], "the list of hosts is empty"),
         (["add", "--hosts", "x[1-9999999]", "--cores", "1"], "more than 1,000,000"),
-        (["add", "--hosts", "x[1-100000]", "--cores", "100"], "more than 1,000,000 resources"),
+        (["add", "--hosts", "x[1-10001]", "--cores", "10"], "more than 100,000 resources"),
         (["add", "--hosts", "x", "--cores", "0"], "--cores 0 is out of range"),
         (["add", "--hosts", "x", "--cores", "1", "--mem", "64"], "--mem: '64' has no unit"),
         (["add", "--hosts", "x", "--cores", "1", "--set", "mem=64G"], "use --mem 64G"),

@@ -29,7 +29,7 @@ from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, forget
 from rota.errors import RotaError
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.plan.placement import Capacity
 from rota.store.base import StoredJob
 from rota.store.memory import MemoryStore
@@ -109,7 +109,7 @@ class Machine:
     def recovered(self) -> World:
         """A new world from what is on disk."""
         snapshot = self.store.load()
-        world = World(Packing(first_seat=self._generation * 1_000_000 + 1))
+        world = World(Planning(first_seat=self._generation * 1_000_000 + 1))
         for host, capacity in self.capacity.items():
             world.capacity[host] = capacity
             world.placement.host_known(host, capacity)

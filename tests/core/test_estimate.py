@@ -7,7 +7,7 @@ from rota.core.job import Job
 from rota.core.observation import Observation
 from rota.core.states import State
 from rota.core.world import World
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.plan.size import Floor, Size
 from tests.core.machine import GIB, spec
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def world(*, largest: Size | None = None) -> World:
-    made = World(Packing())
+    made = World(Planning())
     made.largest = largest
     return made
 

@@ -12,7 +12,7 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.plan.size import Size
 
 HOUR = 3600.0
@@ -24,7 +24,7 @@ def spec(**fields: Any) -> Spec:
 
 
 def admission(*rules: dict[str, Any], **queues: dict[str, Any]) -> Admission:
-    world = World(Packing())
+    world = World(Planning())
     world.site = {
         "rule": {f"r{at}": {"rank": 1000 + at, **rule} for at, rule in enumerate(rules)},
         "queue": queues,
@@ -39,13 +39,41 @@ def test_a_plain_job_gets_the_default_queue_and_nothing_else() -> None:
 
 
 def test_equal_specifications_are_judged_once_until_the_site_changes() -> None:
-    world = World(Packing())
+    world = World(Planning())
     rules = Admission(world)
     first = rules.admit(PLAIN)
     assert rules.admit(spec()) is first
     world.site = {"rule": {"mine": {"rank": 1, "set": {"priority": 7}}}}
     world.site_version += 1
     assert rules.admit(PLAIN).spec.priority == 7
+
+
+RULES: list[dict[str, Any]] = [
+    {"match": {"user": "ann"}, "set": {"priority": 3}},
+    {"match": {"uses": "!nodes"}, "set": {"priority": 4}},
+    {"match": {"uses": ["gpu", "!nodes"]}, "set": {"priority": 5}},
+    {"match": {"type": "!besteffort"}, "set": {"priority": 6}},
+    {"match": {"type": "container"}, "set": {"priority": 7}},
+    {"match": {"reservation": False}, "cap": {"walltime": "1h"}},
+    {"match": {"system": False}, "default": {"walltime": "2h"}},
+    {"match": {"interactive": False}, "set": {"retries": 5}},
+    {"match": {"reservation": True}, "reject": "x"},
+    {"default": {"queue": "night"}},
+    {"match": {"queue": "night"}, "default": {"queue": "admin"}},
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("queue", ["", "default", "night", "timed", "besteffort"])
+def test_the_short_way_for_plain_jobs_leads_where_the_long_one_does(rule: dict[str, Any], queue: str) -> None:
+    # What is first decides, so the rule comes before those that are built in.
+    world = World(Planning())
+    world.site = {"rule": {"mine": {"rank": 1, **rule}}, "queue": {"night": {}, "timed": {"walltime_s": 60}}}
+    book = Admission(world).rulebook()
+    asked = spec(queue=queue)
+    short = book.admit(asked)
+    book._plain = {}
+    assert book.admit(asked) == short
 
 
 def test_who_asks_for_nodes_gets_two_hours_unless_somebody_says_otherwise() -> None:
@@ -78,6 +106,19 @@ def test_sizes_are_capped_and_set() -> None:
     found = rules.admit(spec(size=Size(cpus=800, mem=8 << 30, time_s=60.0), given=("mem",), retries=3)).spec
     assert found.size == Size(cpus=400, mem=2 << 30, time_s=600.0)
     assert (found.retries, found.types, found.given) == (0, ("idempotent",), ("mem", "time"))
+
+
+def test_a_request_says_itself_how_many_cores_it_takes() -> None:
+    rules = admission({"set": {"cpus": 4, "gpus": 1}}, {"cap": {"cpus": 0.5}})
+    assert rules.admit(spec(request=("core=2",))).spec == spec(request=("core=2",), queue="default")
+
+
+def test_types_that_a_rule_adds_must_go_with_those_of_the_job() -> None:
+    rules = admission({"set": {"type": "besteffort"}})
+    assert rules.admit(spec(types=("idempotent",))).spec.types == ("besteffort", "idempotent"), "in one order"
+    rules = admission({"set": {"type": "noop"}})
+    with pytest.raises(BadInput, match="field 'type'"):
+        rules.admit(spec(types=("deploy",)))
 
 
 def test_a_refusal_names_the_rule_and_its_message() -> None:
@@ -114,7 +155,7 @@ def test_a_request_that_cannot_be_read_is_refused() -> None:
 
 
 def test_waiting_reservations_of_a_user_are_counted() -> None:
-    world = World(Packing())
+    world = World(Planning())
     rules = Admission(world)
     asked = rules.admit(spec(at=2e9)).spec
     rules.refuse_reservation(asked, 2)

@@ -11,7 +11,7 @@ from rota.core.states import State
 from rota.core.world import Runner, World
 from rota.manager.forecast import foresee
 from rota.manager.rates import WINDOW_S, Rates
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.plan.placement import Capacity
 from rota.plan.size import Size
 from rota.wire.views import StatusView
@@ -20,7 +20,7 @@ _WALL = 1_800_000_000.0
 
 
 def _world(**groups: dict[State, int]) -> World:
-    world = World(Packing())
+    world = World(Planning())
     for group, counts in groups.items():
         for state, number in counts.items():
             world.counts[group][state] = number

@@ -6,7 +6,7 @@ from rota.core.job import Outcome
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.watching import Watcher
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.wire import messages as m
 
 _FILE = b"0123456789abcdef"
@@ -26,7 +26,7 @@ def _end(watcher: Watcher, job: int, state: State = State.COMPLETE, outcome: Out
 
 
 def _progress(watcher: Watcher, now: float = 1.0) -> m.Progress | None:
-    return watcher.take_progress(World(Packing()), now)
+    return watcher.take_progress(World(Planning()), now)
 
 
 def test_each_end_is_told_once_and_strangers_are_ignored() -> None:

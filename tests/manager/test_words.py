@@ -13,7 +13,7 @@ from rota.manager.limits import resolve
 from rota.manager.modify import changes, respecify
 from rota.plan.limits import Limit, Limits
 from rota.plan.need import LimitUse
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.wire import messages as m
 
 SPEC = Spec(user="ann", cwd="/home/ann", env=1)
@@ -56,7 +56,7 @@ def test_a_number_on_a_declared_limit_is_units_and_no_more_than_it_has() -> None
 @pytest.mark.parametrize("number", [-5, 2**53, 2**64 - 1])
 def test_modify_refuses_an_input_that_no_database_keeps(number: int) -> None:
     with pytest.raises(BadInput, match="input_bytes"):
-        respecify(SPEC, changes(m.SpecChange(input_bytes=number)), limits(), {}, Admission(World(Packing())))
+        respecify(SPEC, changes(m.SpecChange(input_bytes=number)), limits(), {}, Admission(World(Planning())))
 
 
 def test_behaviours_are_bounded_in_number_and_length() -> None:

@@ -116,7 +116,7 @@ class Naive:
         seats: dict[tuple[str, Size], list[int]] = {}
         for seat, host, size in opened:
             seats.setdefault((host, size), []).append(seat)
-        for job, host in chosen:
+        for job, host, _given in chosen:
             _priority, need = self.waiting.pop(job)
             assert not self.stopped(need), f"job {job} started although a limit stops it"
             assert not self.lacking(need, host), f"job {job} exceeds {self.lacking(need, host)}"

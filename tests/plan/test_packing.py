@@ -14,7 +14,7 @@ from rota.plan.hosts import AHEAD_MAX, AHEAD_S
 from rota.plan.limits import Limit
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing import Packing
-from rota.plan.placement import Capacity, Opened
+from rota.plan.placement import Capacity, Chosen, Opened
 from rota.plan.size import Size
 
 GIB = 1 << 30
@@ -30,7 +30,7 @@ def packing(*capacities: Capacity) -> Packing:
 
 
 def place(made: Packing, now: float = 0.0) -> list[int]:
-    return [job for job, _host in made.place(now)[1]]
+    return [chosen.job for chosen in made.place(now)[1]]
 
 
 # ------------------------------------------------------------------ order
@@ -59,7 +59,7 @@ def test_a_withdrawn_job_is_passed_over_and_may_come_back() -> None:
     made.withdraw(Need(size), priority=0, job=3)
     made.offer(Need(size), priority=0, jobs=[3])
     opened, chosen = made.place(0.0)
-    assert [job for job, _host in chosen] == [2]
+    assert [each.job for each in chosen] == [2]
     made.close(opened[0].seat)
     assert place(made) == [3]
 
@@ -99,7 +99,7 @@ def test_nothing_is_placed_on_a_host_that_cannot_be_used() -> None:
     made = packing(FOUR, FOUR)
     made.host_usable("h1", False)
     made.offer(Need(Size(cpus=400)), priority=0, jobs=[1, 2])
-    assert made.place(0.0)[1] == [(1, "h2")]
+    assert made.place(0.0)[1] == [Chosen(1, "h2")]
 
 
 def test_a_host_that_shrinks_gets_nothing_until_it_has_room() -> None:
@@ -199,7 +199,7 @@ class Simulation:
 
     def step(self) -> None:
         opened, chosen = self.made.place(self.now)
-        for seat, (job, _host) in zip(opened, chosen, strict=True):
+        for seat, (job, _host, _given) in zip(opened, chosen, strict=True):
             self.open[job] = (self.now + seat.size.time_s, seat)
             self.started[job] = self.now
             self.made.started(seat.seat, self.now)
@@ -297,7 +297,7 @@ def test_it_never_exceeds_a_host_and_never_leaves_the_first_waiting_beside_room(
         opened, chosen = made.place(float(number))
         for seat, host, size in opened:
             seats[seat] = (host, size)
-        for job, host in chosen:
+        for job, host, _given in chosen:
             assert usable[host]
             del waiting[job]
         for host in total:

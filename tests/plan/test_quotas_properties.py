@@ -23,7 +23,7 @@ from rota.plan.quotas import Quotas
 from rota.plan.steps import Steps
 
 LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-EXAMPLES = 1500 if LARGE else 150
+EXAMPLES = 1500 if LARGE else 60
 
 pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
 
@@ -257,31 +257,44 @@ def test_who_is_taken_out_can_be_put_back_and_nothing_else_has_changed(
     assert answers() == before
 
 
+@settings(max_examples=EXAMPLES)
 @given(
-    st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(0, 3)), max_size=12),
-    st.integers(0, 20),
-    st.integers(1, 10),
-    st.integers(0, 4),
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("add"), st.integers(0, 30), st.integers(0, 8), st.integers(0, 3)),
+            st.tuples(st.just("remove"), st.integers(0, 30), st.just(0), st.just(0)),
+            st.tuples(st.just("ask"), st.integers(0, 30), st.integers(1, 8), st.integers(0, 4)),
+            st.tuples(st.just("ask"), st.just(0), st.just(4), st.just(2)),
+        ),
+        max_size=30,
+    ),
+    st.sampled_from([inf, 12, 20]),
 )
-def test_steps_are_the_sum_of_what_was_added(
-    added: list[tuple[int, int, int]], start: int, length: int, most: int
-) -> None:
+def test_steps_are_the_sum_of_what_was_added(ops: list[tuple[str, int, int, int]], bound: float) -> None:
     steps = Steps()
-    for begins, lasts, amount in added:
-        steps.add(begins, begins + lasts, amount)
+    added: list[tuple[int, int, int]] = []
 
     def amount_at(moment: int) -> int:
         return sum(amount for begins, lasts, amount in added if begins <= moment < begins + lasts)
 
-    too_much = [moment for moment in range(start, start + length) if amount_at(moment) > most]
-    over = steps.over(start, start + length, most)
-    assert (over is None) == (not too_much)
-    if over is not None:
-        assert over.at in too_much
-        assert over.amount == amount_at(over.at)
-        assert over.until > too_much[-1]
-        assert all(amount_at(moment) > most for moment in range(too_much[-1], over.until))
-        assert amount_at(over.until) <= most
+    for what, start, length, number in ops:
+        if what == "add":
+            steps.add(start, start + length, number)
+            added.append((start, length, number))
+        elif what == "remove" and added:
+            begins, lasts, amount = added.pop(start % len(added))
+            steps.add(begins, begins + lasts, -amount)
+        elif what == "ask" and start < bound:
+
+            def fits(at: int, length: int = length, most: int = number) -> bool:
+                return all(amount_at(moment) <= most for moment in range(at, at + length) if moment < bound)
+
+            over = steps.over(start, int(min(start + length, bound)), number, length=length, bound=bound)
+            assert (over is None) == fits(start)
+            if over is not None:
+                assert start <= over.at < start + length
+                assert over.amount == amount_at(over.at) > number
+                assert over.until == next(at for at in range(start, 99) if fits(at))
     for begins, lasts, amount in added:
         steps.add(begins, begins + lasts, -amount)
     assert steps.last == -inf

@@ -227,6 +227,40 @@ def test_a_job_after_one_that_is_complete_starts_at_once() -> None:
     assert found.starts() == {1: 0, 2: 70}
 
 
+def test_conditions_on_how_a_parent_ended_hold_as_their_names_say() -> None:
+    after = ["afterok:1", "afterany:1", "afternotok:1"]
+    failed = run(P5, job("core=1,walltime=9s", exit=1), *(job("core=1,walltime=9s", after=word) for word in after))
+    assert failed.starts() == {1: 0, 2: None, 3: 9, 4: 9}
+    complete = run(P5, job("core=1,walltime=9s"), *(job("core=1,walltime=9s", after=word) for word in after))
+    assert complete.starts() == {1: 0, 2: 9, 3: 9, 4: None}
+    assert (complete[4]["state"], complete.code(4)) == ("blocked", "dependency_never")
+
+
+def test_what_waits_for_a_job_that_need_not_be_blocked_is_not_blocked_with_it() -> None:
+    found = run(
+        P5,
+        job("core=1,walltime=9s", exit=1),
+        job("core=1,walltime=9s", after="afterany:1"),
+        job("core=1,walltime=9s", after=[2]),
+        job("core=1,walltime=9s", after=[1, "afterany:2"]),
+    )
+    assert found.starts() == {1: 0, 2: 9, 3: 18, 4: None}
+
+
+def test_a_job_waits_for_parents_that_are_submitted_after_it() -> None:
+    found = run(
+        P5,
+        job("core=1,walltime=9s", after=[2]),
+        job("core=1,walltime=9s", after=[3]),
+        job("core=1,walltime=9s", submit=50),
+    )
+    assert found.starts() == {1: 68, 2: 59, 3: 50}
+    assert (
+        plan(P5, job("core=1,walltime=9s", after=[2]), job("core=1,walltime=9s", submit=50)).code(1)
+        == "dependency"
+    )
+
+
 # -- sharing
 
 
@@ -475,6 +509,13 @@ def test_units_of_a_limit_of_a_host_are_shared_by_its_jobs() -> None:
     found = run(rows, each, each, each, hosts={"a": {"limits": {"lic": 1}}, "b": {"limits": {"lic": 1}}})
     assert found.starts() == {1: 0, 2: 0, 3: 60}
     assert found.place(2) == (0, "5")
+
+
+def test_units_of_a_limit_of_the_site_are_shared_by_all() -> None:
+    rows = [{"ids": "1-4", "host": "a"}, {"ids": "5-8", "host": "b"}]
+    each = job("nodes=1,walltime=60s", limits={"lic": 2})
+    small = job("core=1,walltime=60s", limits="lic")
+    assert list(run(rows, each, each, small, limits={"lic": 3}).starts().values()) == [0, 60, 0]
 
 
 def test_gpus_of_a_host_are_counted() -> None:

@@ -32,7 +32,7 @@ def job_row(n: int, **other: Any) -> tuple[Any, ...]:
 def attempt_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
     row = {
         "job": job, "number": number, "token": job, "runner": "r", "host": "h", "leased_at": 1.0, "spec": 1,
-        "size": None,
+        "size": None, "given": None,
     }  # fmt: skip
     return tuple((row | other).values())
 

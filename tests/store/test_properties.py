@@ -30,6 +30,7 @@ rare = st.tuples(st.none() | ids, *[st.none()] * 2) | st.tuples(
     st.none() | ids, st.integers(1, 3), st.integers(0, 9)
 )
 sizes = st.sampled_from([None, "[100,5,0,0.1,0]"])
+gifts = st.sampled_from([None, '[[100,5,0,0.1,0],"1-4","0-3",[["n1",4]],60.0]'])
 floors = st.sampled_from([None, "[5,6,0.1]"])
 behaviours = st.sampled_from([None, '[["run: x",false,"ü\\u0000"],["cleanup",true,""]]'])
 GROUPED = SPEC.replace('"dep_groups":[]', '"dep_groups":["a"]')
@@ -61,7 +62,7 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
             number = attempts[job] = attempts.get(job, 0) + 1
             token = draw(st.integers(0, (1 << 63) - 1))
             batch.attempts.append(
-                (job, number, token, draw(names), draw(names), draw(times), draw(spec_ids), draw(sizes))
+                (job, number, token, draw(names), draw(names), draw(times), draw(spec_ids), draw(sizes), draw(gifts))
             )
         known = sorted(attempts.items())
         if known:

@@ -9,6 +9,7 @@ from pathlib import Path
 from rows import a_world, changes
 
 from rota.store.backup import back_up
+from rota.store.opening import APPLICATION_ID
 from rota.store.restore import Restoration
 from rota.store.sqlite import SqliteStore
 from rota.store.statements import migrations
@@ -69,11 +70,12 @@ def test_a_backup_has_the_records_and_restoring_brings_them_back(home: Path, tmp
 
 
 def test_a_database_of_the_schema_before_gets_an_empty_table(home: Path) -> None:
-    store = SqliteStore(home, reserve=0)
-    store.commit(a_world())
-    store.close()
+    home.mkdir(mode=0o700)
     with closing(sqlite3.connect(home / "rota.db", isolation_level=None)) as db:
-        db.executescript("DROP TABLE site_records; PRAGMA user_version=2;")
+        db.executescript(
+            f"PRAGMA application_id={APPLICATION_ID}; PRAGMA journal_mode=WAL; {migrations()[1]} {migrations()[2]}"
+            "PRAGMA user_version=2;"
+        )
     store = SqliteStore(home, reserve=0)
     assert store._writer.execute("PRAGMA user_version").fetchone() == (max(migrations()),)
     assert store.load().site == {}

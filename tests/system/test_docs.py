@@ -43,6 +43,10 @@ def _blocks(page: str, *, begin: str) -> str:
             "docs/coming-from.md", "# Coming from another tool",
             ["field 'cloud_os'", "already complete", "exit status 1", "exit status 0", "task 4", "all three are"],
         ),
+        (
+            "docs/policy.md", "# Sharing a site",
+            ["in the night", "0.5*ALL", "19:00  day", "cap walltime=12h", "refused: ask us first", "exit status 2"],
+        ),
     ],
 )  # fmt: skip
 def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:

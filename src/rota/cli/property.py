@@ -31,8 +31,8 @@ def property_() -> None:
 def add(call: Invocation, name: str, kind: str | None, level: bool, above: str | None) -> int:
     """Add a property. Resources get values of it with 'rota resource add --set' and 'rota resource set'.
 
-    Jobs are asked for by properties in expressions, -p "gpu = yes", and by levels, -l /switch=1/nodes=4. For
-    a property that is there already, --level and --above change its place in the hierarchy.
+    Jobs ask for resources by properties, -p "gpu = yes", and by levels, -l /switch=1/nodes=4. For a property
+    that is there already, --level and --above change its place in the hierarchy.
 
     \b
     Examples:
@@ -42,18 +42,18 @@ def add(call: Invocation, name: str, kind: str | None, level: bool, above: str |
     """
     from rota.cli import records
 
-    def make(site: SiteView) -> tuple[list[SiteChange], tuple[str, ...]]:
+    def make(site: SiteView) -> tuple[list[SiteChange], tuple[str, tuple[str, ...]]]:
         return _added(site.site(), name, kind, level=level or above is not None, above=above)
 
     with call.connect() as client:
-        levels = records.change(client, _KINDS, make, about=f"property add {name}")
+        its, levels = records.change(client, _KINDS, make, about=f"property add {name}")
     place = f", a level of {' / '.join(levels)}" if name in levels else ""
-    return records.tell(call, f"property {name} ({kind or 'text'}){place}", property=name, levels=levels)
+    return records.tell(call, f"property {name} ({its}){place}", property=name, type=its, levels=levels)
 
 
 def _added(
     site: dict[str, dict[str, Any]], name: str, kind: str | None, *, level: bool, above: str | None
-) -> tuple[list[SiteChange], tuple[str, ...]]:
+) -> tuple[list[SiteChange], tuple[str, tuple[str, ...]]]:
     from rota.errors import BadInput
     from rota.plan.records import LEVELS_SETTING, kinds_of, levels_of
 
@@ -74,7 +74,7 @@ def _added(
         rest.insert(rest.index(above) if above is not None else 0, name)
         levels = tuple(rest)
         changes.append(("setting", LEVELS_SETTING, rest))
-    return changes, levels
+    return changes, (kinds.get(name, kind or "text"), levels)
 
 
 @property_.command("list")

@@ -13,6 +13,7 @@ import msgspec
 
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added
+from rota.core.asking import refuse_unplannable
 from rota.core.dependencies import Node, announce_blocked, refuse_cycle, register, ripple
 from rota.core.effects import Reply
 from rota.core.estimate import offer
@@ -108,7 +109,7 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
     impossible = {
         index: why
         for index in (set(event.spec_of) if event.spec_of else {0})
-        if event.cmds and (why := world.placement.refusal(event.specs[index].size))
+        if event.cmds and (why := _impossible(world, event.specs[index]))
     }
     if not impossible:
         return
@@ -119,6 +120,17 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
                 f"line {_line(event, position)}: {impossible[index]}",
                 hint="ask for less, or keep it anyway with --allow-unsatisfiable",
             )
+
+
+def _impossible(world: World, spec: Spec) -> str | None:
+    """Why no machine that is known could ever run this; None if one could. Raises `BadInput` for unknown words."""
+    if not spec.on_terms:
+        return world.placement.refusal(spec.size)
+    try:
+        refuse_unplannable(world, spec)
+    except NeverFits as error:
+        return error.message
+    return None
 
 
 def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None:

@@ -27,11 +27,14 @@ from rota.core.leases import Finished, Held, LeaseRef, Started
 from rota.core.retry import delay_s, may_retry
 from rota.core.states import LEASED, State
 from rota.core.turn import Turn
-from rota.core.world import Runner, World, erase, move, write
+from rota.core.world import Runner, World, dequeue, erase, move, write
 from rota.plan.need import Need
 from rota.plan.placement import Capacity, Opened
 from rota.plan.size import Size
 
+#: An idempotent job is queued again when it ends with this, if it ran for so long.
+_AGAIN = 99
+_AGAIN_AFTER_S = 60.0
 #: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
 SETTLED_ACK = -1
 
@@ -41,7 +44,9 @@ def grant_leases(world: World, turn: Turn) -> None:
     if world.paused:
         return
     again = _seats_for_unseated(world, turn)
-    opened, chosen = world.placement.place(turn.mono)
+    opened, chosen = world.placement.place(turn.mono, turn.wall)
+    if world.placement.has_news:
+        act_on_plan(world, turn)
     if not again and not opened and not chosen:
         return
     work: dict[str, SendWork] = {}
@@ -49,20 +54,51 @@ def grant_leases(world: World, turn: Turn) -> None:
         runner = world.runners[world.runner_at[seat.host]]
         work.setdefault(runner.id, SendWork(runner.id, [], [], [])).seats.append(seat)
         _take_seat(runner, seat.seat, seat.size)
-    for id, host in chosen:
+    for id, host, given in chosen:
         job = world.jobs[id]
         runner = world.runners[world.runner_at[host]]
         move(world, job, State.SCHEDULED)
         job.attempt += 1
         token = int(turn.random() * (1 << 53)) + 1
-        job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall)
+        job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall, given=given)
+        if given is not None and given.size != job.size:
+            job.learned = given.size
         take_lease(runner, job)
         size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
-        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size))
+        what = msgspec.json.encode(given).decode() if given is not None else None
+        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what))
         send = work.setdefault(runner.id, SendWork(runner.id, [], [], []))
         send.jobs.append(job)
         send.leases.append((id, job.attempt, token))
     turn.effects.extend(work.values())
+
+
+def act_on_plan(world: World, turn: Turn) -> None:
+    """What the planner decided besides who begins: besteffort jobs that end, reservations that it rejects,
+    jobs whose time is over, and promises that it moved."""
+    news = world.placement.take_news()
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    for id, by in news.preempted:
+        job = world.jobs.get(id)
+        if job is None or job.lease is None or job.preempted or job.kill:
+            continue
+        job.preempted = by
+        job.reason = Reason("preempted", f"being ended for job {by}")
+        if job.state not in (State.LOST, State.FINISHING):
+            move(world, job, State.FINISHING)
+        write(turn, job)
+        turn.note(id, job.attempt, "preempted", f"job {by} begins on its resources")
+        kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+    for id, code, message in news.ended:
+        job = world.jobs.get(id)
+        if job is not None and job.state is State.READY:
+            dequeue(world, job)
+            end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
+    for moved in news.moved:
+        job = world.jobs.get(moved.job)
+        if job is not None and job.state is State.READY:
+            turn.note(moved.job, job.attempt, "promise_moved", moved.cause)
 
 
 def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:
@@ -176,9 +212,10 @@ def _drop_lease(world: World, turn: Turn, job: Job, *, ended: bool) -> None:
     runner = world.runners[lease.runner]
     runner.leases.discard(job.id)
     _count_unseated(runner, job.size, -1)
-    world.placement.released(runner.host, job.need, ended_at=turn.mono if ended else None)
+    world.placement.released(runner.host, job.need, job=job.id, ended_at=turn.mono if ended else None)
     job.lease = None
     job.kill = False
+    job.preempted = 0
 
 
 def void_attempt(world: World, turn: Turn, job: Job) -> None:
@@ -196,13 +233,20 @@ def void_attempt(world: World, turn: Turn, job: Job) -> None:
 
 def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     """Record how an attempt ended and decide what becomes of its job."""
-    killed = job.kill
+    killed, preempted = job.kill, job.preempted
     lease = job.lease
     assert lease is not None
     _drop_lease(world, turn, job, ended=True)
     reason = _reason(outcome)
+    again = ""  #: why it is queued again, at no cost
     if reason is None:
         state = State.COMPLETE
+    elif preempted and not killed:
+        state = State.FAILED
+        reason = Reason("preempted", f"ended for job {preempted}, which began on its resources")
+        again = reason.message if "idempotent" in job.spec.types else ""
+    elif _asks_again(job, outcome, lease) and not killed:
+        state, again = State.FAILED, "exit 99 of an idempotent job"
     elif killed or outcome.reason == "kill_requested":
         state = State.CANCELLED
         reason = Reason("kill_requested", "killed on request")
@@ -221,7 +265,11 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         )
     )  # fmt: skip
     learn(world, turn, job, outcome, code=code, started_at=started_at)
-    if state is State.DELAYED:
+    if again:
+        turn.note(job.id, job.attempt, "again", f"{again}: it is queued again")
+        job.reason = None
+        enter(world, turn, job, waiting_state(world, job))
+    elif state is State.DELAYED:
         _delay(world, turn, job, reason)
     elif state is State.COMPLETE and must_run_again(job) and not killed:
         turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
@@ -234,6 +282,18 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         wished = {*spec.on_success, *spec.on_failure, *spec.on_exit}
         if "remove" in wished and any(done.behaviour == "remove" for done in outcome.behaviours):
             _remove_as_wished(world, turn, job)
+
+
+def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
+    """An idempotent job that ran for a minute and ends with 99 wants to run again."""
+    began = outcome.started_at if outcome.started_at is not None else lease.started_at
+    return (
+        outcome.exit_code == _AGAIN
+        and not outcome.reason
+        and "idempotent" in job.spec.types
+        and began is not None
+        and outcome.ended_at - began >= _AGAIN_AFTER_S
+    )
 
 
 def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:

@@ -49,7 +49,8 @@ class Changes:
         self.observations: list[Row] = []
         #: (learning group,): everything observed before this batch is forgotten
         self.forgotten: list[Row] = []
-        #: (job, number, token, runner, host, leased_at, spec id, size JSON where it is not the spec's)
+        #: (job, number, token, runner, host, leased_at, spec id, size JSON where it is not the spec's, what the
+        #: planner gave as JSON or None)
         self.attempts: list[Row] = []
         #: (job, number, started_at, pid, seat)
         self.starts: list[Row] = []

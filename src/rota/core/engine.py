@@ -12,6 +12,7 @@ from heapq import heappop
 from typing import Any
 
 from rota.core import acting, adding, attempts, estimate, events, limiting, modifying, pausing, siting
+from rota.core.asking import WorldTerms
 from rota.core.dependencies import enter, waiting_state
 from rota.core.effects import Refuse
 from rota.core.retry import MAX_DELAY_S
@@ -64,6 +65,8 @@ class Engine:
     def __init__(self, world: World, *, lost_after_s: float = 60.0, orphan_after_s: float = 7 * 86400.0) -> None:
         self.world = world
         world.placement.needs = partial(estimate.need_now, world)
+        world.placement.terms = WorldTerms(world)
+        world.on_site = world.placement.site_changed
         self._lost_after_s = lost_after_s
         self._given_up_after_s = orphan_after_s + ORPHAN_MARGIN_S
 
@@ -101,7 +104,12 @@ class Engine:
         )
 
     def next_due(self) -> float | None:
-        """The wall time of the next delay that will be over."""
+        """The wall time of the next delay that will be over, or start that is planned."""
+        return min(
+            (at for at in (self._next_delay(), self.world.placement.next_event()) if at is not None), default=None
+        )
+
+    def _next_delay(self) -> float | None:
         due = self.world.due
         while due:
             when, id = due[0]

@@ -91,7 +91,7 @@ def offer(world: World, jobs: list[Job]) -> None:
     spec = jobs[0].spec
     if not world.models:
         ids = [job.id for job in jobs]
-        world.placement.offer(Need(spec.size, spec.limits), priority=spec.priority, jobs=ids)
+        world.placement.offer(jobs[0].need, priority=spec.priority, jobs=ids)
         return
     usual: dict[str, Size | None] = {}  #: learning group → what its jobs take, unless they are special
     by_size: dict[Size | None, list[int]] = {}
@@ -105,7 +105,8 @@ def offer(world: World, jobs: list[Job]) -> None:
             job.learned = usual[name]
         by_size.setdefault(job.learned, []).append(job.id)
     for size, ids in by_size.items():
-        world.placement.offer(Need(size or spec.size, spec.limits), priority=spec.priority, jobs=ids)
+        terms = jobs[0].spec_id if spec.on_terms else 0
+        world.placement.offer(Need(size or spec.size, spec.limits, terms), priority=spec.priority, jobs=ids)
 
 
 def learn(

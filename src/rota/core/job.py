@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from rota.core.states import State
 from rota.plan.need import LimitUse, Need
+from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
@@ -107,6 +108,11 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     types: tuple[str, ...] = ()  #: "besteffort", "inner=12"…; times in them are Unix seconds
     at: float | None = None  #: an advance reservation: when it starts
 
+    @property
+    def on_terms(self) -> bool:
+        """Does it ask for more than a size? Then it needs a plan."""
+        return bool(self.request or self.types or self.where or self.at is not None or self.queue != "default")
+
 
 class Lease(Struct, gc=False):
     """The manager's grant of one attempt to one runner."""
@@ -118,6 +124,7 @@ class Lease(Struct, gc=False):
     seat: int = 0  #: 0 until the runner says in which seat it started
     pid: int = 0
     restored: bool = False  #: from a backup: that nobody holds it does not prove that it never ran
+    given: Given | None = None  #: what the planner gave it; None: a seat of its size
 
 
 class Job(Struct, gc=False):
@@ -140,6 +147,7 @@ class Job(Struct, gc=False):
     after: tuple[After, ...] = ()
     lease: Lease | None = None
     kill: bool = False  #: a kill was asked for; the next end is a cancellation
+    preempted: int = 0  #: it is being ended because this job begins on its resources
     learned: Size | None = None  #: what it takes, where that is not what was asked
     floor: Floor | None = None  #: the least it asks for after its own failures
     input_bytes: int | None = None
@@ -152,7 +160,8 @@ class Job(Struct, gc=False):
 
     @property
     def need(self) -> Need:
-        return Need(self.learned or self.spec.size, self.spec.limits)
+        spec = self.spec
+        return Need(self.learned or spec.size, spec.limits, self.spec_id if spec.on_terms else 0)
 
     @property
     def retries_left(self) -> int:

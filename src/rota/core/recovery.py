@@ -19,6 +19,7 @@ from rota.core.states import LEASED, State
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.limits import Limit
 from rota.plan.need import Need
+from rota.plan.placement import Given
 from rota.plan.size import Size
 
 _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)
@@ -37,6 +38,7 @@ class OpenAttempt(Struct, frozen=True, gc=False):
     pid: int
     seat: int
     size: Size | None = None  #: where it was not that of the specification
+    given: Given | None = None  #: what the planner gave it
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
@@ -118,6 +120,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
         started_at=found.started_at,
         seat=found.seat,
         pid=found.pid,
+        given=found.given,
     )
     runner = world.runners.get(found.runner)
     if runner is None:
@@ -128,8 +131,10 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     job.learned = found.size
     take_lease(runner, job)
     # A kill that was asked for before the crash is still wanted.
-    job.kill = job.state is State.FINISHING or (job.reason is not None and job.reason.code == "kill_requested")
-    if job.kill:
+    code = job.reason.code if job.reason is not None else ""
+    job.preempted = -1 if code == "preempted" else 0
+    job.kill = code == "kill_requested" or (job.state is State.FINISHING and not job.preempted)
+    if job.kill or job.preempted:
         job.state = State.FINISHING
     elif job.state not in LEASED or job.state in (State.LOST, State.SCHEDULED, State.STARTING):
         job.reason = None

@@ -15,7 +15,7 @@ from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.building import own_ids, site_of
 from rota.plan.placement import Capacity
-from rota.plan.records import KINDS, check_record, check_value, kinds_of, levels_of
+from rota.plan.records import KINDS, MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
 from rota.plan.resources import Site
 
 Records = dict[str, dict[str, Any]]
@@ -57,6 +57,8 @@ def changed(site: Records, changes: list[Change]) -> Records:
             after[kind][name] = value
         elif after[kind].pop(name, None) is None:
             raise NotFound(f"there is no {kind} '{name}'", hint=f"list them with 'rota {kind} list'")
+    if len(after.get("resource", {})) > MOST_RESOURCES:
+        raise BadInput(f"there would be more than {MOST_RESOURCES:,} resources", hint="add fewer")
     _check_properties(site, after, changes)
     return after
 

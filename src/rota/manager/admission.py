@@ -6,6 +6,7 @@ the reservations that a user has waiting.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -18,11 +19,12 @@ from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.terms import agreed
 from rota.plan.grammar import parse_request, request_text
-from rota.plan.policy import Queue
+from rota.plan.policy import BESTEFFORT, Queue
 from rota.plan.records import Records, levels_of
 from rota.plan.request import Alternative
 from rota.plan.rule_form import shown_value
-from rota.plan.rules import Facts, Rule, Verdict, judge
+from rota.plan.rules import LAST_QUEUE, Facts, Rule, Verdict, judge
+from rota.plan.types import parse_types, type_words
 
 #: So many specifications are remembered with what became of them.
 _MOST_KNOWN: Final = 10_000
@@ -46,6 +48,18 @@ class Rulebook:
         self._levels = levels_of(records)
         self._walltimes = {name: s for name, queue in self.queues.items() if (s := queue.walltime_s) is not None}
         self._system = system
+        self._plain = self._find_plain()
+
+    def _find_plain(self) -> dict[str, str]:
+        """Queue as it is asked for → as it is given, where nothing else happens to jobs without request, types
+        and reservation. Most jobs are such, and a submission may have a hundred thousand specifications."""
+        may_match = [rule for rule in self.rules if not _passes_by(rule, system=self._system)]
+        if any(rule.match or rule.does != "default" or rule.values.keys() != {"queue"} for rule in may_match):
+            return {}
+        known = {name: name for name in self.queues if name != BESTEFFORT}
+        first = next((str(rule.values["queue"]) for rule in may_match), LAST_QUEUE)
+        known |= {"": first} if first in known else {}
+        return {asked: name for asked, name in known.items() if name not in self._walltimes}
 
     def judge(self, spec: Spec, *, interactive: bool = False, reservations: int = 1) -> Verdict:
         """What the rules make of it, `reservations` being those of the user that would wait."""
@@ -54,6 +68,10 @@ class Rulebook:
 
     def admit(self, spec: Spec, *, interactive: bool = False) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is refused."""
+        if not (spec.request or spec.types or spec.where or interactive) and spec.at is None:
+            queue = self._plain.get(spec.queue)
+            if queue is not None:
+                return Admitted(spec if queue == spec.queue else msgspec.structs.replace(spec, queue=queue))
         spec = agreed(spec)
         verdict = self.judge(spec, interactive=interactive)
         refuse(verdict)
@@ -66,6 +84,17 @@ class Rulebook:
         if spec.queue not in self.queues:
             names = ", ".join(self.queues)
             raise BadInput(f"field 'queue': there is no queue '{spec.queue[:64]}'", hint=f"use one of {names}")
+
+
+def _passes_by(rule: Rule, *, system: bool) -> bool:
+    """Can it match no job without request, types and reservation?"""
+    match = rule.match
+    if match.get("reservation") is True or match.get("interactive") is True:
+        return True
+    if match.get("system") is (not system):
+        return True
+    named = (match.get("uses"), match.get("type"))
+    return any(isinstance(words, tuple) and not words[0].startswith("!") for words in named)
 
 
 class Admission:
@@ -182,7 +211,7 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
         queue=facts.queue,
         project=facts.project,
         name=facts.name,
-        types=facts.type,
+        types=spec.types if facts.type == spec.types else _ordered(facts.type),
         walltime_s=facts.walltime,
         priority=facts.priority,
         size=size,
@@ -192,8 +221,19 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
     )
 
 
+def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:
+    """Equal terms as equal texts. Raises `BadInput` if they contradict each other."""
+    try:
+        return type_words(parse_types(types))
+    except BadInput as error:
+        raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
+
+
+_parse = lru_cache(maxsize=4096)(parse_request)
+
+
 def _alternatives(spec: Spec) -> list[Alternative]:
     try:
-        return [parse_request(text) for text in spec.request]
+        return [_parse(text) for text in spec.request]
     except BadInput as error:
         raise BadInput(f"field 'request': {error.message}", hint=error.hint) from None

@@ -11,9 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rota.core import effects as e
-from rota.core.job import Job
+from rota.core.job import Command, Job
 from rota.core.leases import LeaseRef
 from rota.errors import Bug, RotaError
+from rota.plan.placement import Given
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -113,13 +114,27 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
                 envs.append((job.spec.env, blob))
                 size += len(blob)
         rank = ((255 - job.spec.priority) << 48) + job.id
-        grants.append(m.Grant(id, attempt, token, job.spec_id, job.cmd, rank, job.learned, job.element))
+        allocation = None if lease.given is None else _allocation(job, lease.given)
+        cmd: Command = _NOTHING if lease.given is not None and "noop" in job.spec.types else job.cmd
+        grants.append(m.Grant(id, attempt, token, job.spec_id, cmd, rank, job.learned, job.element, allocation))
         size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
         if size > _PIECE:
             yield m.Work(grants, [], specs, envs)
             grants, specs, envs, size = [], [], [], 0
     seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
     yield m.Work(grants, seats, specs, envs)
+
+
+#: What runs for a job that only holds resources: it ends by a kill or its walltime.
+_NOTHING = ["sleep", "infinity"]
+
+
+def _allocation(job: Job, given: Given) -> m.Allocation | None:
+    """What the runner must know of what the planner gave; None: nothing that the specification does not say."""
+    walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
+    if not given.cpu_list and walltime_s is None:
+        return None
+    return m.Allocation(cpu_list=given.cpu_list, nodes=given.nodes, walltime_s=walltime_s)
 
 
 #: Fields of a specification that a runner must know.

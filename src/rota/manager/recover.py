@@ -12,7 +12,7 @@ from rota.host import local_zone
 from rota.manager.intake import Library
 from rota.manager.rows import job_from_row
 from rota.plan.limits import Limit
-from rota.plan.packing import Packing
+from rota.plan.planning import Planning
 from rota.pools.base import Pool
 from rota.store.base import Snapshot
 
@@ -20,7 +20,7 @@ from rota.store.base import Snapshot
 def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, generation: int) -> World:
     """The world as it was when the last batch was committed."""
     # Seats are named anew by every manager, so that an old name never means a new seat.
-    world = World(Packing(first_seat=(generation << 32) + 1))
+    world = World(Planning(first_seat=(generation << 32) + 1))
     world.zone = local_zone()
     world.site_version = generation << 32  # a version that a client saw before a restart never comes again
     world.placement.limits.minute = minute_of_day(world, wall)
@@ -37,7 +37,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
         open_attempts=[
             OpenAttempt(
                 row.job, row.number, row.token, row.runner, row.host if row.host in known or not local else local,
-                row.leased_at, row.started_at, row.pid or 0, row.seat or 0, row.size,
+                row.leased_at, row.started_at, row.pid or 0, row.seat or 0, row.size, row.given,
             )
             for row in snapshot.open_attempts
         ],

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from rota.plan.entry import WAITING, Entry, Moved, Rank
+from rota.plan.entry import WAITING, Entry, Rank
 from rota.plan.holes import Holes
 
 if TYPE_CHECKING:
@@ -55,16 +55,12 @@ def below(planner: Planner, klass: Class, position: int) -> list[Entry]:
 
 def on_submitted(planner: Planner, klass: Class, entry: Entry, now: float) -> None:
     """A job joined the line: plan it, and those of worse rank after it."""
-    if klass.backfill != "conservative":
-        _with_lower_out(planner, klass, now, cause=f"job {entry.id} goes first")
-        return
     at = bisect_left(klass.line, entry.rank, key=_by_rank)
-    others = below(planner, klass, at + 1)
-    if not others:
+    if klass.backfill == "conservative" and not below(planner, klass, at + 1):
         planner.place(entry, now)
-        _follow(planner, entry, now)
+        follow(planner, entry, now)
         return
-    replan_from(planner, klass, at, now, cause=f"job {entry.id} goes first")
+    replan_from(planner, klass, at, now)
 
 
 def on_freed(planner: Planner, freed: list[tuple[float, float]], now: float) -> None:
@@ -73,30 +69,8 @@ def on_freed(planner: Planner, freed: list[tuple[float, float]], now: float) -> 
         if klass.backfill == "conservative":
             _compress(planner, klass, freed, now)
         else:
-            _with_lower_out(planner, klass, now, cause="a job ended")
+            replan_from(planner, klass, 0, now)
             return  # everything below was planned again
-
-
-def _with_lower_out(planner: Planner, klass: Class, now: float, *, cause: str) -> None:
-    """Go through a class that plans only its first; whatever ranks below is planned after it."""
-    at = planner.classes.index(klass)
-    lower = [entry for each in planner.classes[at + 1 :] for entry in each.line]
-    places = {entry.id: entry.start for entry in lower}
-    for entry in lower:
-        planner.unplan(entry)
-    _first_only(planner, klass, now)
-    for each in planner.classes[at + 1 :]:
-        each.freed = []
-        if each.backfill == "conservative":
-            for entry in list(each.line):
-                if entry.start is None:
-                    planner.place(entry, now)
-                    _follow(planner, entry, now)
-        else:
-            _first_only(planner, each, now)
-    for entry in lower:
-        if places[entry.id] is not None and entry.start != places[entry.id]:
-            planner.moved.append(Moved(entry.id, places[entry.id], entry.start, cause))
 
 
 def replan(planner: Planner, now: float) -> None:
@@ -104,50 +78,62 @@ def replan(planner: Planner, now: float) -> None:
     for klass in planner.classes:
         klass.freed, klass.head = [], None
     if planner.classes:
-        replan_from(planner, planner.classes[0], 0, now, cause="")
+        put_back(planner, planner.classes[0], 0, now)
 
 
-def replan_from(planner: Planner, klass: Class, position: int, now: float, *, cause: str) -> None:
+def replan_from(planner: Planner, klass: Class, position: int, now: float) -> None:
     """Take out everybody from a place in a class on, and put them back in order of rank."""
-    out = below(planner, klass, position)
-    places = {entry.id: entry.start for entry in out}
-    for entry in out:
-        if entry.start is not None:
-            planner.unplan(entry)
+    for entry in below(planner, klass, position):
+        planner.unplan(entry)
+    put_back(planner, klass, position, now)
+
+
+def put_back(planner: Planner, klass: Class, position: int, now: float) -> None:
+    """Plan everybody from a place in a class on, who all were taken out."""
     for each in planner.classes[planner.classes.index(klass) :]:
         if each.backfill == "conservative":
+            if each is not klass:
+                each.freed = []
             for entry in each.line[position if each is klass else 0 :]:
-                if entry.start is None and entry.state == WAITING:
-                    planner.place(entry, now)
-                    _follow(planner, entry, now)
-        else:
-            _first_only(planner, each, now)
-    if cause:
-        for entry in out:
-            if places[entry.id] is not None and entry.start != places[entry.id]:
-                planner.moved.append(Moved(entry.id, places[entry.id], entry.start, cause))
-
-
-def replan_missing(planner: Planner, now: float) -> None:
-    """Plan those of a conservative class that have no start."""
-    for klass in planner.classes:
-        if klass.backfill == "conservative":
-            for entry in klass.line:
                 if entry.start is None:
                     planner.place(entry, now)
+                    follow(planner, entry, now, later=True)
+        else:
+            _first_only(planner, each, now)
 
 
 def again(planner: Planner, entry: Entry, now: float) -> None:
     """Take one waiting job out, if it is planned, and put it back at its earliest start."""
     planner.unplan(entry)
-    planner.place(entry, now)
-    _follow(planner, entry, now)
+    if planner.everybody_planned(entry):
+        planner.place(entry, now)
+    follow(planner, entry, now)
 
 
-def _follow(planner: Planner, entry: Entry, now: float) -> None:
-    """Those whose place depends on this one's move with it."""
+def again_in_order(planner: Planner, entries: list[Entry], now: float) -> None:
+    """Put these back, who were taken out, in order of rank; then let begin what may where only the first waits."""
+    planner.pending.update(entry.id for entry in entries)
+    for entry in entries:
+        planner.pending.discard(entry.id)
+        again(planner, entry, now)
+    first = next((klass for klass in planner.classes if klass.backfill != "conservative"), None)
+    if first is not None:
+        replan_from(planner, first, 0, now)
+
+
+def follow(planner: Planner, entry: Entry, now: float, *, later: bool = False) -> None:
+    """Those whose place depends on this one's move with it; `later`: those of worse rank have their turn yet."""
     for child in planner.followers(entry):
-        if child.start is None or child.home == entry.id or entry.end is None or child.start < entry.end:
+        if child.id in planner.pending or (later and child.rank > entry.rank and not child.fixed):
+            continue
+        if child.fixed or not planner.everybody_planned(child):
+            continue
+        if entry.id in child.after:
+            wrong = child.start is None or entry.end is None or child.start < entry.end
+        else:
+            # Neither planned: nothing moved; containers that lie in each other would follow for ever.
+            wrong = (child.start is None) != (entry.start is None)
+        if wrong:
             again(planner, child, now)
 
 
@@ -155,40 +141,55 @@ def _follow(planner: Planner, entry: Entry, now: float) -> None:
 
 
 def _first_only(planner: Planner, klass: Class, now: float) -> None:
-    """`none`, `easy` and `easy-sjbf`: start what fits, reserve for the first that does not, let others pass."""
+    """`none`, `easy` and `easy-sjbf`: start what fits, reserve for the first that does not, let others pass.
+
+    Who can not be planned at all is nobody's obstacle.
+    """
     if klass.head is not None:
         planner.unplan(klass.head)
         klass.head = None
     at_once = nextafter(now, inf)
-    line = klass.line
-    first = 0
-    while first < len(line) and planner.place(line[first], now, before=at_once):
-        planner.chosen(line[first])
-        first += 1
-    started = line[:first]
-    del line[:first]
-    if klass.backfill == "none" or not line:
-        return
-    del started
-    head = next((entry for entry in line if planner.place(entry, now)), None)
-    if head is None:
+    head = None
+    stuck: list[Entry] = []
+    line, klass.line = klass.line, []
+    rest: list[Entry] = []
+    for at, entry in enumerate(line):
+        if planner.place(entry, now, before=at_once):
+            planner.chosen(entry)
+        elif _waits_for_room(planner, klass, entry, now):
+            head, rest = entry, line[at + 1 :]
+            break
+        else:
+            stuck.append(entry)
+    klass.line = stuck + ([head] if head is not None else []) + rest
+    if klass.backfill == "none" or head is None:
         return
     klass.head = head
     slots = planner.slots
     free = slots.counts[slots.index(now)]
-    rest = [entry for entry in line if entry.least <= free and entry is not head]
     if klass.backfill == "easy-sjbf":
         rest.sort(key=lambda entry: entry.shortest)
-    gone = False
+    gone = set()
     for entry in rest:
-        if entry.least > free or entry.rank < head.rank:
+        if entry.least > free and not entry.special and not entry.ask.types.inner:
             continue
         if planner.place(entry, now, before=at_once):
             planner.chosen(entry)
-            gone = True
+            gone.add(entry.id)
             free = slots.counts[slots.index(now)]
     if gone:
-        klass.line = [entry for entry in line if entry.start is None or entry is head]
+        klass.line = [entry for entry in klass.line if entry.id not in gone]
+
+
+def _waits_for_room(planner: Planner, klass: Class, entry: Entry, now: float) -> bool:
+    """Will it have a start? Where the first gets a reservation, this is it."""
+    if klass.backfill == "none" and planner.only_wants_room(entry):
+        return True
+    if not planner.place(entry, now):
+        return False
+    if klass.backfill == "none":
+        planner.unplan(entry)
+    return True
 
 
 # ------------------------------------------------------------------ everybody has a planned start
@@ -207,43 +208,60 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
         start = entry.start
         if start is None:
             if entry.trouble is None and entry.state == WAITING:
-                _try_again(planner, klass, entry, holes, now, None)
+                _try_again(planner, entry, holes, freed, now, None)
             continue
         if start <= now:
             continue
-        if entry.blamed or entry.special or entry.home or len(entry.options) > 1:
-            _try_again(planner, klass, entry, holes, now, None)
+        if entry.blamed or entry.special or entry.home or entry.after or len(entry.options) > 1:
+            _try_again(planner, entry, holes, freed, now, None)
             continue
         since = holes.may_improve(entry.least, entry.shortest, start)
-        if since is None and not (numbered and _may_take_better(planner, entry, holes)):
-            continue
-        _try_again(planner, klass, entry, holes, now, since if since is not None else start)
+        if since is None and numbered:
+            since = _may_take_better(planner, entry, holes)
+        if since is not None:
+            _try_again(planner, entry, holes, freed, now, since)
 
 
-def _may_take_better(planner: Planner, entry: Entry, holes: Holes) -> bool:
-    """Could it have preferred resources at the same start?"""
-    assert entry.start is not None
-    assert entry.end is not None
-    if not holes.touches(entry.start, entry.end):
-        return False
-    better = (1 << (entry.resources.bit_length() - 1)) - 1
-    return bool(planner.slots.common(entry.start, entry.end) & entry.options[0].shape.eligible & better)
+def _may_take_better(planner: Planner, entry: Entry, holes: Holes) -> float | None:
+    """Could it have other resources at the same start, or with them an earlier one? From when on to look."""
+    start, end = entry.start, entry.end
+    assert start is not None
+    assert end is not None
+    if not holes.touches(start, end):
+        return None
+    shape = entry.options[0].shape
+    since = holes.reaches_back(entry.least, start)
+    if since < start:
+        return since
+    free = planner.slots.common(start, end) & shape.eligible
+    if shape.ordered:
+        free &= (1 << (entry.resources.bit_length() - 1)) - 1
+    return start if free else None
 
 
 def _try_again(
-    planner: Planner, klass: Class, entry: Entry, holes: Holes, now: float, since: float | None
+    planner: Planner,
+    entry: Entry,
+    holes: Holes,
+    freed: list[tuple[float, float]],
+    now: float,
+    since: float | None,
 ) -> None:
-    start, end, resources = entry.start, entry.end, entry.resources
+    start, end, resources, home, alternative = entry.start, entry.end, entry.resources, entry.home, entry.alternative
+    inner = planner.planned_inside(entry)
     planner.unplan(entry)
     planner.place(entry, now, since=since)
-    if entry.start == start and entry.resources == resources:
-        _follow(planner, entry, now)
+    if start is not None and end is not None and (entry.end is None or entry.end > end):
+        # All that is free may be more than a quota allows: its old place is as good as ever.
+        if entry.home == home and planner.not_before(entry, now)[0] <= start:
+            planner.unplan(entry)
+            planner.restore([(entry, start, end, resources, home, alternative)])
+    if entry.start == start and entry.resources == resources and entry.end == end:
+        planner.restore(inner)
         return
     if start is not None and end is not None:
-        klass.freed.append((start, end))
+        freed.append((start, end))
         holes.add(start, end)
     if entry.start is not None and entry.end is not None:
         holes.changed(entry.start, entry.end)
-    if start is not None and entry.start is not None and entry.start > start:
-        planner.moved.append(Moved(entry.id, start, entry.start, "what it waits for moved"))
-    _follow(planner, entry, now)
+    follow(planner, entry, now, later=True)

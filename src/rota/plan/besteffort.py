@@ -10,7 +10,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from rota.plan.entry import Entry
-from rota.plan.shapes import TRIES, Shape, Short
+from rota.plan.shapes import TRIES
+from rota.plan.slots import Pick, Slots
 
 if TYPE_CHECKING:
     from rota.plan.planner import Planner
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def running(planner: Planner) -> list[Entry]:
     """Besteffort jobs that run."""
-    return [entry for entry in planner.running.values() if entry.ask.types.besteffort]
+    return list(planner.guests.values())
 
 
 def plan(planner: Planner, now: float) -> None:
@@ -28,67 +29,92 @@ def plan(planner: Planner, now: float) -> None:
         return
     for entry in waiting:
         planner.unplan(entry)
-    whole = planner.slots
-    view = whole.copy()
-    for entry in running(planner):
-        if planner.counted:
-            view.take(entry.resources, now, entry.end or inf)
-        else:
-            view.cover(entry.resources, now, entry.end or inf)
-    planner.slots = view
-    bounds, planner._bounds = planner._bounds, {}
+    whole, inside, bounds = planner.slots, planner.inside, planner._bounds
+    planner.slots, planner._bounds = whole.copy(), {}
+    if any(entry.ask.types.inner for entry in waiting):
+        planner.inside = {id: slots.copy() for id, slots in inside.items()}
     try:
+        for entry in running(planner):
+            _hide(planner, entry, now)
         for entry in list(waiting):
             if planner.place(entry, now):
-                assert entry.start is not None
-                assert entry.end is not None
-                if planner.counted:
-                    view.take(entry.resources, entry.start, entry.end)
-                else:
-                    view.cover(entry.resources, entry.start, entry.end)
+                _hide(planner, entry, now)
     finally:
-        planner.slots, planner._bounds = whole, bounds
+        planner.slots, planner.inside, planner._bounds = whole, inside, bounds
+
+
+def _hide(planner: Planner, entry: Entry, now: float) -> None:
+    """What a besteffort job holds is not free for the next one."""
+    slots = planner.slots_of(entry)
+    if slots is None:
+        return
+    start, end = max(now, entry.start or now), entry.end or inf
+    if planner.counted:
+        slots.take(entry.resources, start, end)
+    else:
+        slots.cover(entry.resources, start, end)
 
 
 def victims(planner: Planner, entry: Entry) -> list[int]:
     """Besteffort jobs that must end before this one begins."""
     if entry.ask.types.besteffort or planner.counted:
         return []
-    return [other.id for other in running(planner) if other.resources & entry.resources]
+    guests = running(planner)
+    found = [other.id for other in guests if other.resources & entry.resources]
+    if entry.taking is not None:
+        # Those that hold memory and the like on the same hosts, the youngest first.
+        guests.sort(key=_youngest_first)
+        for host in planner.site.hosts_of(entry.resources):
+            of_host = planner.site.hosts[host]
+            for name in entry.taking:
+                there = [other for other in guests if other.taking and name in other.taking and other.resources & of_host]
+                excess = planner.ledger.excess(host, name, planner.now)
+                for gone in [True, False]:
+                    for other in there:
+                        if excess > 0 and other.taking is not None and (other.id in found) == gone:
+                            excess -= other.taking[name]
+                            if not gone:
+                                found.append(other.id)
+    return found
 
 
-def choose(planner: Planner, shape: Shape, free: int, short: Short | None, start: float) -> int:
+def _youngest_first(entry: Entry) -> tuple[float, int, int]:
+    return -(entry.start or 0.0), entry.resources.bit_count(), entry.id
+
+
+def avoid(planner: Planner, entry: Entry, now: float) -> None:
+    """Who begins now takes, of what is free for it, what ends the fewest besteffort jobs."""
+    if not any(other.resources & entry.resources for other in planner.guests.values()):
+        return
+    if planner.counted or entry.fixed or entry.home or entry.ask.types.container:
+        return
+    if entry.start is None or entry.end is None or entry.ask.types.besteffort:
+        return
+    planner.drop(entry, since=now)
+    room = planner.room(entry)
+    if isinstance(room, Slots):
+        taken = _choose(planner, planner.picking(entry), room.common(now, entry.end), now, entry.end)
+        if taken.bit_count() == entry.resources.bit_count():
+            entry.resources = taken
+    planner.hold(entry, since=now)
+
+
+def _choose(planner: Planner, pick: Pick, free: int, start: float, end: float) -> int:
     """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
-    holding = [entry for entry in running(planner) if (entry.end or inf) > start and entry.resources & free]
-    held = 0
+    holding = sorted((entry for entry in running(planner) if entry.resources & free), key=_youngest_first)
+    spared = free
     for entry in holding:
-        held |= entry.resources
-    taken = shape.choose(free & ~held, short)
-    if taken:
-        return taken
-    holding.sort(key=lambda entry: (-(entry.start or 0.0), entry.resources.bit_count(), entry.id))
+        spared &= ~entry.resources
     tries = 0
-    for number in range(1, len(holding) + 1):
+    for number in range(len(holding) + 1):
         for some in combinations(holding, number):
             tries += 1
             if tries > TRIES:
-                return _greedy(shape, free, short, holding)
-            given = free & ~held
+                return 0
+            given = spared
             for entry in some:
                 given |= entry.resources & free
-            if given.bit_count() >= shape.least and (taken := shape.choose(given, short)):
+            taken = pick(given, start, end)
+            if taken:
                 return taken
-    return 0
-
-
-def _greedy(shape: Shape, free: int, short: Short | None, holding: list[Entry]) -> int:
-    """Too many to try all: end one after the other until there is enough."""
-    given = free
-    for entry in holding:
-        given &= ~entry.resources
-    for entry in holding:
-        given |= entry.resources & free
-        taken = shape.choose(given, short)
-        if taken:
-            return taken
     return 0

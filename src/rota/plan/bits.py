@@ -11,14 +11,21 @@ def lowest(mask: int, number: int) -> int:
     """The lowest `number` of the bits that are set; there must be so many."""
     if number <= 0:
         return 0
-    below, above = number, mask.bit_length()
-    while below < above:  # the shortest prefix that has enough
-        middle = (below + above) >> 1
-        if (mask & ((1 << middle) - 1)).bit_count() < number:
-            below = middle + 1
+    # Halve until the last bit to take is alone; each half is as short as it can be.
+    width = mask.bit_length()
+    rest, below = mask, 0
+    while width > 1:
+        half = width >> 1
+        low = rest & ((1 << half) - 1)
+        there = low.bit_count()
+        if there >= number:
+            rest, width = low, half
         else:
-            above = middle
-    return mask & ((1 << below) - 1)
+            number -= there
+            rest >>= half
+            below += half
+            width -= half
+    return mask & ((2 << below) - 1)
 
 
 def positions(mask: int) -> Iterator[int]:

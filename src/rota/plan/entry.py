@@ -72,12 +72,3 @@ class Begin(NamedTuple):
 
     entry: Entry
     victims: list[int]
-
-
-class Moved(NamedTuple):
-    """A promise was moved, and why."""
-
-    job: int
-    before: float | None
-    now: float | None
-    cause: str

@@ -118,6 +118,17 @@ class Holes:
         at = bisect_right(self.ends, start)
         return at < len(self.starts) and self.starts[at] < end
 
+    def reaches_back(self, number: int, start: float) -> float:
+        """Since when so many have been free without a break until this moment."""
+        slots = self._slots
+        at = slots.index(start)
+        if slots.times[at] < start:
+            at += 1  # what is free just before this moment is free in the span in which it lies
+        while at and slots.counts[at - 1] >= number and start > self._now:
+            at -= 1
+            start = max(slots.times[at], self._now)
+        return start
+
     def _find(self, number: int, low: float, high: float) -> list[tuple[float, float]]:
         """The runs that touch a span that became free, between two moments."""
         slots = self._slots

@@ -153,7 +153,7 @@ class Inventory:
             )
         size = cpus * cores
         next_id = max([*taken_ids(self.records), *self.rows, 0]) + 1
-        if next_id + size * len(hosts) - 1 > MOST_RESOURCES:
+        if len(self.rows) + size * len(hosts) > MOST_RESOURCES:
             raise BadInput(f"there would be more than {MOST_RESOURCES:,} resources", hint="add fewer")
         changes: list[Change] = []
         for name in hosts:

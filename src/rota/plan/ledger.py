@@ -29,7 +29,9 @@ class Ledger:
         self._capacity = {host: _capacities(site.figures.get(host, Figures())) for host in site.hosts}
         self._named = {name for capacity in self._capacity.values() for name in capacity}
         self._used: dict[tuple[str, str], Steps] = {}
+        self._guests: dict[tuple[str, str], Steps] = {}  #: the same with besteffort jobs, which others do not see
         self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
+        self._low: set[int] = set()  #: besteffort jobs that hold something
 
     def taking(self, ask: Ask) -> Taking | None:
         """What a job takes of each host of which there is not plenty; None: nothing."""
@@ -45,8 +47,12 @@ class Ledger:
         """Limits of the site that it takes."""
         return {use.name: use.units for use in ask.limits if use.name in self._limits}
 
-    def short(self, taking: Taking, mask: int, start: float, end: float) -> int:
-        """Of these resources, those on hosts that have too little left at some time from start to end."""
+    def short(self, taking: Taking, mask: int, start: float, end: float, *, low: bool = False) -> int:
+        """Of these resources, those on hosts that have too little left at some time from start to end.
+
+        `low`: for a besteffort job, which sees what all others take; those do not see what besteffort jobs take.
+        """
+        used = self._guests if low else self._used
         first, last = (moment(start), moment(end)) if start != inf else (0, 0)
         lacking = 0
         while mask:
@@ -56,7 +62,7 @@ class Ledger:
                 continue
             of_host = self._site.hosts[host]
             mask &= ~of_host
-            if any(not self._enough(host, name, amount, first, last) for name, amount in taking.items()):
+            if any(not self._enough(used, host, name, amount, (first, last)) for name, amount in taking.items()):
                 lacking |= of_host
         return lacking
 
@@ -68,29 +74,51 @@ class Ledger:
         value = self._site.resources[(mask & -mask).bit_length() - 1].values.get("host")
         return None if value is None else str(value)
 
-    def _enough(self, host: str, name: str, amount: int, first: int, last: int) -> bool:
+    def _enough(
+        self, used: dict[tuple[str, str], Steps], host: str, name: str, amount: int, span: tuple[int, int]
+    ) -> bool:
         capacity = self._capacity[host].get(name, 0 if name == "gpus" else None)
         if capacity is None:
             return True
         if amount > capacity:
             return False
-        steps = self._used.get((host, name)) if first < last else None
-        return steps is None or steps.over(first, last, capacity - amount) is None
+        first, last = span
+        steps = used.get((host, name)) if first < last else None
+        return steps is None or steps.over(first, last, capacity - amount, length=last - first) is None
 
-    def again(self, everywhere: Taking, start: float, end: float) -> tuple[str, float] | None:
+    def again(
+        self, everywhere: Taking, start: float, end: float, *, low: bool = False
+    ) -> tuple[str, float] | None:
         """A limit of the site of which there is too little, and when to look again; None if there is enough."""
         for name, amount in everywhere.items():
             capacity = self._limits[name]
             if amount > capacity:
                 return name, inf
-            steps = self._used.get((EVERYWHERE, name))
-            over = steps.over(moment(start), moment(end), capacity - amount) if steps is not None else None
+            steps = (self._guests if low else self._used).get((EVERYWHERE, name))
+            first, last = moment(start), moment(end)
+            over = steps.over(first, last, capacity - amount, length=last - first) if steps is not None else None
             if over is not None:
                 return name, over.until / SECOND
         return None
 
+    def excess(self, host: str, name: str, now: float) -> int:
+        """How much more is taken of a host now, besteffort jobs included, than there is."""
+        capacity = self._capacity[host].get(name)
+        steps = self._guests.get((host, name))
+        if capacity is None or steps is None:
+            return 0
+        over = steps.over(moment(now), moment(now) + 1, capacity, length=1)
+        return 0 if over is None else over.amount - capacity
+
     def take(
-        self, job: int, taking: Taking | None, everywhere: Taking, mask: int, span: tuple[float, float]
+        self,
+        job: int,
+        taking: Taking | None,
+        everywhere: Taking,
+        mask: int,
+        span: tuple[float, float],
+        *,
+        low: bool = False,
     ) -> None:
         """A job holds this on the hosts of these resources."""
         first, last = moment(span[0]), moment(span[1])
@@ -103,20 +131,24 @@ class Ledger:
             ]
         if held:
             self._held[job] = held
-            self._count(held, 1)
+            if low:
+                self._low.add(job)
+            self._count(held, 1, low=low)
 
     def give(self, job: int) -> None:
         """The job holds nothing of it any more."""
         held = self._held.pop(job, None)
         if held:
-            self._count(held, -1)
+            self._count(held, -1, low=job in self._low)
+            self._low.discard(job)
 
-    def _count(self, held: list[tuple[str, str, int, int, int]], times: int) -> None:
-        for host, name, amount, first, last in held:
-            steps = self._used.get((host, name))
-            if steps is None:
-                steps = self._used[host, name] = Steps()
-            steps.add(first, last, times * amount)
+    def _count(self, held: list[tuple[str, str, int, int, int]], times: int, *, low: bool) -> None:
+        for used in (self._guests,) if low else (self._guests, self._used):
+            for host, name, amount, first, last in held:
+                steps = used.get((host, name))
+                if steps is None:
+                    steps = used[host, name] = Steps()
+                steps.add(first, last, times * amount)
 
     def ends(self) -> list[float]:
         """Moments at which something is given back, ascending."""

@@ -25,3 +25,4 @@ class Need(Struct, frozen=True, array_like=True, gc=False):
 
     size: Size
     limits: tuple[LimitUse, ...] = ()
+    terms: int = 0  #: the specification that says more than a size can (a request, types, a queue); 0: nothing

@@ -123,7 +123,8 @@ class Packing:
                 lane.at, lane.stopped = name, True
                 self._stopped.setdefault(name, []).append(lane)
 
-    def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
+    def place(self, now: float, wall: float = 0.0) -> tuple[list[Opened], list[Chosen]]:
+        del wall  # there is no future here
         opened: list[Opened] = []
         chosen: list[Chosen] = []
         self._now, self._first = now, None
@@ -467,6 +468,34 @@ class Packing:
         self._enter(lane)
         return True
 
+    # -- for a planner that decides instead
+
+    def hand_over(self) -> list[tuple[int, Need, list[int]]]:
+        """All waiting jobs that take a core leave: priority, need and jobs of each lane."""
+        found = []
+        for (priority, need), lane in list(self._lanes.items()):
+            if need.size.cpus:
+                jobs = sorted(job for job in lane.heap if job not in lane.gone)
+                found.append((priority, need, jobs))
+                lane.heap.clear()
+                lane.gone.clear()
+                del self._lanes[priority, need]
+                lane.drop()
+                self._unpark(lane)
+        return found
+
+    def grant(self, host: str, need: Need, now: float) -> Opened:
+        """A lease with this need goes to this host, in a seat of its own, whatever is free there."""
+        where = self._hosts.all[host]
+        where.flow(need.size).leases += 1
+        if need.limits:
+            self.limits.take(need.limits, host)
+        return self._hosts.open(where, need.size, now)
+
+    def host_names(self) -> set[str]:
+        """Hosts that new work may be placed on."""
+        return {host.name for host in self._hosts.shared.values() if host.usable}
+
     # -- demand
 
     def demand(self) -> dict[Need, int]:
@@ -508,7 +537,8 @@ class Packing:
     def started(self, seat: int, now: float) -> None:
         self._hosts.started(seat, now)
 
-    def released(self, host: str, need: Need, *, ended_at: float | None) -> None:
+    def released(self, host: str, need: Need, *, job: int = 0, ended_at: float | None) -> None:
+        del job
         flow = self._hosts.all[host].flow(need.size)
         flow.leases -= 1
         if ended_at is not None:

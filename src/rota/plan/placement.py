@@ -1,20 +1,26 @@
 """The interface between the engine and whoever decides which job runs where.
 
 The engine tells a `Placement` what waits, what room there is and what ended; it answers with seats
-to open and jobs to lease. `plan.packing` is the first implementation; the full planner will be the
-other. A placement knows sizes, ranks and times, never commands, users or processes.
+to open and jobs to lease. `plan.packing` decides about now and is fast; `plan.planning` uses it until
+somebody asks for more than that, and the planner from then on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from rota.plan.limits import Limits
 from rota.plan.need import Need
 from rota.plan.size import Size
+
+if TYPE_CHECKING:
+    from rota.plan.ask import Ask
+    from rota.plan.policy import Policy
+    from rota.plan.quotas import Quotas
+    from rota.plan.resources import Site
 
 
 class Capacity(Struct, frozen=True, gc=False):
@@ -39,11 +45,91 @@ class Opened(NamedTuple):
     size: Size
 
 
+class Given(Struct, frozen=True, array_like=True, gc=False):
+    """What the planner gave to one attempt."""
+
+    size: Size  #: what it takes of the host that it begins on
+    resources: str = ""  #: ids, like ``1-8,17``
+    cpu_list: str = ""  #: of that host's cores, counted from 0
+    nodes: tuple[tuple[str, int], ...] = ()  #: hosts, and how many cores of each
+    walltime_s: float | None = None
+
+
 class Chosen(NamedTuple):
     """A job to be leased to the runner of this host."""
 
     job: int
     host: str
+    given: Given | None = None
+
+
+class Preempted(NamedTuple):
+    """A besteffort job that must end, because another job begins on its resources."""
+
+    job: int
+    by: int
+
+
+class Held(NamedTuple):
+    """A lease that is out."""
+
+    job: int
+    host: str
+    since: float  #: wall time
+    resources: str  #: as given by the planner; empty: it was not asked
+
+
+class Planned(NamedTuple):
+    """What the planner means to do with a job."""
+
+    start: float | None
+    end: float | None
+    resources: str
+
+
+class Moved(NamedTuple):
+    """A promise was moved, and why."""
+
+    job: int
+    before: float | None
+    now: float | None
+    cause: str
+
+
+class News(NamedTuple):
+    """What a planner decided besides who begins."""
+
+    preempted: list[Preempted]
+    ended: list[tuple[int, str, str]]  #: waiting jobs that will never begin: code and message
+    moved: list[Moved]
+
+
+class Terms(Protocol):
+    """What a planner must ask the engine about jobs and the site."""
+
+    def ask(self, job: int) -> Ask:
+        """What this waiting or leased job asks of the planner."""
+
+    def submitted(self, job: int) -> float:
+        """When it was submitted."""
+
+    def group(self, job: int) -> int:
+        """Waiting jobs of one group and need ask for the same."""
+
+    def held(self) -> list[Held]:
+        """All leases that are out."""
+
+    def wanted(self) -> bool:
+        """Has the site rules that only the planner knows how to keep?"""
+
+    def site(self) -> Site:
+        """The resources as they are now."""
+
+    def policy(self) -> Policy:
+        """In which order jobs are planned."""
+
+    def quotas(self, site: Site) -> Quotas | None:
+        """Who may hold how much."""
 
 
 class Waits(NamedTuple):
@@ -54,6 +140,7 @@ class Waits(NamedTuple):
     limit: str = ""
     ahead: int | None = None  #: a job that waits as well and goes first
     hint: str = ""  #: a command that would change it
+    blockers: tuple[int, ...] = ()  #: jobs that hold what it waits for
 
 
 class Placement(Protocol):
@@ -93,7 +180,7 @@ class Placement(Protocol):
     def demand(self) -> dict[Need, int]:
         """How many of the waiting jobs of each need could begin at once, were there room for all."""
 
-    def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
+    def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
         """What should begin now: seats to open, and jobs to lease, in order of rank."""
 
     def seat(self, host: str, size: Size, now: float) -> Opened | None:
@@ -102,7 +189,7 @@ class Placement(Protocol):
     def started(self, seat: int, now: float) -> None:
         """A job began to run in this seat."""
 
-    def released(self, host: str, need: Need, *, ended_at: float | None) -> None:
+    def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
         """A lease is over: its job ended then, or (None) it was never executed."""
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
@@ -113,6 +200,24 @@ class Placement(Protocol):
 
     def close(self, seat: int) -> None:
         """The seat is gone and its room is free. Unknown seats are ignored."""
+
+    terms: Terms | None  #: whom to ask about jobs and the site
+
+    def site_changed(self) -> None:
+        """Resources, queues or quotas were changed."""
+
+    @property
+    def has_news(self) -> bool:
+        """Has something been decided besides who begins?"""
+
+    def take_news(self) -> News:
+        """What was decided since the last time."""
+
+    def next_event(self) -> float | None:
+        """When something should be decided though nothing happens (wall time)."""
+
+    def planned(self, job: int) -> Planned | None:
+        """What is planned for a job; None: it is in no plan."""
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         """All that keeps this waiting job from being chosen, the strongest first."""

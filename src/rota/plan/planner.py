@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import inf, nextafter
 
 from rota.plan import backfill, besteffort
 from rota.plan.ask import Ask
 from rota.plan.bounds import Bounds
-from rota.plan.entry import BLOCKED, RUNNING, WAITING, Begin, Entry, Moved, Option, Rank
+from rota.plan.entry import BLOCKED, RUNNING, WAITING, Begin, Entry, Option, Rank
 from rota.plan.ledger import Ledger
 from rota.plan.order import Usage, rank
-from rota.plan.placement import Waits
+from rota.plan.placement import Moved, Waits
 from rota.plan.policy import Policy, Queue
 from rota.plan.quota_rules import who_asks
 from rota.plan.quotas import Quotas, Refusal
@@ -25,11 +25,15 @@ from rota.plan.request import Group
 from rota.plan.resources import Site
 from rota.plan.shapes import Shape
 from rota.plan.slots import Counted, Pick, Slots
+from rota.units import about_duration
 
 #: Ranks that depend on use or waiting are looked at again so often.
 REFRESH_S = 60.0
 #: A reservation waits so long for resources that are missing, then begins with fewer.
 PATIENCE_S = 300.0
+
+#: Who was planned where: start, end, resources, container, alternative.
+Place = tuple[Entry, float, float, int, int, int]
 
 
 class Planner:
@@ -55,8 +59,10 @@ class Planner:
         self.classes: list[backfill.Class] = []  #: queues of one priority, the highest first
         self.low = backfill.Class(-inf, "conservative")  #: besteffort jobs, planned when all others are
         self.running: dict[int, Entry] = {}
+        self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
         self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
         self.moved: list[Moved] = []
+        self.expired: list[int] = []  #: waiting jobs whose time is over
         self.usage = Usage(policy.fair_share.half_life_s)
         for user, seconds in (usage or {}).items():
             self.usage.add(user, "", seconds, seconds, now)
@@ -65,7 +71,13 @@ class Planner:
         self._starting: list[Entry] = []  #: chosen to begin at once
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
         self._overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
+        self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
         self._children: dict[int, list[Entry]] = {}
+        self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
+        self._was: dict[int, tuple[float, float]] = {}  #: where those were planned that this event took out
+        self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
+        self._tangled: set[int] = set()  #: who holds what others hold as well, because somebody outlived his time
+        self.pending: set[int] = set()  #: waiting jobs that are about to be planned
         self._refreshed = now
         self._serial = 0
         self._open()
@@ -84,10 +96,23 @@ class Planner:
 
     # ------------------------------------------------------------------ what happens
 
-    def submit(self, id: int, ask: Ask, now: float, *, after: Iterable[int] = ()) -> Entry:
-        """A new job: it is planned behind all of better rank, and those of worse rank after it."""
+    def submit(
+        self,
+        id: int,
+        ask: Ask,
+        now: float,
+        *,
+        after: Iterable[int] = (),
+        submitted: float | None = None,
+        serial: int = 0,
+    ) -> Entry:
+        """A new job: it is planned behind all of better rank, and those of worse rank after it.
+
+        `submitted` and `serial`, of jobs submitted at one moment, are given where they are not those of this call.
+        """
         self.now = now
-        entry = Entry(id, ask, now)
+        entry = Entry(id, ask, now if submitted is None else submitted)
+        entry.serial = serial
         self._ready(entry)
         if ask.at is not None and not self._may_reserve(entry, now):
             return entry
@@ -96,19 +121,21 @@ class Planner:
             if parent in self.entries or parent == id:
                 entry.after.add(parent)
                 self._children.setdefault(parent, []).append(entry)
+        if ask.types.inner:
+            self._inner.setdefault(ask.types.inner, []).append(entry)
         entry.rank = self._rank(entry, now)
+        limits = [moment for moment in (ask.types.expire, ask.types.deadline) if moment is not None]
+        if limits:
+            heappush(self._expiries, (min(limits), id))
         if ask.types.besteffort:
             self.low.add(entry)
-            self._refresh(now)
-            besteffort.plan(self, now)
+            self._refresh(now, submitted=entry)
         elif ask.at is not None:
             self._reserve(entry, now)
         else:
-            klass = self._class(ask)
-            klass.add(entry)
-            if not self._refresh(now):
-                backfill.on_submitted(self, klass, entry, now)
-            besteffort.plan(self, now)
+            self._class(ask).add(entry)
+            self._refresh(now, submitted=entry)
+        self._settle(now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
         return entry
 
     def adopt(self, id: int, ask: Ask, *, start: float, resources: int, now: float) -> Entry:
@@ -120,10 +147,19 @@ class Planner:
         length = entry.options[0].length if entry.options else ask.time_s
         end = start + length
         if end <= now:
-            end = now + max(60.0, (now - start) / 4)
+            end = _new_end(start, now)
         entry.start, entry.end, entry.resources = start, end, resources
-        self._hold(entry, since=max(start, now))
+        container = self.container(ask.types.inner) if ask.types.inner else None
+        if container is not None and container.id in self.inside:
+            entry.home = container.id
+        in_the_way = self._in_the_way(entry, now, end)
+        for other in in_the_way:
+            self.unplan(other)
+        self.hold(entry, since=max(start, now))
         self._run(entry)
+        if in_the_way:
+            backfill.again_in_order(self, in_the_way, now)
+        self._settle(now, f"job {id} runs there")
         return entry
 
     def ended(self, id: int, now: float, *, complete: bool = True, again: bool = False) -> None:
@@ -138,8 +174,12 @@ class Planner:
             freed.append((max(now, entry.start), entry.end))
             self.drop(entry, since=now)
         was_running = self.running.pop(id, None) is not None
+        self.guests.pop(id, None)
+        self._tangled.discard(id)
+        self._forget(entry)
         if not was_running:
             self.reserved.pop(id, None)
+            self._late.pop(id, None)
             if entry in self._starting:
                 self._starting.remove(entry)
             (self.low if entry.ask.types.besteffort else self._class(entry.ask)).discard(entry)
@@ -151,11 +191,10 @@ class Planner:
             self._tell_children(entry, now, complete=complete, ran=was_running)
         self._empty(entry, now)
         self.slots.forget_before(now)
-        if entry.ask.types.besteffort:
-            besteffort.plan(self, now)
-            return
-        backfill.on_freed(self, freed, now)
-        besteffort.plan(self, now)
+        if not entry.ask.types.besteffort:
+            freed += self._was.values()
+            backfill.on_freed(self, freed, now)
+        self._settle(now, "what it waits for moved")
 
     def tick(self, now: float) -> None:
         """Time has passed: jobs past their expected end keep what they hold, and ranks may have changed."""
@@ -165,34 +204,54 @@ class Planner:
             entry = self.running.get(id)
             if entry is not None and entry.end == end:
                 self._outlives(entry, now)
+        while self._expiries and self._expiries[0][0] < now:
+            _moment, id = heappop(self._expiries)
+            entry = self.entries.get(id)
+            if entry is not None and entry.state == WAITING:
+                self.expired.append(id)
         self._refresh(now)
+        self._settle(now, "ranks changed")
 
     def begin(self, now: float) -> list[Begin]:
         """Everything that is planned for now begins."""
         self.now = now
         found, self._starting = self._starting, []
+        found += self._late.values()
+        self._late = {}
         while self._starts and self._starts[0][0] <= now:
             start, id = heappop(self._starts)
             entry = self.entries.get(id)
-            if entry is None or entry.state != WAITING or entry.start != start:
-                continue
-            if entry.fixed and not self._all_there(entry, now):
-                continue
-            found.append(entry)
+            if entry is not None and entry.start == start:
+                found.append(entry)
         begun = []
+        guests = []
         for entry in found:
-            if entry.state != WAITING:
+            if entry.state != WAITING or entry.id in self._late:
                 continue
-            if entry.after:
-                backfill.again(self, entry, now)  # it was hoped that its parents would have ended
-                if entry.start is None or entry.start > now:
-                    continue
-            self._leave(entry)
-            begun.append(Begin(entry, besteffort.victims(self, entry)))
-            if entry.start is not None and entry.start < now:
-                entry.start = now
-            self._run(entry)
+            if entry.after or (entry.fixed and not self._all_there(entry, now)):
+                self._late[entry.id] = entry  # what it waits for is late as well
+            elif entry.ask.types.besteffort:
+                if entry not in guests:
+                    guests.append(entry)
+            else:
+                begun.append(self._begin(entry, now))
+        if begun and guests:
+            besteffort.plan(self, now)
+        begun += [self._begin(entry, now) for entry in guests if entry.start is not None and entry.start <= now]
+        for begin in begun:
+            if begin.entry.ask.types.besteffort:
+                backfill.follow(self, begin.entry, now)
+        self._settle(now, "what it waits for moved")
         return begun
+
+    def _begin(self, entry: Entry, now: float) -> Begin:
+        self._leave(entry)
+        besteffort.avoid(self, entry, now)
+        victims = besteffort.victims(self, entry)
+        if entry.start is not None and entry.start < now:
+            entry.start = now
+        self._run(entry)
+        return Begin(entry, victims)
 
     def next_start(self) -> float | None:
         """The earliest planned start of a job that waits."""
@@ -201,7 +260,7 @@ class Planner:
         while self._starts:
             start, id = self._starts[0]
             entry = self.entries.get(id)
-            if entry is not None and entry.state == WAITING and entry.start == start:
+            if entry is not None and entry.state == WAITING and entry.start == start and id not in self._late:
                 return start
             heappop(self._starts)
         return None
@@ -209,6 +268,11 @@ class Planner:
     def next_event(self) -> float | None:
         """When the planner must be told that time has passed."""
         times = [start for start in (self.next_start(),) if start is not None]
+        for late in self._late.values():
+            if late.ask.at is not None and late.ask.at + PATIENCE_S > self.now:
+                times.append(late.ask.at + PATIENCE_S)
+            elif late.end is not None and late.end > self.now:
+                times.append(late.end)
         while self._overdue:
             end, id = self._overdue[0]
             entry = self.running.get(id)
@@ -216,6 +280,8 @@ class Planner:
                 times.append(end)
                 break
             heappop(self._overdue)
+        if self._expiries:
+            times.append(nextafter(self._expiries[0][0], inf))
         if self._ranks_change():
             times.append(self._refreshed + REFRESH_S)
         return min(times, default=None)
@@ -223,46 +289,123 @@ class Planner:
     def change_site(self, site: Site, now: float) -> None:
         """Resources came, went or changed: what runs stays, everything else is planned again in order of rank."""
         self.now = now
-        running = [(entry, self.site.ids(entry.resources)) for entry in self.running.values()]
-        planned = [(entry, self.site.ids(entry.resources)) for entry in self.reserved.values()]
-        before = {entry.id: entry.start for entry in self.entries.values() if entry.state == WAITING}
+        staying = [*self.running.values(), *self.reserved.values()]
+        staying.sort(key=self._depth)  # containers before what lies in them
+        ids = {entry.id: self.site.ids(entry.resources) for entry in staying} if not self.counted else {}
+        for entry in self.entries.values():
+            if entry.counted is not None and entry.start is not None and self.quotas is not None:
+                self.quotas.give(entry.counted, entry.id)
+            if entry.state == WAITING and not entry.fixed:
+                if entry.start is not None and entry.end is not None and not entry.ask.types.besteffort:
+                    self._was.setdefault(entry.id, (entry.start, entry.end))
+                entry.start = entry.end = None
+                entry.resources = entry.home = 0
         self.site = site
         self._shapes.clear()
-        if self.quotas is not None:
-            for entry in self.entries.values():
-                if entry.counted is not None and entry.start is not None:
-                    self.quotas.give(entry.counted, entry.id)
+        self._unchoose()
         self._open()
-        for entry, ids in running + planned:
-            entry.resources = site.mask(id for id in ids if site.knows(id))
+        for entry in staying:
+            if not self.counted:
+                entry.resources = site.mask(id for id in ids[entry.id] if site.knows(id))
             self._ready(entry)
-            if entry.start is not None:
-                self._hold(entry, since=max(entry.start, now))
+            if entry.start is not None and entry.end is not None:
+                self.hold(entry, since=max(entry.start, now))
+                if entry.ask.types.container and not self.counted:
+                    self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
         for entry in self.entries.values():
             if entry.state == WAITING and not entry.fixed:
-                entry.start = entry.end = None
-                entry.resources = 0
                 self._ready(entry)
-        self._starting = []
         backfill.replan(self, now)
-        besteffort.plan(self, now)
-        for id, start in before.items():
-            entry = self.entries[id]
-            if entry.start != start and start is not None:
-                self.moved.append(Moved(id, start, entry.start, "the resources changed"))
+        self._settle(now, "the resources changed")
+
+    def _depth(self, entry: Entry) -> int:
+        """In how many containers it lies."""
+        depth = 0
+        while entry.home:
+            entry, depth = self.entries[entry.home], depth + 1
+        return depth
+
+    def _unchoose(self) -> None:
+        """Those that were about to begin wait again."""
+        for entry in self._starting:
+            klass = self.low if entry.ask.types.besteffort else self._class(entry.ask)
+            if entry not in klass.line:
+                klass.add(entry)
+        self._starting = []
+
+    def change_rules(
+        self, site: Site, now: float, *, policy: Policy, quotas: Quotas | None, limits: Mapping[str, int]
+    ) -> None:
+        """Queues, quotas, limits or resources changed: what runs stays, all others are planned again."""
+        self._unchoose()
+        waiting = [entry for klass in (*self.classes, self.low) for entry in klass.line]
+        for entry in self.entries.values():
+            entry.counted = None  # the old quotas are gone with all that they counted
+        self.policy, self.quotas, self._limits = policy, quotas, dict(limits)
+        self.classes, self.low.line = [], []
+        for entry in waiting:
+            entry.rank = self._rank(entry, now)
+            (self.low if entry.ask.types.besteffort else self._class(entry.ask)).add(entry)
+        self.change_site(site, now)
+
+    def shapes(self, ask: Ask) -> list[Shape]:
+        """What each of a job's alternatives means on this site."""
+        entry = Entry(0, ask, self.now)
+        self._ready(entry)
+        return [option.shape for option in entry.options]
+
+    def why(self, entry: Entry) -> list[Waits]:
+        """What keeps a waiting job from beginning now."""
+        if entry.start is None:
+            return [entry.reason or Waits("resources", "no start was found for it")]
+        when = f"planned to begin in {about_duration(max(0.0, entry.start - self.now))}"
+        where = f" on resources {self.site.spans(entry.resources)}" if not self.counted else ""
+        found = [] if entry.reason is None else [entry.reason]
+        if entry.fixed:
+            return [Waits("reservation", f"reserved: {when}{where}")]
+        for parent in sorted(entry.after):
+            found.append(Waits("dependency", f"it waits for job {parent}; {when}", blockers=(parent,)))
+        postpone = entry.ask.types.postpone
+        if postpone is not None and postpone > self.now:
+            found.append(Waits("delayed", f"postponed; {when}"))
+        if not found:
+            holders = sorted(
+                (other.end or 0.0, other.id)
+                for other in self.entries.values()
+                if other is not entry and other.start is not None and other.start < entry.start
+                and (other.end or 0.0) > self.now and other.resources & entry.resources
+            )  # fmt: skip
+            last = [id for end, id in holders if end == holders[-1][0]]
+            said = (
+                f"until {'job' if len(last) == 1 else 'jobs'} {', '.join(map(str, last[:5]))} end" if last else ""
+            )
+            code = "container" if entry.home else "resources"
+            message = f"waiting for resources {said}; {when}{where}" if said else f"{when}{where}"
+            found.append(Waits(code, message, blockers=tuple(id for _end, id in holders[-20:])))
+        return found
 
     def modify(self, id: int, ask: Ask, now: float) -> Entry:
-        """A waiting job asks for something else."""
-        self.now = now
+        """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
         old = self.entries[id]
-        after = set(old.after)
-        submitted = old.submitted
-        self.ended(id, now)
-        entry = self.submit(id, ask, now, after=after)
-        entry.submitted = submitted
-        self._refreshed = -inf
-        self._refresh(now)
-        return entry
+        after, submitted, serial = set(old.after), old.submitted, old.serial
+        self.ended(id, now, again=True)
+        self._children[id] = [child for child in self._children.get(id, ()) if child.state == WAITING]
+        return self.submit(id, ask, now, after=after, submitted=submitted, serial=serial)
+
+    def _settle(self, now: float, cause: str) -> None:
+        """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""
+        besteffort.plan(self, now)
+        was, self._was = self._was, {}
+        for id, (start, end) in was.items():
+            entry = self.entries.get(id)
+            if entry is None or entry.state != WAITING:
+                continue
+            rank = entry.rank[0] if entry.rank else 0.0
+            for klass in self.classes:
+                if -klass.priority <= rank and klass.backfill == "conservative":
+                    klass.freed.append((start, end))
+            if (entry.start is None and self.everybody_planned(entry)) or (entry.start or start) > start:
+                self.moved.append(Moved(id, start, entry.start, cause))
 
     # ------------------------------------------------------------------ making ready
 
@@ -301,6 +444,8 @@ class Planner:
             def short(mask: int) -> int:
                 return self.ledger.never(taking, mask)
 
+        if short is None and any(option.shape.possible for option in entry.options):
+            return None
         if any(option.shape.choose(usable, short) for option in entry.options):
             return None
         if any(option.shape.bounded for option in entry.options):
@@ -321,7 +466,7 @@ class Planner:
 
     # ------------------------------------------------------------------ rank
 
-    def _rank(self, entry: Entry, now: float) -> Rank:
+    def _rank(self, entry: Entry, now: float, active: int | None = None) -> Rank:
         queue = self.queue(entry.ask.queue)
         key = rank(
             queue,
@@ -329,7 +474,7 @@ class Planner:
             submitted=entry.submitted,
             now=now,
             usage=self.usage,
-            active_users=0 if queue.order == "fifo" else self._active(),
+            active_users=0 if queue.order == "fifo" else self._active() if active is None else active,
             fair_share=self.policy.fair_share,
         )
         self._serial += 1
@@ -340,29 +485,36 @@ class Planner:
         return self.usage.active(entry.ask.user for entry in self.entries.values())
 
     def _ranks_change(self) -> bool:
+        if all(queue.order == "fifo" for queue in self.policy.queues.values()):
+            return False
         return any(self.queue(entry.ask.queue).order != "fifo" for klass in self.classes for entry in klass.line)
 
-    def _refresh(self, now: float) -> bool:
-        """Rank all waiting jobs anew where ranks depend on time or use. True if the plan was made again."""
-        due = now >= self._refreshed + REFRESH_S
-        if not due and not self._ranks_change():
-            return False
-        self._refreshed = now
-        changed = False
-        for klass in self.classes:
-            before = klass.line[:]
-            for entry in klass.line:
-                entry.rank = self._rank(entry, now)
-            klass.line.sort(key=_by_rank)
-            if klass.line != before:
-                at = next(at for at, (a, b) in enumerate(zip(before, klass.line, strict=True)) if a is not b)
-                backfill.replan_from(self, klass, at, now, cause="ranks changed")
-                changed = True
-        self.low.line.sort(key=_by_rank)
-        if changed:
-            # Jobs that were never planned come with the next pass of their class.
-            backfill.replan_missing(self, now)
-        return changed
+    def _refresh(self, now: float, submitted: Entry | None = None) -> None:
+        """Rank all waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
+
+        A job that was just submitted is planned as well.
+        """
+        klass, at = None, 0
+        if now >= self._refreshed + REFRESH_S or (submitted is not None and self._ranks_change()):
+            self._refreshed = now
+            active = self._active()
+            for each in reversed((*self.classes, self.low)):
+                before = each.line[:]
+                for entry in each.line:
+                    entry.rank = self._rank(entry, now, active)
+                each.line.sort(key=_by_rank)
+                if each is not self.low and each.line != before:
+                    pairs = zip(before, each.line, strict=True)
+                    klass, at = each, next(at for at, (a, b) in enumerate(pairs) if a is not b)
+        if submitted is not None and not submitted.ask.types.besteffort:
+            own = self._class(submitted.ask)
+            if klass is None or klass.priority < own.priority:
+                backfill.on_submitted(self, own, submitted, now)
+                return
+            if klass is own:
+                at = min(at, bisect_left(own.line, submitted.rank, key=_by_rank))
+        if klass is not None:
+            backfill.replan_from(self, klass, at, now)
 
     # ------------------------------------------------------------------ placing
 
@@ -376,10 +528,10 @@ class Planner:
         start, resources, at = found
         entry.start, entry.resources, entry.alternative = start, resources, at
         entry.end = start + entry.options[at].length
-        self._hold(entry)
+        self.hold(entry)
         if entry.ask.types.container:
             self.inside[entry.id] = Slots.within(resources, start, entry.end)
-        heappush(self._starts, (start, entry.id))
+        self._will_start(entry)
         return True
 
     def _find(
@@ -391,12 +543,12 @@ class Planner:
             entry.reason = entry.trouble
             return None
         types = entry.ask.types
-        earliest, waits = self._not_before(entry, now)
+        earliest, waits = self.not_before(entry, now)
         if waits is not None:
             entry.reason = waits
             entry.blamed = True
             return None
-        room = self._room(entry)
+        room = self.room(entry)
         if isinstance(room, Waits):
             entry.reason, entry.blamed = room, True
             return None
@@ -405,6 +557,8 @@ class Planner:
         best_end = inf
         entry.reason = None
         for at, option in enumerate(entry.options):
+            if entry.home and not option.hard:
+                continue
             limit = before
             if types.deadline is not None:
                 limit = min(limit, nextafter(types.deadline - option.length, inf))
@@ -446,7 +600,8 @@ class Planner:
             again = self._refused(entry, taken, start, start + length)
             if again is None:
                 return found
-            after = again
+            # Later it may be given fewer resources, where not all blocks have as many.
+            after = again if shape.even else min(again, slots.following(start))
         return None
 
     def _refused(self, entry: Entry, taken: int, start: float, end: float) -> float | None:
@@ -460,7 +615,7 @@ class Planner:
                     entry.reason = _quota_reason(refusal)
                 return refusal.again
         if entry.everywhere:
-            short = self.ledger.again(entry.everywhere, start, end)
+            short = self.ledger.again(entry.everywhere, start, end, low=entry.ask.types.besteffort)
             if short is not None:
                 entry.blamed = True
                 if entry.reason is None:
@@ -475,10 +630,10 @@ class Planner:
         shape, hard = option.shape, option.hard
         taking = entry.taking
         obstacles = [] if hard or entry.ask.at is not None else self._obstacles()
-        low = not entry.ask.types.besteffort and besteffort.running(self)
-        if taking is None and not obstacles and not low:
+        if taking is None and not obstacles:
             return None, ()
-        ledger = self.ledger
+        ledger, low = self.ledger, entry.ask.types.besteffort
+        entry.blamed = entry.blamed or bool(obstacles)
 
         def pick(free: int, start: float, end: float) -> int:
             for until, mask in obstacles:
@@ -488,18 +643,19 @@ class Planner:
             if taking is not None:
 
                 def short(mask: int) -> int:
-                    return ledger.short(taking, mask, start, end)
+                    return ledger.short(taking, mask, start, end, low=low)
 
-            if low:
-                return besteffort.choose(self, shape, free, short, start)
             return shape.choose(free, short)
 
         also = sorted({until for until, _mask in obstacles if until != inf}) if obstacles else []
         if taking is not None:
             also = sorted({*also, *ledger.ends()})
-        if low:
-            entry.blamed = True
         return pick, also
+
+    def picking(self, entry: Entry) -> Pick:
+        """How to choose for it by the alternative that was chosen."""
+        option = entry.options[entry.alternative]
+        return self._pick(entry, option)[0] or (lambda free, _start, _end: option.shape.choose(free))
 
     def _obstacles(self) -> list[tuple[float, int]]:
         """What only a job with a walltime may be placed before: (until when, resources)."""
@@ -507,7 +663,7 @@ class Planner:
         found += [(entry.end or inf, entry.resources) for entry in self.reserved.values()]
         return found
 
-    def _not_before(self, entry: Entry, now: float) -> tuple[float, Waits | None]:
+    def not_before(self, entry: Entry, now: float) -> tuple[float, Waits | None]:
         """The earliest start that its parents and terms allow."""
         earliest = now
         postpone = entry.ask.types.postpone
@@ -517,6 +673,8 @@ class Planner:
             found = self.entries.get(parent)
             if found is None or found.end is None:
                 return inf, Waits("dependency", f"job {parent}, which it waits for, has no planned start")
+            if found.ask.types.besteffort and found.state == WAITING and not entry.ask.types.besteffort:
+                return inf, Waits("dependency", f"job {parent}, which it waits for, is besteffort and has not begun")
             earliest = max(earliest, found.end)
         return earliest, None
 
@@ -536,7 +694,7 @@ class Planner:
 
     # -- where
 
-    def _room(self, entry: Entry) -> Slots | Waits:
+    def room(self, entry: Entry) -> Slots | Waits:
         """The free resources as this job sees them."""
         inner = entry.ask.types.inner
         slots, home = self.slots, 0
@@ -571,6 +729,15 @@ class Planner:
         for each in here:
             if not _may_share(entry.ask, each.ask):
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        # Who outlived his time may hold what is not his: what others hold as well, or beyond their container's end.
+        for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
+            if each.home == entry.home and not each.special and not each.ask.types.besteffort:
+                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        if entry.home:
+            view.cover(self.entries[entry.home].resources, self.entries[entry.home].end or inf, inf)
+        else:
+            for moment, mask in self.site.until.items():
+                view.cover(mask, max(moment, self.now), inf)
         return view
 
     def slots_of(self, entry: Entry) -> Slots | None:
@@ -579,7 +746,7 @@ class Planner:
 
     # -- holding
 
-    def _hold(self, entry: Entry, since: float | None = None) -> None:
+    def hold(self, entry: Entry, since: float | None = None) -> None:
         """What the entry was given is not free any more."""
         start, end = entry.start, entry.end
         assert start is not None
@@ -595,12 +762,39 @@ class Planner:
                 elif since is None or self.counted:
                     slots.take(entry.resources, begin, end)
                 else:
-                    slots.cover(entry.resources, begin, end)
+                    self._cover(entry, slots, begin, end)
         if entry.counted is not None and self.quotas is not None:
             number = entry.resources if self.counted else entry.resources.bit_count()
             self.quotas.take(entry.counted, entry.id, number, start, end)
         if entry.taking is not None or entry.everywhere:
-            self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, (start, end))
+            self._take_of_hosts(entry)
+
+    def _take_of_hosts(self, entry: Entry) -> None:
+        assert entry.start is not None
+        assert entry.end is not None
+        span, low = (entry.start, entry.end), entry.ask.types.besteffort
+        self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
+
+    def _cover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+        """It holds what perhaps is not free."""
+        if start < end and slots.common(start, end) & entry.resources != entry.resources:
+            self._tangled.add(entry.id)
+        slots.cover(entry.resources, start, end)
+
+    def _uncover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+        """It gives back what others may hold as well."""
+        home = self.entries.get(entry.home)
+        if home is not None and home.start is not None and home.end is not None:
+            start, end = max(start, home.start), min(end, home.end)
+        slots.uncover(entry.resources, start, end)
+        if slots is self.slots:
+            for moment, mask in self.site.until.items():
+                slots.cover(mask & entry.resources, max(moment, start), end)
+        for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
+            if other is entry or other.home != entry.home or other.ask.types.besteffort:
+                continue
+            if other.start is not None and other.end is not None and other.resources & entry.resources:
+                slots.cover(other.resources & entry.resources, max(other.start, start), min(other.end, end))
 
     def drop(self, entry: Entry, since: float) -> None:
         """What the entry was given is free from this moment on."""
@@ -610,12 +804,10 @@ class Planner:
         begin = max(start, since)
         slots = self.slots_of(entry)
         if slots is not None and not entry.ask.types.besteffort:
-            if entry.special:
+            kept = entry.state == RUNNING or entry.fixed
+            if entry.special or (kept and not self.counted and (self._tangled or entry.home)):
                 self.special.pop(entry.id, None)
-                slots.uncover(entry.resources, begin, end)
-                for other in self.special.values():
-                    if other.home == entry.home and other.start is not None and other.end is not None:
-                        slots.cover(other.resources, max(other.start, self.now), other.end)
+                self._uncover(entry, slots, begin, end)
             else:
                 slots.give(entry.resources, begin, end)
             if slots is self.slots:
@@ -626,33 +818,89 @@ class Planner:
 
     def unplan(self, entry: Entry) -> None:
         """The waiting job has no planned start any more; nor have those planned inside it."""
-        if entry.start is None:
+        if entry.start is None or entry.end is None:
             return
+        if not entry.ask.types.besteffort:
+            self._was.setdefault(entry.id, (entry.start, entry.end))
+        for inner in self._inside(entry):
+            if inner.state == WAITING:
+                self.unplan(inner)
+                inner.home = 0
         self.drop(entry, since=self.now)
         entry.start = entry.end = None
         entry.resources = 0
-        if self.inside.pop(entry.id, None) is not None:
-            for inner in list(self.entries.values()):
-                if inner.home == entry.id and inner.state == WAITING:
-                    inner.start = inner.end = None
-                    inner.resources = 0
-                    inner.home = 0
-                    if inner.counted is not None and self.quotas is not None:
-                        self.quotas.give(inner.counted, inner.id)
-                    self.ledger.give(inner.id)
-                    self.inside.pop(inner.id, None)
+        self.inside.pop(entry.id, None)
+        if entry in self._starting:
+            self._starting.remove(entry)
+            if not self.everybody_planned(entry):
+                self._class(entry.ask).add(entry)
+
+    def _inside(self, entry: Entry) -> list[Entry]:
+        """Who has a place inside this container."""
+        if not entry.ask.types.container:
+            return []
+        return [inner for inner in self._asked_inside(entry) if inner.home == entry.id and inner.start is not None]
+
+    def _asked_inside(self, entry: Entry) -> list[Entry]:
+        names = {str(entry.id): None, entry.ask.name: None}
+        return [inner for name in names if name for inner in self._inner.get(name, ())]
+
+    def planned_inside(self, entry: Entry) -> list[Place]:
+        """Waiting jobs inside a container, outer ones first, and where."""
+        found = []
+        for inner in self._inside(entry):
+            if inner.state == WAITING and inner.start is not None and inner.end is not None:
+                found.append((inner, inner.start, inner.end, inner.resources, inner.home, inner.alternative))
+                found += self.planned_inside(inner)
+        return found
+
+    def restore(self, places: list[Place]) -> None:
+        """These come back to where they were, which is free."""
+        for entry, start, end, resources, home, alternative in places:
+            entry.start, entry.end, entry.resources = start, end, resources
+            entry.home, entry.alternative = home, alternative
+            self.hold(entry)
+            if entry.ask.types.container:
+                self.inside[entry.id] = Slots.within(resources, start, end)
+            self._will_start(entry)
+
+    def _will_start(self, entry: Entry) -> None:
+        assert entry.start is not None
+        if len(self._starts) > 1000 + 4 * len(self.entries):
+            there = self.entries.values()
+            self._starts = [(each.start, each.id) for each in there if each.state == WAITING and each.start is not None]
+            heapify(self._starts)
+        heappush(self._starts, (entry.start, entry.id))
+
+    def everybody_planned(self, entry: Entry) -> bool:
+        """Does everybody of its queue have a planned start?"""
+        return not entry.ask.types.besteffort and self._class(entry.ask).backfill == "conservative"
+
+    def only_wants_room(self, entry: Entry) -> bool:
+        """Will there certainly be a time at which it can begin?"""
+        types = entry.ask.types
+        if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
+            return False
+        return not types.inner and types.deadline is None and types.expire is None and not self.site.until
 
     def followers(self, entry: Entry) -> list[Entry]:
         """Waiting jobs whose place depends on this one's, in order of rank."""
         found = [child for child in self._children.get(entry.id, ()) if child.state == WAITING]
         if entry.ask.types.container:
-            inside = {str(entry.id), entry.ask.name}
-            found += [
-                each
-                for each in self.entries.values()
-                if each.state == WAITING and each.ask.types.inner and each.ask.types.inner in inside
-            ]
+            found += [each for each in self._asked_inside(entry) if each.state == WAITING and each not in found]
         return sorted(found, key=_by_rank)
+
+    def _forget(self, entry: Entry) -> None:
+        """It depends on nothing any more."""
+        siblings = self._inner.get(entry.ask.types.inner)
+        if siblings is not None and entry in siblings:
+            siblings.remove(entry)
+            if not siblings:
+                del self._inner[entry.ask.types.inner]
+        for parent in entry.after:
+            children = self._children.get(parent)
+            if children is not None and entry in children:
+                children.remove(entry)
 
     # ------------------------------------------------------------------ beginning and ending
 
@@ -673,6 +921,8 @@ class Planner:
         entry.state = RUNNING
         entry.reason = None
         self.running[entry.id] = entry
+        if entry.ask.types.besteffort:
+            self.guests[entry.id] = entry
         if entry.ask.types.container and entry.id not in self.inside and not self.counted:
             assert entry.start is not None
             assert entry.end is not None
@@ -688,78 +938,92 @@ class Planner:
                 child.after.discard(entry.id)
                 child.blamed = True
                 continue
+            self._late.pop(child.id, None)
+            self._leave(child)
             self.unplan(child)
+            child.fixed = False
             child.state = BLOCKED
             child.reason = Waits("dependency_never", f"job {entry.id}, which it waits for, did not complete")
-            self._leave(child)
             self._tell_children(child, now, complete=False, ran=False)
 
     def _empty(self, entry: Entry, now: float) -> None:
         """The container is gone: what runs inside holds its resources by itself from now on."""
         if self.inside.pop(entry.id, None) is None:
             return
-        for inner in self.entries.values():
-            if inner.home != entry.id or inner.start is None or inner.end is None:
-                continue
+        for inner in self._inside(entry):
+            if inner.state != RUNNING:
+                self.unplan(inner)
             inner.home = 0
-            if inner.state == RUNNING:
-                self.slots.cover(inner.resources, now, inner.end)
-            else:
-                if inner.counted is not None and self.quotas is not None:
-                    self.quotas.give(inner.counted, inner.id)
-                self.ledger.give(inner.id)
-                inner.start = inner.end = None
-                inner.resources = 0
-                inner.blamed = True
-                self.inside.pop(inner.id, None)
+            if inner.state == RUNNING and inner.end is not None and not inner.ask.types.besteffort:
+                for other in self._in_the_way(inner, now, inner.end):
+                    if not other.home and other.resources & inner.resources and not _may_share(inner.ask, other.ask):
+                        self.unplan(other)
+                self._cover(inner, self.slots, now, inner.end)
 
     def _outlives(self, entry: Entry, now: float) -> None:
         """A running job is past its expected end: it keeps its resources, and plans in the way move."""
         assert entry.start is not None
         assert entry.end is not None
-        old, end = entry.end, now + max(60.0, (now - entry.start) / 4)
-        in_the_way = []
-        if not entry.ask.types.besteffort and not entry.home:
-            for klass in self.classes:
-                for other in klass.line:
-                    if (
-                        other.start is not None
-                        and not other.home
-                        and other.start < end
-                        and self._meet(entry, other)
-                    ):
-                        in_the_way.append(other)
-        before = {other.id: other.start for other in in_the_way}
+        old, end = entry.end, _new_end(entry.start, now)
+        in_the_way = self._in_the_way(entry, old, end)
         for other in in_the_way:
             self.unplan(other)
-            if other in self._starting:
-                self._starting.remove(other)
         if entry.counted is not None and self.quotas is not None:
             self.quotas.give(entry.counted, entry.id)
             number = entry.resources if self.counted else entry.resources.bit_count()
             self.quotas.take(entry.counted, entry.id, number, entry.start, end)
+        entry.end = end
         if entry.taking is not None or entry.everywhere:
             self.ledger.give(entry.id)
-            self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, (entry.start, end))
+            self._take_of_hosts(entry)
         slots = self.slots_of(entry)
         if slots is not None and not entry.ask.types.besteffort:
             if self.counted:
                 slots.take(entry.resources, old, end)
             else:
-                slots.cover(entry.resources, old, end)
-        entry.end = end
+                self._cover(entry, slots, old, end)
+        if entry.id in self.inside:
+            self.inside[entry.id].give(entry.resources, old, end)
+            for inner in self._inside(entry):
+                if inner.state == RUNNING and inner.end is not None:
+                    self.inside[entry.id].cover(inner.resources, old, inner.end)
         heappush(self._overdue, (end, entry.id))
-        for other in in_the_way:
-            backfill.again(self, other, now)
-            if other.start != before[other.id]:
-                cause = f"job {entry.id} runs longer than expected"
-                self.moved.append(Moved(other.id, before[other.id], other.start, cause))
-        for child in self.followers(entry):
-            backfill.again(self, child, now)
-        besteffort.plan(self, now)
+        backfill.again_in_order(self, in_the_way, now)
+        backfill.follow(self, entry, now)
+        backfill.on_freed(self, list(self._was.values()), now)
+        self._settle(now, f"job {entry.id} runs longer than expected")
+
+    def _in_the_way(self, entry: Entry, start: float, end: float) -> list[Entry]:
+        """Waiting jobs that want, between start and end, what a running job will hold then."""
+        if entry.ask.types.besteffort:
+            return []
+        return [
+            other
+            for other in (*self._starting, *(each for klass in self.classes for each in klass.line))
+            if other.start is not None
+            and other.end is not None
+            and other.start < end
+            and other.end > start
+            and not other.ask.types.besteffort
+            and self._meet(entry, other)
+        ]
 
     def _meet(self, entry: Entry, other: Entry) -> bool:
-        return self.counted or bool(entry.resources & other.resources)
+        """Do both want something of which there may be too little?"""
+        if self.counted:
+            return True
+        if entry.home == other.home and entry.resources & other.resources and not _may_share(entry.ask, other.ask):
+            return True
+        if entry.counted is not None and other.counted is not None:
+            ours = set(map(id, entry.counted.counters))
+            if any(id(counter) in ours for counter in other.counted.counters):
+                return True
+        if entry.everywhere.keys() & other.everywhere.keys():
+            return True
+        if entry.taking is None or other.taking is None or not entry.taking.keys() & other.taking.keys():
+            return False
+        hosts = set(self.site.hosts_of(entry.resources))
+        return any(host in hosts for host in self.site.hosts_of(other.resources))
 
     # ------------------------------------------------------------------ reservations
 
@@ -782,41 +1046,42 @@ class Planner:
         assert at is not None
         klass = self._class(entry.ask)
         position = bisect_left(klass.line, entry.rank, key=_by_rank)
-        below = backfill.below(self, klass, position)
-        places = {other.id: other.start for other in below}
-        for other in below:
+        for other in backfill.below(self, klass, position):
             self.unplan(other)
-        granted = self.place(entry, now, since=at, before=nextafter(at, inf))
-        if granted:
+        if self.place(entry, now, since=at, before=nextafter(at, inf)):
             entry.fixed = True
             self.reserved[entry.id] = entry
         else:
             del self.entries[entry.id]
+            self._forget(entry)
             said = f": {entry.reason.message}" if entry.reason is not None else ""
             entry.reason = Waits("reservation", f"rejected: its resources are not free at that time{said}")
-        for other in below:
-            backfill.again(self, other, now)
-            if other.start != places[other.id] and places[other.id] is not None:
-                self.moved.append(Moved(other.id, places[other.id], other.start, f"reservation {entry.id}"))
-        besteffort.plan(self, now)
+        backfill.put_back(self, klass, position, now)
 
     def _all_there(self, entry: Entry, now: float) -> bool:
         """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
-        missing = entry.resources & ~self.site.usable if not self.counted else 0
-        for other in self.running.values():
-            if not entry.special and not other.ask.types.besteffort and not other.home:
-                missing |= entry.resources & other.resources
-        if not missing:
+        if self.counted:
             return True
-        assert entry.start is not None
+        missing = entry.resources & ~self.site.usable
+        for other in self.running.values():
+            if other.home != entry.home or other.ask.types.besteffort or _may_share(entry.ask, other.ask):
+                continue
+            missing |= entry.resources & other.resources
+        if not missing and entry.resources:
+            return True
         assert entry.ask.at is not None
         if now < entry.ask.at + PATIENCE_S or missing == entry.resources:
-            entry.start = now  # it is looked at again with the next event
-            heappush(self._starts, (nextafter(now, inf), entry.id))
-            entry.start = nextafter(now, inf)
             return False
+        assert entry.end is not None
+        self.drop(entry, since=now)
         entry.resources &= ~missing
+        self.hold(entry, since=now)
         return True
+
+
+def _new_end(start: float, now: float) -> float:
+    """When a job that should have ended by now is expected to; in whole microseconds, as quotas count."""
+    return round(now + max(60.0, (now - start) / 4), 6)
 
 
 def _by_rank(entry: Entry) -> Rank:

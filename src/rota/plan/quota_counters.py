@@ -78,7 +78,7 @@ def always(counter: Counter, rule: Rule, resources: int, start: int, length: int
             continue
         if own > limit:
             return Hit(rule, what, inf, counter, start, start)
-        over = counter.steps[what].over(start, start + length, limit - own, length)
+        over = counter.steps[what].over(start, start + length, limit - own)
         if over is not None and (worst is None or over.until > worst.again):
             worst = Hit(rule, what, over.until, counter, over.at, over.at + 1)
     return worst
@@ -89,13 +89,12 @@ def within(
 ) -> Hit | None:
     """A rule of the calendar: too much at an instant at which its set applies, or in all of a period."""
     worst: Hit | None = None
-    end = start + length
     for what, limit, own in ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1)):
         if limit == NO_LIMIT or not own:
             continue
         for piece in reversed(pieces):
             if any(occurrence.set == rule.set for occurrence in piece.occurrences):
-                hit = _at_instants(counter, rule, what, limit - own, max(start, piece.start), end, piece)
+                hit = _at_instants(counter, rule, what, limit - own, start, length, piece)
                 if hit is not None:
                     # An earlier one cannot stay in the way for longer.
                     if worst is None or hit.again > worst.again:
@@ -111,14 +110,13 @@ def within(
 
 
 def _at_instants(
-    counter: Counter, rule: Rule, what: str, room: int, start: int, end: int, piece: Piece
+    counter: Counter, rule: Rule, what: str, room: int, start: int, length: int, piece: Piece
 ) -> Hit | None:
+    first, last = max(start, piece.start), min(start + length, piece.end)
     if room < 0:
-        return Hit(rule, what, piece.end, counter, start, start)
-    over = counter.steps[what].over(start, min(end, piece.end), room)
-    if over is None:
-        return None
-    return Hit(rule, what, min(over.until, piece.end), counter, over.at, over.at + 1)
+        return Hit(rule, what, piece.end, counter, first, first)
+    over = counter.steps[what].over(first, last, room, length=length, bound=piece.end)
+    return Hit(rule, what, over.until, counter, over.at, over.at + 1) if over is not None else None
 
 
 def _in_all(

@@ -33,7 +33,9 @@ PREFER_SETTING: Final = "prefer"
 #: Properties that every resource has. The core is the resource itself: its value is its id.
 BUILT_IN: Final[dict[str, Kind]] = {"host": "text", "cpu": "integer", "core": "integer"}
 
-MOST_RESOURCES: Final = 1_000_000
+#: All of them travel in one message.
+MOST_RESOURCES: Final = 100_000
+MOST_ID: Final = 1_000_000
 _NAME_MAX: Final = 255
 _TEXT_MAX: Final = 200
 _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -100,8 +102,8 @@ def _check_property(name: str, value: Any) -> None:
 
 
 def _check_resource(name: str, value: Any) -> None:
-    if not (name.isascii() and name.isdigit() and str(int(name)) == name and 0 < int(name) <= MOST_RESOURCES):
-        raise BadInput(f"'{_short(name)}' is not the id of a resource", hint=f"use 1 to {MOST_RESOURCES}")
+    if not (name.isascii() and name.isdigit() and str(int(name)) == name and 0 < int(name) <= MOST_ID):
+        raise BadInput(f"'{_short(name)}' is not the id of a resource", hint=f"use 1 to {MOST_ID:,}")
     if not isinstance(value, dict) or not isinstance(value.get("host"), str):
         raise BadInput(f"resource {name} has no host", hint="give it one")
 

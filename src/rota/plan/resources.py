@@ -8,6 +8,7 @@ resources do, a new site is made.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Final
 
 from msgspec import Struct
@@ -75,6 +76,12 @@ class Site:
         self._columns: dict[str, list[Value | None]] = {}
         #: what others made of this site, to be made once
         self.made: dict[object, object] = {}
+
+    def using(self, usable: int) -> Site:
+        """The same resources, of which only these may be used."""
+        site = copy(self)
+        site.usable = usable
+        return site
 
     # -- ids and bits
 

@@ -25,6 +25,8 @@ LEVELS: Final = ("host", "core")
 LAST_QUEUE: Final = "default"
 #: Of these a job always has a value, whether somebody gave it or not.
 LEARNED: Final = ("mem", "disk", "time")
+#: What a job asks for that has no request.
+OF_ONE_HOST: Final = ("cpus", "gpus")
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -178,6 +180,8 @@ def _level(name: str) -> str:
 
 def _applied(rule: Rule, facts: Facts, steps: list[Step], queue_walltimes: Mapping[str, float]) -> Facts:
     for field, value in rule.values.items():
+        if field in OF_ONE_HOST and facts.walltimes:
+            continue  # its request says how many
         if rule.does == "cap":
             new = _capped(field, value, facts, queue_walltimes)
         elif rule.does == "default" and _is_given(field, facts, queue_walltimes):

@@ -7,11 +7,13 @@ of each. So a question about a thousand hosts costs a few operations on integers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
+from operator import itemgetter
 
 from rota.errors import BadInput
 from rota.plan.bits import lowest, positions
+from rota.plan.expression import Value
 from rota.plan.request import ALL, BEST, HALF_BEST, Alternative, Group
 from rota.plan.resources import Site
 
@@ -25,34 +27,39 @@ Short = Callable[[int], int]
 class Blocks:
     """Disjoint sets of resources, each known by one bit that no other has: its mark."""
 
-    def __init__(self, masks: list[int]) -> None:
-        masks = sorted(masks, key=lambda mask: mask & -mask)
-        self.union = 0
-        for mask in masks:
-            self.union |= mask
-        self.single = all(mask & (mask - 1) == 0 for mask in masks)
-        spans = [((mask & -mask).bit_length() - 1, mask.bit_length()) for mask in masks]
-        self.aligned = all(a[1] <= b[0] for a, b in pairwise(spans))
-        if self.single or not self.aligned:
-            self.of = {mask & -mask: mask for mask in masks}
-        else:
-            self.of = {1 << end: mask for mask, (_low, end) in zip(masks, spans, strict=True)}
-        self.smallest = min((mask.bit_count() for mask in masks), default=0)
+    def __init__(self, blocks: list[list[int]]) -> None:
+        """Each block is the ascending numbers of its bits; so are the blocks, by their lowest."""
+        self.number = len(blocks)
+        self.smallest = min(map(len, blocks), default=0)
+        self.single = max(map(len, blocks), default=1) == 1
+        self.aligned = all(one[-1] < other[0] for one, other in pairwise(blocks))
+        self.blocks = blocks
+        self._of: dict[int, int] | None = None
         #: even and odd blocks apart, so that a carry out of one falls into a gap: lowest bits, marks, insides
         self._halves: list[tuple[int, int, int]] = []
         self._fill = 0  #: bits inside a block's span that are not of it
         self._widths: dict[int, int] = {}  #: width → marks of the blocks so wide
+        self.union = _set(position for block in blocks for position in block)
         if self.aligned and not self.single:
-            for half in (0, 1):
-                lows = tops = insides = 0
-                for low, end in spans[half::2]:
-                    lows |= 1 << low
-                    tops |= 1 << end
-                    insides |= (1 << end) - (1 << low)
+            for half in (blocks[0::2], blocks[1::2]):
+                lows, tops = _set(block[0] for block in half), _set(block[-1] + 1 for block in half)
+                insides = tops - lows
                 self._halves.append((lows, tops, insides))
                 self._fill |= insides & ~self.union
-            for low, end in spans:
-                self._widths[end - low] = self._widths.get(end - low, 0) | 1 << end
+            widths: dict[int, list[int]] = {}
+            for block in blocks:
+                widths.setdefault(block[-1] + 1 - block[0], []).append(block[-1] + 1)
+            self._widths = {width: _set(ends) for width, ends in widths.items()}
+
+    @property
+    def of(self) -> dict[int, int]:
+        """Mark → the block."""
+        if self._of is None:
+            self._of = {self.mark(block): _set(block) for block in self.blocks}
+        return self._of
+
+    def mark(self, block: list[int]) -> int:
+        return 1 << (block[0] if self.single or not self.aligned else block[-1] + 1)
 
     def whole(self, free: int) -> int:
         """Marks of the blocks that are wholly free."""
@@ -88,6 +95,23 @@ class Blocks:
             found |= ((rest | tops) - lows) & tops
         return found
 
+    def lowest_of_each(self, bits: int, number: int, within: int) -> int:
+        """Of these bits, the lowest so many of each block with one of these marks; each has so many."""
+        if self._halves and number < 2 * within.bit_count():
+            bits &= self.expand(within)
+            found = 0
+            for lows, tops, insides in self._halves:
+                rest = of_half = bits & insides
+                for _ in range(number):
+                    rest &= (rest | tops) - lows
+                found |= of_half ^ rest
+            return found
+        of = self.of
+        found = 0
+        for position in positions(within):
+            found |= lowest(bits & of[1 << position], number)
+        return found
+
     def expand(self, marks: int) -> int:
         """All resources of the blocks with these marks."""
         if self.single:
@@ -109,39 +133,59 @@ class Tree:
 
     def __init__(self, site: Site, levels: tuple[str, ...], eligible: int) -> None:
         columns = [site.column(level) for level in levels]
-        found: list[dict[tuple[object, ...], int]] = [{} for _ in levels]
-        for position in positions(eligible):
-            key: tuple[object, ...] = ()
-            keys = []
-            for column in columns:
-                value = column[position]
-                if value is None:
-                    break
-                key = (*key, value)
-                keys.append(key)
-            if len(keys) == len(levels):
-                bit = 1 << position
-                for masks, each in zip(found, keys, strict=True):
-                    masks[each] = masks.get(each, 0) | bit
-        self.levels = [Blocks(list(masks.values())) for masks in found]
+        everywhere = eligible == site.everything
+        there = list(range(site.count)) if everywhere else list(positions(eligible))
+        for column in columns:
+            if None in column:
+                there = [position for position in there if column[position] is not None]
+        blocks = [there] if there else []
+        self.levels: list[Blocks] = []
         #: for each level but the last, its blocks as sets of the marks of the level below
-        self.over = [Over(upper, lower) for upper, lower in zip(self.levels, self.levels[1:], strict=False)]
+        self.over: list[Over] = []
+        for column in columns:
+            inside = [_by_value(column, block) for block in blocks]
+            blocks = sorted((block for some in inside for block in some), key=itemgetter(0))
+            lower = Blocks(blocks)
+            if self.levels:
+                self.over.append(Over(self.levels[-1], lower, inside))
+            self.levels.append(lower)
+
+
+def _by_value(column: list[Value | None], block: list[int]) -> list[list[int]]:
+    found: dict[Value | None, list[int]] = {}
+    for position in block:
+        value = column[position]
+        if value in found:
+            found[value].append(position)
+        else:
+            found[value] = [position]
+    return list(found.values())
+
+
+def _set(positions: Iterable[int]) -> int:
+    """The set of these bits."""
+    found = bytearray()
+    for position in positions:
+        byte = position >> 3
+        if byte >= len(found):
+            found.extend(bytes(byte + 1 - len(found)))
+        found[byte] |= 1 << (position & 7)
+    return int.from_bytes(found, "little")
 
 
 class Over:
     """Blocks of one level, seen as sets of the marks of the level below."""
 
-    def __init__(self, upper: Blocks, lower: Blocks) -> None:
-        owner: dict[int, int] = {}
-        for mark, mask in upper.of.items():
-            for position in positions(mask):
-                owner[position] = mark
-        self.below = dict.fromkeys(upper.of, 0)  #: mark → marks of the level below
-        for mark, mask in lower.of.items():
-            self.below[owner[(mask & -mask).bit_length() - 1]] |= mark
-        self._blocks = Blocks(list(self.below.values()))
+    def __init__(self, upper: Blocks, lower: Blocks, inside: list[list[list[int]]]) -> None:
+        """`inside`: of each upper block, the lower ones in it."""
+        marks = [sorted(lower.mark(block).bit_length() - 1 for block in blocks) for blocks in inside]
+        #: mark → marks of the level below
+        self.below = {upper.mark(block): _set(each) for block, each in zip(upper.blocks, marks, strict=True)}
+        self._blocks = Blocks(sorted(marks, key=itemgetter(0)))
         #: blocks whose marks lie one place further than the upper level's, as they do over wider blocks
-        self._shift = next((n for n in (0, 1) if {mark << n for mark in upper.of} == self._blocks.of.keys()), None)
+        self._shift = next(
+            (n for n in (0, 1) if {mark << n for mark in self.below} == self._blocks.of.keys()), None
+        )
 
     def with_at_least(self, bits: int, number: int) -> int:
         """Marks of the upper blocks that have so many of these marks below."""
@@ -151,6 +195,15 @@ class Over:
         for mark, below in self.below.items():
             if (bits & below).bit_count() >= number:
                 found |= mark
+        return found
+
+    def lowest_of_each(self, bits: int, number: int, within: int) -> int:
+        """Of these marks below, the lowest so many of each upper block with one of these marks."""
+        if self._shift is not None:
+            return self._blocks.lowest_of_each(bits, number, within << self._shift)
+        found = 0
+        for position in positions(within):
+            found |= lowest(bits & self.below[1 << position], number)
         return found
 
 
@@ -174,7 +227,9 @@ class Fit:
         self.number = group.levels[0].number
         self.numbers = [level.number for level in group.levels]
         self.last = levels[-1]
+        self.aligned = all(blocks.aligned for blocks in self._tree)
         self.eligible = self._tree[-1].union
+        self.even = self._tree[-1].smallest * self._tree[-1].number == self.eligible.bit_count()
         self.least = self._least()
 
     def _least(self) -> int:
@@ -198,7 +253,7 @@ class Fit:
         if isinstance(wanted, str):
             there = found[0].bit_count()
             if wanted == ALL:
-                wanted = len(self._tree[0].of)
+                wanted = self._tree[0].number
             elif wanted == BEST:
                 wanted = max(1, there)
             else:
@@ -212,6 +267,8 @@ class Fit:
 
     def choose(self, free: int, short: Short | None = None) -> int:
         """The resources to take of those that are free, the preferred first; 0 if it does not fit."""
+        if short is not None and isinstance(self.number, str):
+            free &= ~short(free & self.eligible)  # what it may not have does not count as free
         while True:
             found, wanted = self.candidates(free)
             if wanted < 1 or found[0].bit_count() < wanted:
@@ -226,10 +283,7 @@ class Fit:
         marks = lowest(found[0], wanted)
         for over, number, candidates in zip(self._over, self.numbers[1:], found[1:], strict=True):
             assert isinstance(number, int)
-            chosen = 0
-            for position in positions(marks):
-                chosen |= lowest(candidates & over.below[1 << position], number)
-            marks = chosen
+            marks = over.lowest_of_each(candidates, number, marks)
         return self._tree[-1].expand(marks)
 
     def choices(self, free: int) -> Iterator[int]:
@@ -283,6 +337,12 @@ class Shape:
         numbers = self.fits[0].numbers
         if self.plain and isinstance(numbers[-1], int):
             self.family, self.number = (self.fits[0].tree, *numbers[:-1]), numbers[-1]
+        #: whatever is chosen, it is as many resources
+        self.even = all(isinstance(fit.number, int) and fit.even for fit in self.fits)
+        #: better resources are always lower ones
+        self.ordered = self.plain and isinstance(numbers[0], int) and self.fits[0].aligned
+        #: with nobody else there it could be had
+        self.possible = bool(self.choose(within))
         #: takes whole hosts, so all of what a host has besides resources
         self.whole_hosts = any(fit.last in _whole(site) for fit in self.fits)
 

@@ -43,6 +43,11 @@ class Slots:
         """The span in which this moment lies."""
         return bisect_right(self.times, moment) - 1
 
+    def following(self, moment: float) -> float:
+        """When the next span begins."""
+        at = bisect_right(self.times, moment)
+        return self.times[at] if at < len(self.times) else inf
+
     def forget_before(self, now: float) -> None:
         """What was free in the past is of no interest, once there is much of it."""
         past = self.index(now)

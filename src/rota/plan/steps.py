@@ -56,10 +56,13 @@ class Steps:
             self._amounts.insert(step, self._amounts[step - 1])
         return step
 
-    def over(self, start: int, end: int, most: int, length: int = 0) -> Over | None:
+    def over(
+        self, start: int, end: int, most: int, *, length: int | None = None, bound: float = inf
+    ) -> Over | None:
         """Where in [start, end) there is more than `most` (≥ 0), or None.
 
-        `until` is when there is not, from then on for at least `length`.
+        `until` is when there is not, from then on for as long. Where only what lies before `bound` matters the
+        window ends there, and `length` says how long it is as a whole.
         """
         times, amounts = self._times, self._amounts
         first, step = bisect_right(times, start) - 1, bisect_left(times, end) - 1
@@ -70,7 +73,10 @@ class Steps:
             return None
         while amounts[step] <= most:
             step -= 1
-        until = self._later(start, step, most, length) if length else self._fits(step, times[step], most, 0)
+        if bound == inf:
+            until = self._later(start, step, most, end - start)
+        else:
+            until = self._fits(step, times[step], most, end - start if length is None else length, bound)
         return Over(int(max(times[step], start)), int(until), amounts[step])
 
     def _later(self, start: int, step: int, most: int, length: int) -> float:
@@ -93,7 +99,7 @@ class Steps:
         self._known.clear()
         self._freed.clear()
 
-    def _fits(self, step: int, since: float, most: int, length: int) -> float:
+    def _fits(self, step: int, since: float, most: int, length: int, bound: float = inf) -> float:
         """The first start from `since` on, which lies in this step, that is possible."""
         times, amounts = self._times, self._amounts
         last = len(times) - 1
@@ -102,7 +108,9 @@ class Steps:
                 while amounts[step] > most:  # the last step of all is zero
                     step += 1
                 since = times[step]
-            until = since + length
+            if since >= bound:
+                return bound
+            until = min(since + length, bound)
             while amounts[step] <= most:
                 if step == last or times[step + 1] >= until:
                     return since

@@ -19,6 +19,8 @@ from rota.sim.trace import Trace, read_trace
 #: The exit status by which an idempotent job asks to be queued again, and how long it must have run.
 AGAIN: Final = 99
 AGAIN_AFTER_S: Final = 60.0
+_EXPIRED: Final = Waits("window", "it had not started when it expired")
+_TOO_LATE: Final = Waits("reservation", "its time had passed before its resources were there")
 #: Where only the first of a queue has a planned start, the others have no other reason to wait.
 _ITS_TURN: Final = Waits("resources", "it waits for its turn behind the first of its queue")
 
@@ -29,6 +31,7 @@ class Record(Struct):
     job: Job
     state: str = "ready"
     submitted: bool = False
+    serial: int = 0  #: its place among those submitted at the same moment
     start: float | None = None
     end: float | None = None
     resources: str | None = None
@@ -194,13 +197,18 @@ class SiteRun:
             self._over(record, BLOCKED, dependencies.never(vain))
             return
         waits_for = [parent.id for parent, other in parents if verdict(parent.condition, other.state) == OPEN]
-        entry = self._planner.submit(job.id, job.ask, now, after=waits_for)
+        entry = self._planner.submit(
+            job.id, job.ask, now, after=waits_for, submitted=job.submit, serial=record.serial
+        )
+        record.serial = entry.serial
         record.reason = entry.reason
         if job.id not in self._planner.entries:
             said = entry.reason.message if entry.reason is not None else "rejected"
             self._over(record, "failed", Waits("reservation", said))
         elif job.ask.types.expire is not None:
             heappush(self._expiring, (job.ask.types.expire, job.id))
+        elif job.ask.at is not None and entry.end is not None:
+            heappush(self._expiring, (entry.end, job.id))
 
     # -- starts
 
@@ -241,7 +249,7 @@ class SiteRun:
         while self._expiring and self._expiring[0][0] <= now:
             record = self._records[heappop(self._expiring)[1]]
             if record.state == "ready" and record.job.id in self._planner.entries:
-                self._over(record, "failed", Waits("window", "it had not started when it expired"))
+                self._over(record, "failed", _TOO_LATE if record.job.ask.at is not None else _EXPIRED)
                 self._leave(record, now)
                 self._begin_all(now)
 
@@ -296,10 +304,9 @@ class SiteRun:
 
     def _again(self, record: Record, now: float) -> None:
         """Queue it once more: a new attempt, for which its dependents wait."""
-        self._planner.ended(record.job.id, now, complete=False)
+        self._planner.ended(record.job.id, now, again=True)
         record.start = record.resources = None
         self._submit(record, now)
-        self._revive(now)
 
     def _over(self, record: Record, state: str, reason: Waits | None, now: float | None = None) -> None:
         record.state = state

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from rota.core.changes import Changes
 from rota.core.job import After, Behaved, Command, Parent, Spec
+from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 
 
@@ -73,6 +74,7 @@ class StoredAttempt(Struct, gc=False):
     spec: int | None = None  #: the job's specification at the time; None in rows of older versions
     size: Size | None = None  #: where it was not that of the specification
     behaviours: tuple[Behaved, ...] = ()
+    given: Given | None = None  #: what the planner gave it
 
 
 class StoredEvent(Struct, gc=False):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.job import After, Behaved
+from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 
 _after = msgspec.json.Decoder(tuple[After, ...])
 _behaviours = msgspec.json.Decoder(tuple[Behaved, ...])
 _floor = msgspec.json.Decoder(Floor)
+_given = msgspec.json.Decoder(Given)
 _size = msgspec.json.Decoder(Size)
 
 
@@ -26,6 +28,11 @@ def behaviours(text: str | None) -> tuple[Behaved, ...]:
 def floor(text: str | None) -> Floor | None:
     """The least that a job asks for after its own failures."""
     return _floor.decode(text) if text else None
+
+
+def given(text: str | None) -> Given | None:
+    """What the planner gave to an attempt."""
+    return _given.decode(text) if text else None
 
 
 def size(text: str | None) -> Size | None:

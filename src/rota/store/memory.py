@@ -237,7 +237,7 @@ class MemoryStore:
     def _run(self, changes: Changes) -> None:
         for row in changes.attempts:
             attempt = self._attempts[row[0], row[1]] = StoredAttempt(*row[:6])
-            attempt.spec, attempt.size = row[6], columns.size(row[7])
+            attempt.spec, attempt.size, attempt.given = row[6], columns.size(row[7]), columns.given(row[8])
         for job, number, started_at, pid, seat in changes.starts:
             if (found := self._attempts.get((job, number))) is not None:
                 found.started_at, found.pid, found.seat = started_at, pid, seat

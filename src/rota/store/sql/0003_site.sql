@@ -6,3 +6,6 @@ CREATE TABLE site_records (
     value TEXT NOT NULL,
     PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
+
+-- What the planner gave to an attempt: resources, cores, walltime, as JSON.
+ALTER TABLE attempts ADD COLUMN given TEXT;

@@ -140,8 +140,8 @@ ON CONFLICT (id) DO UPDATE SET host = excluded.host, boot_id = excluded.boot_id,
 -- name: insert_attempts
 -- Leases, written before they are sent.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
-INSERT INTO attempts (job, number, token, runner, host, leased_at, spec, size)
-SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7
+INSERT INTO attempts (job, number, token, runner, host, leased_at, spec, size, given)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8
 FROM r;
 
 -- name: start_attempts
@@ -447,7 +447,7 @@ SELECT json_group_array(json_array(
         iif(its_end IS NULL, '', printf('%!.18g', its_end)),
         iif(cpu_s IS NULL, '', printf('%!.18g', cpu_s)),
         peak_mem, peak_disk, segment, offset, out_len, err_len, out_total, err_total,
-        its_spec, size, behaviours))))
+        its_spec, size, behaviours, given))))
 FROM (
     SELECT j.id, j.key, s.id AS submission, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,
            j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after,
@@ -455,7 +455,7 @@ FROM (
            a.job, a.number, a.token, a.runner, a.host, a.leased_at, a.started_at, a.pid, a.seat, a.outcome,
            a.exit_code, a.signal, a.reason_code AS its_code, a.reason_message AS its_message,
            a.ended_at AS its_end, a.cpu_s, a.peak_mem, a.peak_disk, a.segment, a.offset, a.out_len, a.err_len,
-           a.out_total, a.err_total, a.spec AS its_spec, a.size, a.behaviours
+           a.out_total, a.err_total, a.spec AS its_spec, a.size, a.behaviours, a.given
     FROM json_each(?) AS w
     CROSS JOIN jobs AS j ON j.id = w.value
     CROSS JOIN submissions AS s ON s.n = j.in_submission
