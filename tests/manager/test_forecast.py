@@ -11,8 +11,8 @@ from rota.core.states import State
 from rota.core.world import Runner, World
 from rota.manager.forecast import foresee
 from rota.manager.rates import WINDOW_S, Rates
-from rota.plan.planning import Planning
 from rota.plan.placement import Capacity
+from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.wire.views import StatusView
 

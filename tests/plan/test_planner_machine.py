@@ -439,6 +439,8 @@ def _consistent(planner: Planner, now: float) -> None:
     for id, slots in planner.inside.items():
         home = planner.entries[id]
         expected = Slots.within(home.resources, home.start, home.end)
+        for moment, mask in planner.site.until.items():
+            expected.cover(mask, moment, inf)
         for each in holders:
             if each.home == id:
                 expected.cover(each.resources, each.start, each.end)

@@ -47,6 +47,10 @@ def _blocks(page: str, *, begin: str) -> str:
             "docs/policy.md", "# Sharing a site",
             ["in the night", "0.5*ALL", "19:00  day", "cap walltime=12h", "refused: ask us first", "exit status 2"],
         ),
+        (
+            "docs/simulate.md", "# Simulating a site",
+            ["easy             3      1.33", "conservative", "3 jobs · average wait 33s"],
+        ),
     ],
 )  # fmt: skip
 def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:

@@ -311,7 +311,7 @@ class Planner:
             if entry.start is not None and entry.end is not None:
                 self.hold(entry, since=max(entry.start, now))
                 if entry.ask.types.container and not self.counted:
-                    self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
+                    self._open_inside(entry)
         for entry in self.entries.values():
             if entry.state == WAITING and not entry.fixed:
                 self._ready(entry)
@@ -530,7 +530,7 @@ class Planner:
         entry.end = start + entry.options[at].length
         self.hold(entry)
         if entry.ask.types.container:
-            self.inside[entry.id] = Slots.within(resources, start, entry.end)
+            self._open_inside(entry)
         self._will_start(entry)
         return True
 
@@ -735,9 +735,8 @@ class Planner:
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
         if entry.home:
             view.cover(self.entries[entry.home].resources, self.entries[entry.home].end or inf, inf)
-        else:
-            for moment, mask in self.site.until.items():
-                view.cover(mask, max(moment, self.now), inf)
+        for moment, mask in self.site.until.items():
+            view.cover(mask, max(moment, self.now), inf)
         return view
 
     def slots_of(self, entry: Entry) -> Slots | None:
@@ -787,9 +786,8 @@ class Planner:
         if home is not None and home.start is not None and home.end is not None:
             start, end = max(start, home.start), min(end, home.end)
         slots.uncover(entry.resources, start, end)
-        if slots is self.slots:
-            for moment, mask in self.site.until.items():
-                slots.cover(mask & entry.resources, max(moment, start), end)
+        for moment, mask in self.site.until.items():
+            slots.cover(mask & entry.resources, max(moment, start), end)
         for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
             if other is entry or other.home != entry.home or other.ask.types.besteffort:
                 continue
@@ -835,6 +833,14 @@ class Planner:
             if not self.everybody_planned(entry):
                 self._class(entry.ask).add(entry)
 
+    def _open_inside(self, entry: Entry) -> None:
+        """All of the container is free for those who ask to lie in it."""
+        assert entry.start is not None
+        assert entry.end is not None
+        slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
+        for moment, mask in self.site.until.items():
+            slots.cover(mask, max(moment, entry.start), inf)
+
     def _inside(self, entry: Entry) -> list[Entry]:
         """Who has a place inside this container."""
         if not entry.ask.types.container:
@@ -861,7 +867,7 @@ class Planner:
             entry.home, entry.alternative = home, alternative
             self.hold(entry)
             if entry.ask.types.container:
-                self.inside[entry.id] = Slots.within(resources, start, end)
+                self._open_inside(entry)
             self._will_start(entry)
 
     def _will_start(self, entry: Entry) -> None:
@@ -924,9 +930,7 @@ class Planner:
         if entry.ask.types.besteffort:
             self.guests[entry.id] = entry
         if entry.ask.types.container and entry.id not in self.inside and not self.counted:
-            assert entry.start is not None
-            assert entry.end is not None
-            self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
+            self._open_inside(entry)
         if entry.end is not None:
             heappush(self._overdue, (entry.end, entry.id))
 
@@ -983,10 +987,10 @@ class Planner:
             else:
                 self._cover(entry, slots, old, end)
         if entry.id in self.inside:
-            self.inside[entry.id].give(entry.resources, old, end)
+            self._open_inside(entry)
             for inner in self._inside(entry):
-                if inner.state == RUNNING and inner.end is not None:
-                    self.inside[entry.id].cover(inner.resources, old, inner.end)
+                if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
+                    self.inside[entry.id].cover(inner.resources, inner.start, inner.end)
         heappush(self._overdue, (end, entry.id))
         backfill.again_in_order(self, in_the_way, now)
         backfill.follow(self, entry, now)
