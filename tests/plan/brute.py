@@ -485,8 +485,12 @@ class Brute:
 
     def _worse(self, job: Job, before: tuple[float | None, float | None, Free, int]) -> bool:
         """Did it lose by moving, though its old place is as good as ever? (All that is free may be over a quota.)"""
-        start, end, _resources, home = before
-        if start is None or end is None or home != job.home or (job.end is not None and job.end <= end):
+        start, end, resources, home = before
+        if start is None or end is None or home != job.home or (job.end is not None and job.end < end):
+            return False
+        levels = [level for each in job.ask.alternatives for group in each.groups for level in group.levels]
+        greedy = any(isinstance(level.number, str) for level in levels)
+        if job.end == end and not (greedy and len(job.resources) < len(resources)):
             return False
         parents = [self.jobs.get(parent) for parent in job.after]
         return all(each is not None and each.end is not None and each.end <= start for each in parents)
@@ -500,7 +504,7 @@ class Brute:
     def _outlives(self, job: Job) -> None:
         assert job.start is not None
         assert job.end is not None
-        old, end = job.end, round(self.now + max(60.0, (self.now - job.start) / 4), 6)
+        old, end = job.end, round((self.now + max(60.0, (self.now - job.start) / 4)) * 64) / 64
         in_the_way = [
             other for other in self.waiting() if meet(other, old, end) and not job.low and self._collide(job, other)
         ]

@@ -251,8 +251,8 @@ def _try_again(
     inner = planner.planned_inside(entry)
     planner.unplan(entry)
     planner.place(entry, now, since=since)
-    if start is not None and end is not None and (entry.end is None or entry.end > end):
-        # All that is free may be more than a quota allows: its old place is as good as ever.
+    if start is not None and end is not None and _is_worse(entry, end, resources):
+        # All that is free may be more than a quota allows, or less than before: its old place is as good as ever.
         if entry.home == home and planner.not_before(entry, now)[0] <= start:
             planner.unplan(entry)
             planner.restore([(entry, start, end, resources, home, alternative)])
@@ -265,3 +265,11 @@ def _try_again(
     if entry.start is not None and entry.end is not None:
         holes.changed(entry.start, entry.end)
     follow(planner, entry, now, later=True)
+
+
+def _is_worse(entry: Entry, end: float, resources: int) -> bool:
+    """Is its new place worse than one with this end and these resources?"""
+    if entry.end is None or entry.end > end:
+        return True
+    greedy = any(option.shape.greedy for option in entry.options)
+    return greedy and entry.end == end and entry.resources.bit_count() < resources.bit_count()

@@ -1084,8 +1084,8 @@ class Planner:
 
 
 def _new_end(start: float, now: float) -> float:
-    """When a job that should have ended by now is expected to; in whole microseconds, as quotas count."""
-    return round(now + max(60.0, (now - start) / 4), 6)
+    """When a job that should have ended by now is expected to; in 64ths, so that sums stay exact."""
+    return round((now + max(60.0, (now - start) / 4)) * 64) / 64
 
 
 def _by_rank(entry: Entry) -> Rank:

@@ -339,6 +339,8 @@ class Shape:
             self.family, self.number = (self.fits[0].tree, *numbers[:-1]), numbers[-1]
         #: whatever is chosen, it is as many resources
         self.even = all(isinstance(fit.number, int) and fit.even for fit in self.fits)
+        #: takes all or half of what is free
+        self.greedy = any(isinstance(fit.number, str) and fit.number != ALL for fit in self.fits)
         #: better resources are always lower ones
         self.ordered = self.plain and isinstance(numbers[0], int) and self.fits[0].aligned
         #: with nobody else there it could be had
