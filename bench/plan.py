@@ -149,7 +149,9 @@ def mixed_ask(rng: random.Random, nodes: int) -> Ask:
     elif kind == 2:
         found = [alternative(length, ("switch", 1), ("nodes", rng.randint(1, NODES_A_SWITCH)))]
     elif kind == 3:
-        found = [alternative(length, ("nodes", rng.randint(1, max(1, nodes // 10))), ("core", rng.randint(1, CORES)))]
+        found = [
+            alternative(length, ("nodes", rng.randint(1, max(1, nodes // 10))), ("core", rng.randint(1, CORES)))
+        ]
     else:
         size = rng.randint(1, max(1, nodes // 10))
         found = [

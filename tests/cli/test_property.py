@@ -22,23 +22,26 @@ def refused(made: Deployment, *args: str) -> str:
     return done.stderr
 
 
-def test_three_properties_are_built_in_and_are_levels(shared: Deployment) -> None:
+HIERARCHY = ["cluster", "switch", "host", "cpu", "core"]
+
+
+def test_the_usual_levels_are_built_in(shared: Deployment) -> None:
     found = properties(shared)
-    assert found["levels"][-3:] == ["host", "cpu", "core"]
-    assert [each["property"] for each in found["properties"] if each["built_in"]] == ["host", "cpu", "core"]
+    assert found["levels"] == HIERARCHY
+    assert [each["property"] for each in found["properties"] if each["built_in"]] == HIERARCHY
     assert shared.ok("property", "list").splitlines()[0].split() == ["PROPERTY", "TYPE", "LEVEL", "RESOURCES"]
 
 
 def test_a_level_is_placed_above_another(shared: Deployment) -> None:
-    shared.ok("property", "add", "switch", "--level", "--above", "host")
-    shared.ok("property", "add", "cluster", "--level")
+    shared.ok("property", "add", "rack", "--level", "--above", "host")
+    shared.ok("property", "add", "room", "--level")
     shared.ok("property", "add", "socket", "--type", "integer", "--above", "core")
-    assert properties(shared)["levels"] == ["cluster", "switch", "host", "cpu", "socket", "core"]
-    shared.ok("property", "add", "cluster", "--above", "host")
-    assert properties(shared)["levels"] == ["switch", "cluster", "host", "cpu", "socket", "core"]
-    for name in ("switch", "cluster", "socket"):
+    assert properties(shared)["levels"] == ["room", "cluster", "switch", "rack", "host", "cpu", "socket", "core"]
+    shared.ok("property", "add", "room", "--above", "host")
+    assert properties(shared)["levels"] == ["cluster", "switch", "rack", "room", "host", "cpu", "socket", "core"]
+    for name in ("rack", "room", "socket"):
         shared.ok("property", "remove", name)
-    assert properties(shared)["levels"] == ["host", "cpu", "core"]
+    assert properties(shared)["levels"] == HIERARCHY
 
 
 def test_a_property_of_resources_is_removed_only_by_force(shared: Deployment) -> None:
@@ -54,13 +57,13 @@ def test_a_property_of_resources_is_removed_only_by_force(shared: Deployment) ->
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["add", "host"], "property 'host' is there already, of type text"),
+        (["add", "host", "--type", "integer"], "property 'host' is there already, of type text"),
         (["add", "nodes"], "has a meaning of its own"),
         (["add", "a-b"], "cannot be the name of a property"),
         (["add", ""], "cannot be the name of a property"),
         (["add", "é"], "cannot be the name of a property"),
         (["add", "x" * 65], "cannot be the name of a property"),
-        (["add", "x", "--above", "nothing"], "'nothing' is not a level; use one of host, cpu, core"),
+        (["add", "x", "--above", "nothing"], "'nothing' is not a level; use one of cluster, switch, host"),
         (["add", "core", "--above", "host"], "cannot be moved"),
         (["remove", "core"], "property 'core' is built in"),
         (["remove", "nothing"], "there is no property 'nothing'"),

@@ -150,7 +150,6 @@ def test_the_site_is_the_same_after_a_restart_and_in_a_backup(tmp_path_factory: 
     top = tmp_path_factory.mktemp("site")
     with deployment(top / "one", grace="1s") as made:
         made.start()
-        made.ok("property", "add", "switch", "--level", "--above", "host")
         made.ok("resource", "add", "--hosts", "n[001-625]", "--cpus", "2", "--cores", "8", "--set", "switch=s1")
         made.ok("resource", "set", "--hosts", "n001", "--drain")
         before = listed(made, "--hosts", "n[001-625]")

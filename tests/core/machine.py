@@ -16,6 +16,7 @@ import msgspec
 from rota.core import effects as e
 from rota.core import events
 from rota.core.answers import Acted, Added
+from rota.core.attempts import RESERVED, restore_reservations
 from rota.core.dependencies import verdict
 from rota.core.engine import Engine
 from rota.core.estimate import largest_of
@@ -121,7 +122,7 @@ class Machine:
             open_attempts=[
                 OpenAttempt(
                     row.job, row.number, row.token, row.runner, row.host, row.leased_at, row.started_at,
-                    row.pid or 0, row.seat or 0, row.size,
+                    row.pid or 0, row.seat or 0, row.size, row.given,
                 )
                 for row in snapshot.open_attempts
             ],
@@ -137,6 +138,7 @@ class Machine:
             ),
         )  # fmt: skip
         world.paused = snapshot.meta.get(PAUSED) == YES
+        restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
         return world
 
     def crash(self) -> None:

@@ -66,7 +66,7 @@ def test_one_wrong_change_undoes_all_of_them(m: Machine) -> None:
         (("resource", "1", {}), BadInput),
         (("resource", "1", {"host": "n1", "colour": "red"}), BadInput),
         (("resource", "1", {"host": "n1", "cpu": "first"}), BadInput),
-        (("setting", "levels", ["switch", "host", "core"]), BadInput),
+        (("setting", "levels", ["rack", "host", "core"]), BadInput),
         (("setting", "levels", ["host", "host", "core"]), BadInput),
         (("setting", "levels", ["core", "host"]), BadInput),
     ]:
@@ -109,10 +109,10 @@ def test_a_property_cannot_go_while_a_resource_has_it_nor_change_its_type(m: Mac
 
 
 def test_a_level_must_be_a_property(m: Machine) -> None:
-    change(m, ("property", "switch", {"type": "text"}), ("setting", "levels", ["switch", "host", "cpu", "core"]))
-    with pytest.raises(BadInput, match="level 'switch' is not a property"):
-        change(m, ("property", "switch", None))
-    change(m, ("property", "switch", None), ("setting", "levels", None))
+    change(m, ("property", "rack", {"type": "text"}), ("setting", "levels", ["rack", "host", "cpu", "core"]))
+    with pytest.raises(BadInput, match="level 'rack' is not a property"):
+        change(m, ("property", "rack", None))
+    change(m, ("property", "rack", None), ("setting", "levels", None))
 
 
 def test_the_cores_of_a_host_without_records_keep_their_ids_beside_new_resources(m: Machine) -> None:

@@ -148,6 +148,7 @@ class Job:
     end: float | None = None
     resources: Free = NOTHING
     hopeless: bool = False
+    option: int = 0
 
     @property
     def low(self) -> bool:
@@ -318,7 +319,8 @@ class Brute:
         if at is not None and earliest > at:
             return None
         best: tuple[float, float, Free] | None = None
-        for alternative, (length, hard) in zip(job.ask.alternatives, job.lengths(self.policy), strict=True):
+        for number, (length, hard) in enumerate(job.lengths(self.policy)):
+            alternative = job.ask.alternatives[number]
             if job.home and not hard:
                 continue
             for start in [at] if at is not None else self.moments(earliest):
@@ -332,6 +334,7 @@ class Brute:
                 taken = self.naive.choose(alternative, self.free(job, start, end, hard=hard or at is not None))
                 if taken and not self.over_quota(job, len(taken), start, end):
                     best = (start, end, taken)
+                    job.option = number
                     break
         return best
 
@@ -537,7 +540,7 @@ class Brute:
         due = [job for job in self.jobs.values() if job.state == "waiting" and job.start is not None]
         due = sorted((job for job in due if job.start <= now and not job.after), key=lambda job: (job.start, job.id))
         for job in [job for job in due if not job.low]:
-            if job.fixed and not self._there(job):
+            if job.fixed and (job.end <= now or not self._there(job)):
                 continue
             self._avoid(job)
             job.state = "running"
@@ -564,7 +567,8 @@ class Brute:
             return
         assert job.start is not None
         assert job.end is not None
-        alternative, hard = self._chosen(job)
+        alternative = job.ask.alternatives[job.option]
+        hard = job.lengths(self.policy)[job.option][1]
         free = self.free(job, self.now, job.end, hard=hard)
         guests = [other for other in self._guests() if other.resources & free]
         guests.sort(key=lambda other: (-(other.start or 0.0), len(other.resources), other.id))
@@ -575,15 +579,6 @@ class Brute:
                 if taken and len(taken) == len(job.resources):
                     job.resources = taken
                     return
-
-    def _chosen(self, job: Job) -> tuple[Alternative, bool]:
-        assert job.start is not None
-        assert job.end is not None
-        for alternative, (length, hard) in zip(job.ask.alternatives, job.lengths(self.policy), strict=True):
-            free = self.free(job, job.start, job.end, hard=hard)
-            if job.start + length == job.end and self.naive.choose(alternative, free) == job.resources:
-                return alternative, hard
-        raise AssertionError("it was placed by one of its alternatives")
 
     def _victims(self, job: Job) -> list[int]:
         found = [other.id for other in self._guests() if other.resources & job.resources]

@@ -311,6 +311,10 @@ class Plans(RuleBasedStateMachine):
             if self.compared:
                 self.brute.tick(self.now)
             self.same()
+            expired, self.planner.expired = self.planner.expired, []
+            for id in expired:
+                if id in self.planner.entries:
+                    self._ended(id, complete=False)
             begun = self.planner.begin(self.now)
             if self.compared:
                 expected = self.brute.begin(self.now)

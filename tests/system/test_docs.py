@@ -37,7 +37,7 @@ def _blocks(page: str, *, begin: str) -> str:
         ),
         (
             "docs/resources.md", "# Resources of a site",
-            ["added 64 resources on 4 hosts", "switch / host / cpu / core", "taken from 64 resources"],
+            ["added 64 resources on 4 hosts", "cluster / switch / rack / host / cpu / core", "removed property rack"],
         ),
         (
             "docs/coming-from.md", "# Coming from another tool",

@@ -38,7 +38,7 @@ def add(call: Invocation, name: str, kind: str | None, level: bool, above: str |
     Examples:
       rota property add gpu --type yesno
       rota property add memory_speed --type integer
-      rota property add switch --level --above host
+      rota property add rack --level --above host
     """
     from rota.cli import records
 
@@ -61,7 +61,7 @@ def _added(
     changes: list[SiteChange] = []
     if name not in kinds:
         changes.append(("property", name, {"type": kind or "text"}))
-    elif not level or (kind is not None and kind != kinds[name]):
+    elif (name not in levels and not level) or (kind is not None and kind != kinds[name]):
         raise BadInput(
             f"property '{name}' is there already, of type {kinds[name]}", hint="see 'rota property list'"
         )

@@ -10,7 +10,7 @@ from rota.cli.terminal import harmless
 from rota.plan.bits import spans_of
 from rota.plan.building import host_record
 from rota.plan.hostlist import fold
-from rota.plan.records import BUILT_IN, show_value
+from rota.plan.records import PLACE, show_value
 from rota.units import about_size
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _common(inventory: Inventory, ids: list[int]) -> dict[str, list[Any]]:
 
 
 def _others(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in BUILT_IN}
+    return {name: value for name, value in values.items() if name not in PLACE}
 
 
 def _line(host: dict[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import msgspec
 
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added
-from rota.core.asking import refuse_unplannable
+from rota.core.asking import ask_of, impossible
 from rota.core.dependencies import Node, announce_blocked, refuse_cycle, register, ripple
 from rota.core.effects import Reply
 from rota.core.estimate import offer
@@ -49,6 +49,7 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
         if event.first:
             _drop_doubles(world, turn, upload)
         edges = _resolve_after(world, upload)
+        _refuse_reservation(world, turn, upload)
     except RotaError:
         _discard(world, turn, event.submission)
         raise
@@ -109,7 +110,7 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
     impossible = {
         index: why
         for index in (set(event.spec_of) if event.spec_of else {0})
-        if event.cmds and (why := _impossible(world, event.specs[index]))
+        if event.cmds and (why := impossible(world, event.specs[index]))
     }
     if not impossible:
         return
@@ -122,15 +123,20 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
             )
 
 
-def _impossible(world: World, spec: Spec) -> str | None:
-    """Why no machine that is known could ever run this; None if one could. Raises `BadInput` for unknown words."""
-    if not spec.on_terms:
-        return world.placement.refusal(spec.size)
-    try:
-        refuse_unplannable(world, spec)
-    except NeverFits as error:
-        return error.message
-    return None
+def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
+    """A reservation is answered when it is asked for: a single one that cannot be granted is not added."""
+    if len(upload.entries) != 1 or not upload.jobs:
+        return
+    (job,) = upload.jobs.values()
+    if job.spec.at is None:
+        return
+    why = world.placement.rejection(ask_of(job.spec, job.size), turn.wall)
+    if why is not None:
+        raise BadInput(
+            f"line {upload.lines[0]}: field 'at': the reservation is not granted: {why}",
+            hint="ask for another time, or for less",
+            code="reservation",
+        )
 
 
 def _stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None:

@@ -14,7 +14,7 @@ from rota.plan.clock import Clock
 from rota.plan.expression import parse, text
 from rota.plan.grammar import check_alternative, parse_request
 from rota.plan.ledger import Ledger
-from rota.plan.placement import Held
+from rota.plan.placement import Held, Reserved
 from rota.plan.policy import Policy
 from rota.plan.quotas import Quotas
 from rota.plan.request import Alternative, Group, Level
@@ -61,12 +61,18 @@ class WorldTerms:
         for runner in world.runners.values():
             if runner.made_for is None:
                 for id in runner.leases:
-                    lease = world.jobs[id].lease
+                    job = world.jobs[id]
+                    lease = job.lease
                     assert lease is not None
+                    if not job.size.cpus and not job.spec.on_terms:
+                        continue  # it takes no core
                     since = lease.started_at if lease.started_at is not None else lease.leased_at
                     resources = lease.given.resources if lease.given is not None else ""
-                    found.append(Held(id, runner.host, since, resources))
+                    found.append(Held(id, runner.host, since, resources, job.spec.on_terms))
         return found
+
+    def reserved(self, job: int) -> Reserved | None:
+        return self._world.reserved.get(job)
 
     def wanted(self) -> bool:
         return any(self._world.site.get(kind) for kind in _RULES)
@@ -126,6 +132,17 @@ def _both(one: str, other: str) -> str:
     if not one or not other:
         return one or other
     return text(parse(f"({one}) and ({other})"))
+
+
+def impossible(world: World, spec: Spec) -> str | None:
+    """Why no machine that is known could ever run this; None if one could. Raises `BadInput` for unknown words."""
+    if not spec.on_terms:
+        return world.placement.refusal(spec.size)
+    try:
+        refuse_unplannable(world, spec)
+    except NeverFits as error:
+        return error.message
+    return None
 
 
 def refuse_unplannable(world: World, spec: Spec) -> None:

@@ -29,12 +29,14 @@ from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, dequeue, erase, move, write
 from rota.plan.need import Need
-from rota.plan.placement import Capacity, Opened
+from rota.plan.placement import Capacity, Opened, Reserved
 from rota.plan.size import Size
 
 #: An idempotent job is queued again when it ends with this, if it ran for so long.
 _AGAIN = 99
 _AGAIN_AFTER_S = 60.0
+#: The key of `Changes.meta` under which granted reservations are kept.
+RESERVED = "reserved"
 #: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
 SETTLED_ACK = -1
 
@@ -45,8 +47,6 @@ def grant_leases(world: World, turn: Turn) -> None:
         return
     again = _seats_for_unseated(world, turn)
     opened, chosen = world.placement.place(turn.mono, turn.wall)
-    if world.placement.has_news:
-        act_on_plan(world, turn)
     if not again and not opened and not chosen:
         return
     work: dict[str, SendWork] = {}
@@ -73,9 +73,9 @@ def grant_leases(world: World, turn: Turn) -> None:
     turn.effects.extend(work.values())
 
 
-def act_on_plan(world: World, turn: Turn) -> None:
+def act_on_plan(world: World, turn: Turn) -> bool:
     """What the planner decided besides who begins: besteffort jobs that end, reservations that it rejects,
-    jobs whose time is over, and promises that it moved."""
+    jobs whose time is over, and promises that it moved. True if that may let others begin."""
     news = world.placement.take_news()
     kills: dict[str, list[tuple[int, int, int]]] = {}
     for id, by in news.preempted:
@@ -95,10 +95,30 @@ def act_on_plan(world: World, turn: Turn) -> None:
         if job is not None and job.state is State.READY:
             dequeue(world, job)
             end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
+    if news.reserved:
+        _remember_reservations(world, turn, news.reserved)
     for moved in news.moved:
         job = world.jobs.get(moved.job)
         if job is not None and job.state is State.READY:
             turn.note(moved.job, job.attempt, "promise_moved", moved.cause)
+    return bool(news.ended) and not (world.paused or world.draining or world.stopping)
+
+
+def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:
+    """What was granted is granted after a restart as well."""
+    kept = {id: what for id, what in (world.reserved | changed).items() if what is not None and id in world.jobs}
+    for id, what in changed.items():
+        job = world.jobs.get(id)
+        if what is not None and job is not None:
+            turn.note(id, job.attempt, "granted", f"its reservation has resources {what.resources}")
+    world.reserved = kept
+    turn.changes.meta[RESERVED] = msgspec.json.encode(kept).decode()
+
+
+def restore_reservations(world: World, text: str) -> None:
+    """The opposite, after a restart."""
+    found = msgspec.json.decode(text, type=dict[int, Reserved])
+    world.reserved = {id: what for id, what in found.items() if id in world.jobs}
 
 
 def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:
@@ -185,8 +205,11 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
 
 def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     began = State.SCHEDULED if lease.started_at is None else State.RUNNING
-    move(world, job, State.FINISHING if job.kill else began)
-    job.reason = Reason("kill_requested", "being killed") if job.kill else None
+    move(world, job, State.FINISHING if job.kill or job.preempted else began)
+    if job.kill:
+        job.reason = Reason("kill_requested", "being killed")
+    else:
+        job.reason = Reason("preempted", f"being ended for {_named(job.preempted)}") if job.preempted else None
     write(turn, job)
     turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
 
@@ -243,7 +266,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         state = State.COMPLETE
     elif preempted and not killed:
         state = State.FAILED
-        reason = Reason("preempted", f"ended for job {preempted}, which began on its resources")
+        reason = Reason("preempted", f"ended for {_named(preempted)}, which began on its resources")
         again = reason.message if "idempotent" in job.spec.types else ""
     elif _asks_again(job, outcome, lease) and not killed:
         state, again = State.FAILED, "exit 99 of an idempotent job"
@@ -282,6 +305,11 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         wished = {*spec.on_success, *spec.on_failure, *spec.on_exit}
         if "remove" in wished and any(done.behaviour == "remove" for done in outcome.behaviours):
             _remove_as_wished(world, turn, job)
+
+
+def _named(job: int) -> str:
+    """For whom a job is ended; a restart may have forgotten that."""
+    return f"job {job}" if job > 0 else "another job"
 
 
 def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
@@ -366,7 +394,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
             _void_or_lose(world, turn, job)
             continue
         _take_held(world, turn, job, seen)
-        if job.kill:
+        if job.kill or job.preempted:
             kills.append((id, seen.attempt, seen.token))
     world.runner_at[event.host] = event.runner
     world.placement.host_usable(event.host, True)
@@ -520,6 +548,7 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_aft
                 move(world, job, State.LOST)
                 why = f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
                 # That it is to be killed must survive a restart.
-                job.reason = Reason("kill_requested" if job.kill else "lost", why)
+                code = "kill_requested" if job.kill else "preempted" if job.preempted else "lost"
+                job.reason = Reason(code, why)
                 write(turn, job)
                 turn.note(id, job.attempt, "lost", why)

@@ -86,6 +86,8 @@ class Engine:
                     turn.effects.append(Refuse(by, error))
         if not pausing.starts_nothing(self.world):
             attempts.grant_leases(self.world, turn)
+        if self.world.placement.has_news and attempts.act_on_plan(self.world, turn):
+            attempts.grant_leases(self.world, turn)
         return refused
 
     def _on_timer(self, turn: Turn) -> None:
@@ -105,9 +107,10 @@ class Engine:
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over, or start that is planned."""
-        return min(
-            (at for at in (self._next_delay(), self.world.placement.next_event()) if at is not None), default=None
-        )
+        times = [self._next_delay()]
+        if not pausing.starts_nothing(self.world):
+            times.append(self.world.placement.next_event())
+        return min((at for at in times if at is not None), default=None)
 
     def _next_delay(self) -> float | None:
         due = self.world.due

@@ -11,6 +11,8 @@ from rota.core.dependencies import verdict
 from rota.core.job import Job, Parent
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import OPEN, World
+from rota.plan.bits import parse_spans
+from rota.plan.size import CORE
 
 
 def broken(world: World) -> list[str]:
@@ -23,6 +25,7 @@ def broken(world: World) -> list[str]:
         *_groups_as_members(world),
         *_nothing_exceeded(world),
         *_limits_as_leased(world),
+        *world.placement.broken(),
     ]
 
 
@@ -145,6 +148,7 @@ def _nothing_exceeded(world: World) -> list[str]:
     wrong = []
     used: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
     seats: Counter[tuple[str, int]] = Counter()
+    shared: defaultdict[str, set[int]] = defaultdict(set)  #: cores that the planner gave, perhaps to several jobs
     for runner in world.runners.values():
         for id in runner.leases:
             job = world.jobs[id]
@@ -152,7 +156,12 @@ def _nothing_exceeded(world: World) -> list[str]:
                 continue
             size = job.size
             seats[runner.id, job.lease.seat] += 1
-            taken = (size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1)
+            cpus = size.cpus
+            if job.lease.given is not None and job.lease.given.cpu_list:
+                cores = set(parse_spans(job.lease.given.cpu_list))
+                cpus = CORE * len(cores - shared[runner.host])
+                shared[runner.host] |= cores
+            taken = (cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1)
             used[runner.host] = [u + t for u, t in zip(used[runner.host], taken, strict=True)]
     wrong += [f"I5: {n} jobs run in seat {seat} of {runner}" for (runner, seat), n in seats.items() if n > 1]
     for host, totals in used.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rota.core.answers import Acted
+from rota.core.asking import impossible
 from rota.core.effects import Reply
 from rota.core.estimate import estimate
 from rota.core.events import JobsModified
@@ -16,7 +17,7 @@ from rota.errors import NeverFits
 def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
     """Give these jobs other specifications. What runs or is complete stays as it is."""
     for _number, spec in event.specs.values():
-        refusal = world.placement.refusal(spec.size)
+        refusal = impossible(world, spec)
         if refusal is not None:
             raise NeverFits(refusal, hint="ask for less")
     changed, unchanged = [], []

@@ -21,7 +21,7 @@ from rota.core.reach import Reaches
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
-from rota.plan.placement import Capacity, Placement
+from rota.plan.placement import Capacity, Placement, Reserved
 from rota.plan.records import KINDS
 from rota.plan.size import Size
 
@@ -109,6 +109,7 @@ class World:
         self.site_version = 0  #: grows with every change of `site`
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
         self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
+        self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
         self.next_job = 1
         self.paused = False
         self.zone: tzinfo = UTC  #: in which hours of the day are meant

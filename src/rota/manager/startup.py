@@ -22,6 +22,7 @@ import msgspec
 from rota import __version__, config
 from rota.config import Home, ManagerFile, Settings
 from rota.core import restored
+from rota.core.attempts import RESERVED, restore_reservations
 from rota.core.changes import Changes
 from rota.core.pausing import PAUSED, YES
 from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
@@ -153,6 +154,7 @@ def _recover(home: Home, settings: Settings, store: SqliteStore, pool: Pool, idl
     store.commit(changes)
     world = world_from(snapshot, pool, wall=time.time(), mono=time.monotonic(), generation=generation)
     world.paused = snapshot.meta.get(PAUSED) == YES
+    restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
     _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot

@@ -6,14 +6,19 @@ The rules are those of `batch.md`, to the letter; shortcuts give the result of g
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 from math import inf, nextafter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.plan.entry import WAITING, Entry, Rank
 from rota.plan.holes import Holes
 
 if TYPE_CHECKING:
     from rota.plan.planner import Planner
+
+#: Passes are iterators, so that they can be paused. One step is a job that is placed, or so many of these:
+_TAKEN_OUT: Final = 8
+_LOOKED_AT: Final = 64
 
 
 class Class:
@@ -53,61 +58,64 @@ def below(planner: Planner, klass: Class, position: int) -> list[Entry]:
     return found
 
 
-def on_submitted(planner: Planner, klass: Class, entry: Entry, now: float) -> None:
+def on_submitted(planner: Planner, klass: Class, entry: Entry, now: float) -> Iterator[None]:
     """A job joined the line: plan it, and those of worse rank after it."""
     at = bisect_left(klass.line, entry.rank, key=_by_rank)
     if klass.backfill == "conservative" and not below(planner, klass, at + 1):
         planner.place(entry, now)
         follow(planner, entry, now)
         return
-    replan_from(planner, klass, at, now)
+    yield from replan_from(planner, klass, at, now)
 
 
-def on_freed(planner: Planner, freed: list[tuple[float, float]], now: float) -> None:
+def on_freed(planner: Planner, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
     """Something became free: let waiting jobs begin earlier, in order."""
     for klass in planner.classes:
         if klass.backfill == "conservative":
-            _compress(planner, klass, freed, now)
+            yield from _compress(planner, klass, freed, now)
         else:
-            replan_from(planner, klass, 0, now)
+            yield from replan_from(planner, klass, 0, now)
             return  # everything below was planned again
 
 
-def replan(planner: Planner, now: float) -> None:
+def replan(planner: Planner, now: float) -> Iterator[None]:
     """Plan all that wait, in order of rank; nothing is planned yet."""
     for klass in planner.classes:
         klass.freed, klass.head = [], None
     if planner.classes:
-        put_back(planner, planner.classes[0], 0, now)
+        yield from put_back(planner, planner.classes[0], 0, now)
 
 
-def replan_from(planner: Planner, klass: Class, position: int, now: float) -> None:
+def replan_from(planner: Planner, klass: Class, position: int, now: float) -> Iterator[None]:
     """Take out everybody from a place in a class on, and put them back in order of rank."""
-    for entry in below(planner, klass, position):
+    for number, entry in enumerate(below(planner, klass, position), 1):
         planner.unplan(entry)
-    put_back(planner, klass, position, now)
+        if number % _TAKEN_OUT == 0:
+            yield
+    yield from put_back(planner, klass, position, now)
 
 
-def put_back(planner: Planner, klass: Class, position: int, now: float) -> None:
+def put_back(planner: Planner, klass: Class, position: int, now: float) -> Iterator[None]:
     """Plan everybody from a place in a class on, who all were taken out."""
     for each in planner.classes[planner.classes.index(klass) :]:
         if each.backfill == "conservative":
             if each is not klass:
                 each.freed = []
             for entry in each.line[position if each is klass else 0 :]:
-                if entry.start is None:
+                if entry.start is None and entry.state == WAITING:
                     planner.place(entry, now)
-                    follow(planner, entry, now, later=True)
+                    follow(planner, entry, now, turn=entry.rank)
+                    yield
         else:
             _first_only(planner, each, now)
 
 
-def again(planner: Planner, entry: Entry, now: float) -> None:
+def again(planner: Planner, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
     """Take one waiting job out, if it is planned, and put it back at its earliest start."""
     planner.unplan(entry)
     if planner.everybody_planned(entry):
         planner.place(entry, now)
-    follow(planner, entry, now)
+    follow(planner, entry, now, turn=turn)
 
 
 def again_in_order(planner: Planner, entries: list[Entry], now: float) -> None:
@@ -118,13 +126,14 @@ def again_in_order(planner: Planner, entries: list[Entry], now: float) -> None:
         again(planner, entry, now)
     first = next((klass for klass in planner.classes if klass.backfill != "conservative"), None)
     if first is not None:
-        replan_from(planner, first, 0, now)
+        for _step in replan_from(planner, first, 0, now):
+            pass
 
 
-def follow(planner: Planner, entry: Entry, now: float, *, later: bool = False) -> None:
-    """Those whose place depends on this one's move with it; `later`: those of worse rank have their turn yet."""
+def follow(planner: Planner, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
+    """Those whose place depends on this one's move with it; those of worse rank than `turn` have theirs yet."""
     for child in planner.followers(entry):
-        if child.id in planner.pending or (later and child.rank > entry.rank and not child.fixed):
+        if child.id in planner.pending or (turn is not None and child.rank > turn):
             continue
         if child.fixed or not planner.everybody_planned(child):
             continue
@@ -134,7 +143,7 @@ def follow(planner: Planner, entry: Entry, now: float, *, later: bool = False) -
             # Neither planned: nothing moved; containers that lie in each other would follow for ever.
             wrong = (child.start is None) != (entry.start is None)
         if wrong:
-            again(planner, child, now)
+            again(planner, child, now, turn=turn)
 
 
 # ------------------------------------------------------------------ only the first has a reservation
@@ -195,7 +204,7 @@ def _waits_for_room(planner: Planner, klass: Class, entry: Entry, now: float) ->
 # ------------------------------------------------------------------ everybody has a planned start
 
 
-def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], now: float) -> None:
+def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
     """Each waiting job, in order, is taken out alone and put back at its earliest start.
 
     Tried are only those for whom something became free since they were tried last.
@@ -203,36 +212,48 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
     slots = planner.slots
     holes = Holes(slots, now, klass.freed + freed)
     klass.freed = []
-    numbered = not planner.counted
-    for entry in list(klass.line):
+    for number, entry in enumerate(list(klass.line), 1):
+        if number % _LOOKED_AT == 0:
+            yield
+        if entry.state != WAITING:
+            continue
         start = entry.start
+        since = None
         if start is None:
-            if entry.trouble is None and entry.state == WAITING:
-                _try_again(planner, entry, holes, freed, now, None)
+            if entry.trouble is not None:
+                continue
+        elif start <= now:
             continue
-        if start <= now:
-            continue
-        if entry.blamed or entry.special or entry.home or entry.after or len(entry.options) > 1:
-            _try_again(planner, entry, holes, freed, now, None)
-            continue
-        since = holes.may_improve(entry.least, entry.shortest, start)
-        if since is None and numbered:
-            since = _may_take_better(planner, entry, holes)
-        if since is not None:
-            _try_again(planner, entry, holes, freed, now, since)
+        elif not (entry.blamed or entry.special or entry.home or entry.after):
+            since = _may_improve(planner, entry, holes)
+            if since is None:
+                continue
+        _try_again(planner, entry, holes, freed, now, since)
+        yield
 
 
-def _may_take_better(planner: Planner, entry: Entry, holes: Holes) -> float | None:
-    """Could it have other resources at the same start, or with them an earlier one? From when on to look."""
+def _may_improve(planner: Planner, entry: Entry, holes: Holes) -> float | None:
+    """Could it have an earlier start, or better resources at the same? From when on to look."""
     start, end = entry.start, entry.end
     assert start is not None
     assert end is not None
-    if not holes.touches(start, end):
+    own = entry.resources if planner.counted else entry.resources.bit_count()
+    found = inf
+    for at, (shape, length, _hard) in enumerate(entry.options):
+        # Another alternative is better if it ends first, or at the same time.
+        last = start if at == entry.alternative else end - length
+        before = start if at == entry.alternative else nextafter(last, inf)
+        since = holes.may_improve(shape.least, length, before)
+        if since is not None and since < found:
+            found = since
+        since = holes.near(shape.least, length, (start, end), own, last)
+        if since is not None and since < found:
+            found = since
+    if found < inf:
+        return min(found, start)
+    if planner.counted or not holes.touches(start, end):
         return None
-    shape = entry.options[0].shape
-    since = holes.reaches_back(entry.least, start)
-    if since < start:
-        return since
+    shape = entry.options[entry.alternative].shape
     free = planner.slots.common(start, end) & shape.eligible
     if shape.ordered:
         free &= (1 << (entry.resources.bit_length() - 1)) - 1
@@ -249,6 +270,7 @@ def _try_again(
 ) -> None:
     start, end, resources, home, alternative = entry.start, entry.end, entry.resources, entry.home, entry.alternative
     inner = planner.planned_inside(entry)
+    first_time = entry.id not in planner.was
     planner.unplan(entry)
     planner.place(entry, now, since=since)
     if start is not None and end is not None and _is_worse(entry, end, resources):
@@ -258,13 +280,13 @@ def _try_again(
             planner.restore([(entry, start, end, resources, home, alternative)])
     if entry.start == start and entry.resources == resources and entry.end == end:
         planner.restore(inner)
+        if first_time:
+            planner.was.pop(entry.id, None)
         return
     if start is not None and end is not None:
         freed.append((start, end))
         holes.add(start, end)
-    if entry.start is not None and entry.end is not None:
-        holes.changed(entry.start, entry.end)
-    follow(planner, entry, now, later=True)
+    follow(planner, entry, now, turn=entry.rank)
 
 
 def _is_worse(entry: Entry, end: float, resources: int) -> bool:

@@ -1,159 +1,184 @@
 """Where waiting jobs might do better after something became free, so that only those are tried again.
 
-A *run* is a stretch of time, touching something that became free, in which at least so many resources are
-free throughout. A job can only begin earlier inside a run that is long enough, or that reaches its own
-place; whoever has no such run need not be looked at.
+A job can only do better in a stretch of time that touches something that became free since it was placed,
+and in which enough is free throughout: a *run*, long enough, or one that reaches the job's own place. Only
+numbers are compared here: whoever has such a run may do better, whoever has none can not.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from math import inf
+from typing import Final
 
 from rota.plan.slots import Slots
 
+_PIECE: Final = 16
 
-class _Runs:
-    """Where the runs of one number begin and end, ascending, and the longest up to each."""
 
-    __slots__ = ("begins", "ends", "known", "longest")
+class _Span:
+    """A span in which something became free. What is known of it holds on: what becomes free later is another."""
+
+    __slots__ = ("end", "longest", "start")
+
+    def __init__(self, start: float, end: float, longest: float) -> None:
+        self.start = start
+        self.end = end
+        self.longest = longest  #: no run through it lasts longer
+
+
+class _Level:
+    """The spans in which at least so many may be free for some time, ascending."""
+
+    __slots__ = ("known", "spans")
 
     def __init__(self) -> None:
-        self.begins: list[float] = []
-        self.ends: list[float] = []
-        self.longest: list[float] = []
-        self.known = 0  #: so many changes are taken into account
-
-    def measure(self, first: int) -> None:
-        most = self.longest[first - 1] if first else -inf
-        for at in range(first, len(self.begins)):
-            most = max(most, self.ends[at] - self.begins[at])
-            self.longest.append(most)
+        self.known = 0  #: so much of what became free was looked at
+        self.spans: list[_Span] = []
 
 
 class Holes:
-    """Spans that became free, and the runs through them, by number of resources."""
+    """Spans that became free, and the runs through them."""
 
     def __init__(self, slots: Slots, now: float, freed: list[tuple[float, float]]) -> None:
         self._slots = slots
         self._now = now
         self.starts: list[float] = []  #: spans that became free, merged and ascending
         self.ends: list[float] = []
-        self._runs: dict[int, _Runs] = {}  #: by number of resources
-        self._changes: list[tuple[float, float]] = []
-        for start, end in freed:
-            self._merge(start, end)
+        self._freed: list[tuple[float, float]] = []  #: the same as it came
+        self._levels: dict[int, _Level] = {}  #: by number of resources, rounded down
+        for start, end in set(freed):
+            self.add(start, end)
 
     def __bool__(self) -> bool:
         return bool(self.starts)
 
-    def _merge(self, start: float, end: float) -> None:
+    def add(self, start: float, end: float) -> None:
+        """This became free as well."""
         start = max(start, self._now)
         if start >= end:
             return
         first = bisect_left(self.ends, start)
         last = bisect_right(self.starts, end)
+        self._freed.append((start, end))
         if first < last:
             start, end = min(start, self.starts[first]), max(end, self.ends[last - 1])
         self.starts[first:last] = [start]
         self.ends[first:last] = [end]
-
-    def add(self, start: float, end: float) -> None:
-        """This became free as well."""
-        self._merge(start, end)
-        self.changed(start, end)
-
-    def changed(self, start: float, end: float) -> None:
-        """Something was taken or given from start to end."""
-        self._changes.append((start, end))
-
-    def may_improve(self, number: int, length: float, start: float) -> float | None:
-        """From when on to look for an earlier start than this one; None: there is none."""
-        runs = self._runs.get(number)
-        if runs is None:
-            runs = self._runs[number] = self._all(number)
-        elif runs.known != len(self._changes):
-            self._catch_up(number, runs)
-        begins = runs.begins
-        before = bisect_left(begins, start)
-        if not before:
-            return None
-        if runs.longest[before - 1] >= length:
-            return begins[bisect_left(runs.longest, length)]
-        if runs.ends[before - 1] >= start:
-            return begins[before - 1]  # it reaches the job's own place
-        return None
-
-    def _all(self, number: int) -> _Runs:
-        runs = _Runs()
-        for begin, end in zip(self.starts, self.ends, strict=True):
-            for run in self._find(number, begin, end):
-                if not runs.ends or run[0] > runs.ends[-1]:
-                    runs.begins.append(run[0])
-                    runs.ends.append(run[1])
-        runs.known = len(self._changes)
-        runs.measure(0)
-        return runs
-
-    def _catch_up(self, number: int, runs: _Runs) -> None:
-        """Look again where something changed since."""
-        begins, ends = runs.begins, runs.ends
-        for start, end in self._changes[runs.known :]:
-            first = bisect_left(ends, start)
-            last = bisect_right(begins, end)
-            low = min(start, begins[first]) if first < last else start
-            high = max(end, ends[last - 1]) if first < last else end
-            new = self._find(number, low, high)
-            if new:
-                first = min(first, bisect_left(ends, new[0][0]))
-                last = max(last, bisect_right(begins, new[-1][1]))
-            begins[first:last] = [run[0] for run in new]
-            ends[first:last] = [run[1] for run in new]
-            del runs.longest[first:]
-        runs.known = len(self._changes)
-        runs.measure(len(runs.longest))
 
     def touches(self, start: float, end: float) -> bool:
         """Did something become free between start and end?"""
         at = bisect_right(self.ends, start)
         return at < len(self.starts) and self.starts[at] < end
 
-    def reaches_back(self, number: int, start: float) -> float:
-        """Since when so many have been free without a break until this moment."""
-        slots = self._slots
-        at = slots.index(start)
-        if slots.times[at] < start:
-            at += 1  # what is free just before this moment is free in the span in which it lies
-        while at and slots.counts[at - 1] >= number and start > self._now:
-            at -= 1
-            start = max(slots.times[at], self._now)
-        return start
-
-    def _find(self, number: int, low: float, high: float) -> list[tuple[float, float]]:
-        """The runs that touch a span that became free, between two moments."""
-        slots = self._slots
-        times, counts = slots.times, slots.counts
-        last_slot = len(times) - 1
-        found: list[tuple[float, float]] = []
-        span = bisect_right(self.ends, low)
-        reached = -inf
-        while span < len(self.starts) and self.starts[span] <= high:
-            begin, end = max(self.starts[span], reached), self.ends[span]
-            span += 1
-            if begin >= end:
+    def may_improve(self, number: int, length: float, before: float) -> float | None:
+        """From when on to look for a start before this one; None: there is none."""
+        octave = number.bit_length() - 3
+        floor = number if octave <= 0 else number >> octave << octave
+        level = self._levels.get(floor)
+        if level is None:
+            level = self._levels[floor] = _Level()
+        if level.known < len(self._freed):
+            self._look(level, floor)
+        found = before
+        dead = False
+        for span in level.spans:
+            if span.start - length >= found:
+                break
+            if span.longest < length:
                 continue
-            at = slots.index(begin)
-            while at <= last_slot and times[at] < end:
-                if counts[at] < number:
-                    at += 1
-                    continue
-                left = at
-                while left and counts[left - 1] >= number and times[left] > self._now:
+            begin, longest = self._run(span.start, span.end, number, length)
+            if begin < found:
+                found = begin
+            elif begin == inf:
+                if number != floor:
+                    longest = self._run(span.start, span.end, floor, inf)[1]
+                span.longest = longest
+                dead = dead or not longest
+        if dead:
+            level.spans = [span for span in level.spans if span.longest]
+        return found if found < before else None
+
+    def near(self, number: int, length: float, place: tuple[float, float], own: int, last: float) -> float | None:
+        """From when on to look for a start up to `last` that makes use of its own place, where it holds `own`."""
+        start, end = place
+        times, counts = self._slots.times, self._slots.counts
+        here = bisect_left(times, start)
+        if number <= own and last <= start and counts[here - 1] < number:
+            return None
+        begin, at = start, here
+        earliest = max(start - length, self._now)
+        while at and counts[at - 1] >= number and begin > earliest:
+            at -= 1
+            begin = times[at]
+        begin = max(begin, earliest)
+        if begin > last or not self.touches(begin, max(end, last + length)):
+            return None
+        if number <= own:
+            return begin if begin < start or last > start else None
+        run, at = begin, here if here < len(times) and times[here] == start else here - 1
+        while at < len(times) and times[at] < run + length:
+            if counts[at] + (own if times[at] < end else 0) < number:
+                if at + 1 == len(times):
+                    return None
+                run = times[at + 1]
+                if run > last:
+                    return None
+            at += 1
+        return run
+
+    def _look(self, level: _Level, floor: int) -> None:
+        """Look at what became free since."""
+        new = sorted(self._freed[level.known :])
+        level.known = len(self._freed)
+        start, end = new[0]
+        for begin, until in [*new[1:], (inf, inf)]:
+            if begin <= end:
+                if until > end:
+                    end = until
+                continue
+            self._enter(level, floor, start, end)
+            start, end = begin, until
+
+    def _enter(self, level: _Level, floor: int, start: float, end: float) -> None:
+        """In pieces, so that not all of a long span is looked at where a part would do."""
+        times, counts = self._slots.times, self._slots.counts
+        first = bisect_right(times, start) - 1
+        last = bisect_left(times, end)
+        for at in range(first, last, _PIECE):
+            if max(counts[at : min(at + _PIECE, last)]) < floor:
+                continue
+            begin = max(start, times[at])
+            until = times[at + _PIECE] if at + _PIECE < last else end
+            longest = self._run(begin, until, floor, inf)[1]
+            insort(level.spans, _Span(begin, until, longest), key=_start)
+
+    def _run(self, start: float, end: float, number: int, length: float) -> tuple[float, float]:
+        """Where the first run through a span begins that is so long (inf: none is), and the longest."""
+        times, counts, now = self._slots.times, self._slots.counts, self._now
+        first = bisect_right(times, start) - 1
+        last = bisect_left(times, end)
+        if max(counts[first:last], default=0) < number:
+            return inf, 0.0
+        longest, at = 0.0, first
+        while at < last:
+            if counts[at] < number:
+                at += 1
+                continue
+            left = at
+            if at == first:
+                while left and counts[left - 1] >= number and times[left] > now:
                     left -= 1
-                while at <= last_slot and counts[at] >= number:
-                    at += 1
-                reached = times[at] if at <= last_slot else inf
-                run = (max(times[left], self._now), reached)
-                if not found or found[-1] != run:
-                    found.append(run)
-        return found
+            begin = times[left] if times[left] > now else now
+            while at < len(times) and counts[at] >= number:
+                at += 1
+            lasts = (times[at] if at < len(times) else inf) - begin
+            if lasts >= length:
+                return begin, lasts
+            if lasts > longest:
+                longest = lasts
+        return inf, longest
+
+
+def _start(span: _Span) -> float:
+    return span.start

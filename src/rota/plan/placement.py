@@ -77,6 +77,14 @@ class Held(NamedTuple):
     host: str
     since: float  #: wall time
     resources: str  #: as given by the planner; empty: it was not asked
+    on_terms: bool = False  #: does it need a plan?
+
+
+class Reserved(Struct, frozen=True, array_like=True, gc=False):
+    """What a granted reservation will have."""
+
+    resources: str
+    alternative: int = 0  #: which of those that were asked for
 
 
 class Planned(NamedTuple):
@@ -102,6 +110,7 @@ class News(NamedTuple):
     preempted: list[Preempted]
     ended: list[tuple[int, str, str]]  #: waiting jobs that will never begin: code and message
     moved: list[Moved]
+    reserved: dict[int, Reserved | None]  #: reservations that were granted, or (None) given up
 
 
 class Terms(Protocol):
@@ -118,6 +127,9 @@ class Terms(Protocol):
 
     def held(self) -> list[Held]:
         """All leases that are out."""
+
+    def reserved(self, job: int) -> Reserved | None:
+        """What this reservation was granted before; None: it was not."""
 
     def wanted(self) -> bool:
         """Has the site rules that only the planner knows how to keep?"""
@@ -213,11 +225,17 @@ class Placement(Protocol):
     def take_news(self) -> News:
         """What was decided since the last time."""
 
+    def rejection(self, ask: Ask, wall: float) -> str | None:
+        """Why a reservation that is asked for now would not be granted, or None."""
+
     def next_event(self) -> float | None:
         """When something should be decided though nothing happens (wall time)."""
 
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is in no plan."""
+
+    def broken(self) -> list[str]:
+        """A sentence for everything that does not agree with itself; empty when all is well."""
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         """All that keeps this waiting job from being chosen, the strongest first."""

@@ -7,7 +7,7 @@ every call says what time it is. Jobs never see it; the engine and the simulator
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import inf, nextafter
 
@@ -66,7 +66,7 @@ class Planner:
         self.usage = Usage(policy.fair_share.half_life_s)
         for user, seconds in (usage or {}).items():
             self.usage.add(user, "", seconds, seconds, now)
-        self._limits = dict(limits or {})
+        self.limits = dict(limits or {})
         self._shapes: dict[tuple[tuple[Group, ...], int], Shape] = {}
         self._starting: list[Entry] = []  #: chosen to begin at once
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
@@ -74,10 +74,13 @@ class Planner:
         self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
         self._children: dict[int, list[Entry]] = {}
         self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
-        self._was: dict[int, tuple[float, float]] = {}  #: where those were planned that this event took out
+        self.was: dict[int, tuple[float, float]] = {}  #: where those were planned that this event took out
         self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
         self._tangled: set[int] = set()  #: who holds what others hold as well, because somebody outlived his time
         self.pending: set[int] = set()  #: waiting jobs that are about to be planned
+        #: a pass is paused after so many steps, until `work` is called; None: never
+        self.pause_after: int | None = None
+        self._pass: tuple[Iterator[None], float, str] | None = None  #: its steps, time and cause
         self._refreshed = now
         self._serial = 0
         self._open()
@@ -89,7 +92,7 @@ class Planner:
         for moment, mask in site.until.items():
             if not self.counted:
                 self.slots.take(mask, max(moment, self.now), inf)
-        self.ledger = Ledger(site, self._limits)
+        self.ledger = Ledger(site, self.limits)
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
         self.special: dict[int, Entry] = {}  #: who may hold resources together with others
         self._bounds: dict[object, Bounds] = {}
@@ -110,6 +113,7 @@ class Planner:
 
         `submitted` and `serial`, of jobs submitted at one moment, are given where they are not those of this call.
         """
+        self.finish()
         self.now = now
         entry = Entry(id, ask, now if submitted is None else submitted)
         entry.serial = serial
@@ -129,17 +133,18 @@ class Planner:
             heappush(self._expiries, (min(limits), id))
         if ask.types.besteffort:
             self.low.add(entry)
-            self._refresh(now, submitted=entry)
+            steps = self._refresh(now, submitted=entry)
         elif ask.at is not None:
-            self._reserve(entry, now)
+            steps = self._reserve(entry, now)
         else:
             self._class(ask).add(entry)
-            self._refresh(now, submitted=entry)
-        self._settle(now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
+            steps = self._refresh(now, submitted=entry)
+        self._go_through(steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
         return entry
 
     def adopt(self, id: int, ask: Ask, *, start: float, resources: int, now: float) -> Entry:
         """A job that runs already."""
+        self.finish()
         self.now = now
         entry = Entry(id, ask, start)
         self._ready(entry)
@@ -162,9 +167,45 @@ class Planner:
         self._settle(now, f"job {id} runs there")
         return entry
 
+    def keep(
+        self, id: int, ask: Ask, now: float, *, resources: int, alternative: int, submitted: float, serial: int
+    ) -> Entry:
+        """A reservation that was granted before there was this plan keeps its time and its resources.
+
+        Only when its time is over it is NOT kept, and `reason` says so.
+        """
+        self.finish()
+        self.now = now
+        assert ask.at is not None
+        entry = Entry(id, ask, submitted)
+        entry.serial = serial
+        self._ready(entry)
+        entry.alternative = alternative if alternative < len(entry.options) else 0
+        end = ask.at + entry.options[entry.alternative].length
+        if end <= now:
+            entry.reason = Waits("reservation", "its time was over before it could begin")
+            return entry
+        self.entries[id] = entry
+        entry.rank = self._rank(entry, now)
+        entry.fixed = True
+        entry.start, entry.end, entry.resources = ask.at, end, resources
+        in_the_way = self._in_the_way(entry, max(ask.at, now), end)
+        for other in in_the_way:
+            self.unplan(other)
+        self.hold(entry, since=max(ask.at, now))
+        self.reserved[id] = entry
+        if ask.types.container and not self.counted:
+            self.inside[id] = Slots.within(resources, ask.at, end)
+        self._will_start(entry)
+        if in_the_way:
+            backfill.again_in_order(self, in_the_way, now)
+        self._settle(now, f"reservation {id}")
+        return entry
+
     def ended(self, id: int, now: float, *, complete: bool = True, again: bool = False) -> None:
         """A job ended, or waits no more; others may begin earlier. `again`: it is about to be submitted once more,
         and who waits for it goes on waiting."""
+        self.finish()
         self.now = now
         entry = self.entries.pop(id, None)
         if entry is None:
@@ -192,25 +233,30 @@ class Planner:
         self._empty(entry, now)
         self.slots.forget_before(now)
         if not entry.ask.types.besteffort:
-            freed += self._was.values()
-            backfill.on_freed(self, freed, now)
-        self._settle(now, "what it waits for moved")
+            freed += self.was.values()
+            self._go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved")
+        else:
+            self._settle(now, "what it waits for moved")
 
     def tick(self, now: float) -> None:
         """Time has passed: jobs past their expected end keep what they hold, and ranks may have changed."""
+        self.finish()
         self.now = now
         while self._overdue and self._overdue[0][0] <= now:
             end, id = heappop(self._overdue)
             entry = self.running.get(id)
             if entry is not None and entry.end == end:
                 self._outlives(entry, now)
+        for late in list(self._late.values()):
+            if late.fixed and late.end is not None and late.end <= now:
+                del self._late[late.id], self.reserved[late.id]
+                self.expired.append(late.id)  # what it lacked did not come before its end
         while self._expiries and self._expiries[0][0] < now:
             _moment, id = heappop(self._expiries)
             entry = self.entries.get(id)
             if entry is not None and entry.state == WAITING:
                 self.expired.append(id)
-        self._refresh(now)
-        self._settle(now, "ranks changed")
+        self._go_through(self._refresh(now), now, "ranks changed")
 
     def begin(self, now: float) -> list[Begin]:
         """Everything that is planned for now begins."""
@@ -228,20 +274,25 @@ class Planner:
         for entry in found:
             if entry.state != WAITING or entry.id in self._late:
                 continue
-            if entry.after or (entry.fixed and not self._all_there(entry, now)):
+            if entry.fixed and entry.end is not None and entry.end <= now:
+                self.expired.append(entry.id)  # what it lacked did not come
+            elif entry.after or (entry.fixed and not self._all_there(entry, now)):
                 self._late[entry.id] = entry  # what it waits for is late as well
             elif entry.ask.types.besteffort:
                 if entry not in guests:
                     guests.append(entry)
             else:
                 begun.append(self._begin(entry, now))
+        if self._pass is not None:
+            guests = []  # they have their turn when everybody else is planned
         if begun and guests:
             besteffort.plan(self, now)
         begun += [self._begin(entry, now) for entry in guests if entry.start is not None and entry.start <= now]
         for begin in begun:
             if begin.entry.ask.types.besteffort:
                 backfill.follow(self, begin.entry, now)
-        self._settle(now, "what it waits for moved")
+        if self._pass is None:
+            self._settle(now, "what it waits for moved")
         return begun
 
     def _begin(self, entry: Entry, now: float) -> Begin:
@@ -288,6 +339,7 @@ class Planner:
 
     def change_site(self, site: Site, now: float) -> None:
         """Resources came, went or changed: what runs stays, everything else is planned again in order of rank."""
+        self.finish()
         self.now = now
         staying = [*self.running.values(), *self.reserved.values()]
         staying.sort(key=self._depth)  # containers before what lies in them
@@ -297,7 +349,7 @@ class Planner:
                 self.quotas.give(entry.counted, entry.id)
             if entry.state == WAITING and not entry.fixed:
                 if entry.start is not None and entry.end is not None and not entry.ask.types.besteffort:
-                    self._was.setdefault(entry.id, (entry.start, entry.end))
+                    self.was.setdefault(entry.id, (entry.start, entry.end))
                 entry.start = entry.end = None
                 entry.resources = entry.home = 0
         self.site = site
@@ -315,8 +367,7 @@ class Planner:
         for entry in self.entries.values():
             if entry.state == WAITING and not entry.fixed:
                 self._ready(entry)
-        backfill.replan(self, now)
-        self._settle(now, "the resources changed")
+        self._go_through(backfill.replan(self, now), now, "the resources changed")
 
     def _depth(self, entry: Entry) -> int:
         """In how many containers it lies."""
@@ -341,7 +392,7 @@ class Planner:
         waiting = [entry for klass in (*self.classes, self.low) for entry in klass.line]
         for entry in self.entries.values():
             entry.counted = None  # the old quotas are gone with all that they counted
-        self.policy, self.quotas, self._limits = policy, quotas, dict(limits)
+        self.policy, self.quotas, self.limits = policy, quotas, dict(limits)
         self.classes, self.low.line = [], []
         for entry in waiting:
             entry.rank = self._rank(entry, now)
@@ -392,10 +443,35 @@ class Planner:
         self._children[id] = [child for child in self._children.get(id, ()) if child.state == WAITING]
         return self.submit(id, ask, now, after=after, submitted=submitted, serial=serial)
 
+    def _go_through(self, steps: Iterator[None], now: float, cause: str) -> None:
+        """Begin a pass, and carry it out unless passes are paused."""
+        self._pass = (steps, now, cause)
+        if self.pause_after is None:
+            self.finish()
+        else:
+            self.work(self.pause_after)
+
+    def work(self, steps: int) -> bool:
+        """Go on for so many steps with a pass that was paused. True: there is more to do."""
+        if self._pass is None:
+            return False
+        left, now, cause = self._pass
+        for done, _step in enumerate(left, 1):
+            if done >= steps:
+                return True
+        self._pass = None
+        self._settle(now, cause)
+        return False
+
+    def finish(self) -> None:
+        """Carry out what is left of a pass that was paused; before anything else happens it must be."""
+        while self.work(1_000_000):
+            pass
+
     def _settle(self, now: float, cause: str) -> None:
         """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""
         besteffort.plan(self, now)
-        was, self._was = self._was, {}
+        was, self.was = self.was, {}
         for id, (start, end) in was.items():
             entry = self.entries.get(id)
             if entry is None or entry.state != WAITING:
@@ -489,7 +565,7 @@ class Planner:
             return False
         return any(self.queue(entry.ask.queue).order != "fifo" for klass in self.classes for entry in klass.line)
 
-    def _refresh(self, now: float, submitted: Entry | None = None) -> None:
+    def _refresh(self, now: float, submitted: Entry | None = None) -> Iterator[None]:
         """Rank all waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
 
         A job that was just submitted is planned as well.
@@ -509,12 +585,10 @@ class Planner:
         if submitted is not None and not submitted.ask.types.besteffort:
             own = self._class(submitted.ask)
             if klass is None or klass.priority < own.priority:
-                backfill.on_submitted(self, own, submitted, now)
-                return
+                return backfill.on_submitted(self, own, submitted, now)
             if klass is own:
                 at = min(at, bisect_left(own.line, submitted.rank, key=_by_rank))
-        if klass is not None:
-            backfill.replan_from(self, klass, at, now)
+        return backfill.replan_from(self, klass, at, now) if klass is not None else iter(())
 
     # ------------------------------------------------------------------ placing
 
@@ -600,8 +674,12 @@ class Planner:
             again = self._refused(entry, taken, start, start + length)
             if again is None:
                 return found
-            # Later it may be given fewer resources, where not all blocks have as many.
-            after = again if shape.even else min(again, slots.following(start))
+            after = again
+            if not shape.even:
+                # Later it may be given fewer resources, where not all blocks have as many.
+                after = min(again, slots.following(start))
+                if entry.counted is not None and self.quotas is not None:
+                    after = min(after, self.quotas.following(entry.counted, start))
         return None
 
     def _refused(self, entry: Entry, taken: int, start: float, end: float) -> float | None:
@@ -727,7 +805,7 @@ class Planner:
         for each in here:
             view.uncover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
         for each in here:
-            if not _may_share(entry.ask, each.ask):
+            if not may_share(entry.ask, each.ask):
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
         # Who outlived his time may hold what is not his: what others hold as well, or beyond their container's end.
         for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
@@ -819,7 +897,7 @@ class Planner:
         if entry.start is None or entry.end is None:
             return
         if not entry.ask.types.besteffort:
-            self._was.setdefault(entry.id, (entry.start, entry.end))
+            self.was.setdefault(entry.id, (entry.start, entry.end))
         for inner in self._inside(entry):
             if inner.state == WAITING:
                 self.unplan(inner)
@@ -960,7 +1038,7 @@ class Planner:
             inner.home = 0
             if inner.state == RUNNING and inner.end is not None and not inner.ask.types.besteffort:
                 for other in self._in_the_way(inner, now, inner.end):
-                    if not other.home and other.resources & inner.resources and not _may_share(inner.ask, other.ask):
+                    if not other.home and other.resources & inner.resources and not may_share(inner.ask, other.ask):
                         self.unplan(other)
                 self._cover(inner, self.slots, now, inner.end)
 
@@ -994,8 +1072,9 @@ class Planner:
         heappush(self._overdue, (end, entry.id))
         backfill.again_in_order(self, in_the_way, now)
         backfill.follow(self, entry, now)
-        backfill.on_freed(self, list(self._was.values()), now)
-        self._settle(now, f"job {entry.id} runs longer than expected")
+        self.finish()
+        steps = backfill.on_freed(self, list(self.was.values()), now)
+        self._go_through(steps, now, f"job {entry.id} runs longer than expected")
 
     def _in_the_way(self, entry: Entry, start: float, end: float) -> list[Entry]:
         """Waiting jobs that want, between start and end, what a running job will hold then."""
@@ -1016,7 +1095,7 @@ class Planner:
         """Do both want something of which there may be too little?"""
         if self.counted:
             return True
-        if entry.home == other.home and entry.resources & other.resources and not _may_share(entry.ask, other.ask):
+        if entry.home == other.home and entry.resources & other.resources and not may_share(entry.ask, other.ask):
             return True
         if entry.counted is not None and other.counted is not None:
             ours = set(map(id, entry.counted.counters))
@@ -1044,7 +1123,7 @@ class Planner:
             return True
         return False
 
-    def _reserve(self, entry: Entry, now: float) -> None:
+    def _reserve(self, entry: Entry, now: float) -> Iterator[None]:
         """Grant or reject a reservation: it sees what is of better rank as fixed, like any submission."""
         at = entry.ask.at
         assert at is not None
@@ -1060,7 +1139,7 @@ class Planner:
             self._forget(entry)
             said = f": {entry.reason.message}" if entry.reason is not None else ""
             entry.reason = Waits("reservation", f"rejected: its resources are not free at that time{said}")
-        backfill.put_back(self, klass, position, now)
+        return backfill.put_back(self, klass, position, now)
 
     def _all_there(self, entry: Entry, now: float) -> bool:
         """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
@@ -1068,7 +1147,7 @@ class Planner:
             return True
         missing = entry.resources & ~self.site.usable
         for other in self.running.values():
-            if other.home != entry.home or other.ask.types.besteffort or _may_share(entry.ask, other.ask):
+            if other.home != entry.home or other.ask.types.besteffort or may_share(entry.ask, other.ask):
                 continue
             missing |= entry.resources & other.resources
         if not missing and entry.resources:
@@ -1092,7 +1171,7 @@ def _by_rank(entry: Entry) -> Rank:
     return entry.rank
 
 
-def _may_share(one: Ask, other: Ask) -> bool:
+def may_share(one: Ask, other: Ask) -> bool:
     """May both hold the same resources at the same time?"""
     ours, theirs = one.types, other.types
     if ours.timesharing is not None and theirs.timesharing is not None:

@@ -8,17 +8,36 @@ nobody jumps the queue. Jobs that ask for the same stand in one lane, of which t
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 
+from rota.plan.ask import Ask
 from rota.plan.bits import positions, spans_of
-from rota.plan.entry import Begin, Entry
+from rota.plan.entry import RUNNING, Begin, Entry
 from rota.plan.lanes import Lane
 from rota.plan.limits import Limits
 from rota.plan.need import Need
 from rota.plan.packing import Packing
-from rota.plan.placement import Capacity, Chosen, Given, Held, News, Opened, Planned, Preempted, Terms, Waits
-from rota.plan.planner import Planner
+from rota.plan.placement import (
+    Capacity,
+    Chosen,
+    Given,
+    Held,
+    News,
+    Opened,
+    Planned,
+    Preempted,
+    Reserved,
+    Terms,
+    Waits,
+)
+from rota.plan.planner import Planner, may_share
 from rota.plan.reasons import limit_reasons
+from rota.plan.resources import Figures
 from rota.plan.size import CORE, Size
+
+#: The name of a reservation that is only asked about.
+_TRIED = -1
+_LAST = 1 << 62
 
 #: Priority, need and group of jobs that ask for the same.
 _Key = tuple[int, Need, int]
@@ -32,7 +51,7 @@ class Planning:
         self.limits: Limits = self._packing.limits
         self.terms: Terms | None = None
         self.planner: Planner | None = None
-        self._news = News([], [], [])
+        self._news = News([], [], [], {})
         self._lanes: dict[_Key, Lane] = {}  #: those that the planner looks after
         self._where: dict[int, _Key] = {}
         self._first: dict[_Key, int] = {}  #: the job of each lane that is in the plan
@@ -40,10 +59,13 @@ class Planning:
         self._over: list[int] = []  #: leases that ended since the last look
         self._gone: list[int] = []  #: jobs that are in the plan and wait no more
         self._blocked: dict[int, tuple[Begin, set[int]]] = {}  #: job → whom it waits for to end
-        self._stuck: list[Begin] = []  #: chosen, but a limit or a host does not let them begin
-        self._leased: dict[int, bool] = {}  #: jobs in the plan that have a lease: on terms of their own?
+        self._stuck: list[Begin] = []  #: chosen, but a host does not let them begin
+        self._parked: set[_Key] = set()  #: lanes kept by a limit in a way that no plan foresees
+        self._leased: set[int] = set()  #: jobs in the plan that have a lease
+        self._roomless: dict[int, Held] = {}  #: of these, those for whose resources there was no room yet
         self._special = 0  #: jobs with terms that wait or have a lease
         self._site_changed = False
+        self._limits_changed = False
 
     # -- what the packing is asked, whoever decides
 
@@ -79,7 +101,7 @@ class Planning:
 
     def limit_changed(self, name: str) -> None:
         self._packing.limit_changed(name)
-        self._site_changed = True
+        self._limits_changed = True
 
     def seat(self, host: str, size: Size, now: float) -> Opened | None:
         return self._packing.seat(host, size, now)
@@ -120,8 +142,10 @@ class Planning:
     def _line_up(self, need: Need, priority: int, jobs: list[int]) -> None:
         assert self.terms is not None
         by_group: dict[int, list[int]] = {}
+        alone = bool(need.terms) and _timed(self.terms.ask(jobs[0]))
         for job in jobs:
-            by_group.setdefault(need.terms or self.terms.group(job), []).append(job)
+            group = -job if alone else need.terms or self.terms.group(job)
+            by_group.setdefault(group, []).append(job)
         for group, some in by_group.items():
             key = (priority, need, group)
             lane = self._lanes.get(key)
@@ -144,10 +168,18 @@ class Planning:
             self._gone.append(job)
             self._stuck = [begin for begin in self._stuck if begin.entry.id != job]
             self._blocked.pop(job, None)
-        self._fresh.add(key)
-        if not len(lane):
-            del self._lanes[key]
-            self._fresh.discard(key)
+            entry = self.planner.entries.get(job) if self.planner is not None else None
+            if entry is not None and entry.fixed:
+                self._news.reserved[job] = None
+        if len(lane):
+            self._fresh.add(key)
+        else:
+            self._forget_lane(key)
+
+    def _forget_lane(self, key: _Key) -> None:
+        del self._lanes[key]
+        self._fresh.discard(key)
+        self._parked.discard(key)
 
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
         self._packing.released(host, need, ended_at=ended_at)
@@ -169,6 +201,7 @@ class Planning:
         assert planner is not None
         self._settle(planner, wall)
         opened, chosen = self._packing.place(now)  # those that take no core
+        self._unpark()
         planner.tick(wall)
         stuck, self._stuck = self._stuck, []
         for begin in stuck:
@@ -189,16 +222,20 @@ class Planning:
     @property
     def has_news(self) -> bool:
         """Has something been decided that somebody must act on?"""
-        return self.planner is not None and any((*self._news, self.planner.moved, self.planner.expired))
+        planner = self.planner
+        return any(self._news) or (planner is not None and bool(planner.moved or planner.expired))
 
     def take_news(self) -> News:
         """What was decided since the last time, besides who begins."""
-        news, self._news = self._news, News([], [], [])
+        news, self._news = self._news, News([], [], [], {})
         planner = self.planner
         if planner is not None:
             news.moved.extend(planner.moved)
             planner.moved.clear()
-            news.ended.extend((id, "expired", "it did not begin in time") for id in planner.expired)
+            for id in planner.expired:
+                entry = planner.entries.get(id)
+                code = "reservation" if entry is not None and entry.fixed else "expired"
+                news.ended.append((id, code, "it did not begin in time"))
             planner.expired.clear()
         return news
 
@@ -210,11 +247,9 @@ class Planning:
         assert self.terms is not None
         site = self.terms.site()
         quotas = self.terms.quotas(site)
-        limits = {limit.name: limit.capacity for limit in self.limits if limit.capacity is not None}
-        self.planner = Planner(site, self.terms.policy(), quotas=quotas, now=wall, limits=limits)
-        self._site_changed = False
+        self.planner = Planner(site, self.terms.policy(), quotas=quotas, now=wall, limits=self._capacities())
+        self._site_changed = self._limits_changed = False
         self._over, self._gone = [], []
-        self._leased = {}
         for held in sorted(self.terms.held(), key=lambda each: each.since):
             self._adopt(self.planner, held, wall)
         for priority, need, jobs in self._packing.hand_over():
@@ -232,7 +267,9 @@ class Planning:
         self._where.clear()
         self._first.clear()
         self._fresh.clear()
+        self._parked.clear()
         self._leased.clear()
+        self._roomless.clear()
         self._blocked.clear()
         self._stuck = []
         for lane in lanes:
@@ -240,21 +277,43 @@ class Planning:
             if jobs:
                 self._packing.offer(lane.need, priority=lane.priority, jobs=jobs)
 
+    def _capacities(self) -> dict[str, int]:
+        """The limits of the site, as far as the planner knows how to keep them."""
+        return {limit.name: limit.capacity for limit in self.limits if limit.capacity is not None}
+
     def _adopt(self, planner: Planner, held: Held, wall: float) -> None:
         """A lease that was given before there was this plan keeps its resources, or gets some."""
         assert self.terms is not None
         ask = self.terms.ask(held.job)
         site = planner.site
-        ids = [id for id in _ids(held.resources) if site.knows(id)]
-        mask = site.mask(ids)
-        if not ids and ask.alternatives:
-            free = planner.slots.common(wall, wall + 1) & site.hosts.get(held.host, 0)
-            for alternative in planner.shapes(ask):
-                mask = alternative.choose(free)
-                if mask:
-                    break
-        self._leased[held.job] = True
+        mask = site.mask(id for id in _ids(held.resources) if site.knows(id))
+        if not mask:
+            mask = self._room_for(planner, held)
+            if not mask:
+                self._roomless[held.job] = held
+        self._leased.add(held.job)
         planner.adopt(held.job, ask, start=held.since, resources=mask, now=wall)
+
+    def _room_for(self, planner: Planner, held: Held) -> int:
+        """Resources on its host that nobody runs on, for a lease that no plan gave any."""
+        assert self.terms is not None
+        free = planner.site.hosts.get(held.host, 0)
+        for entry in planner.running.values():
+            free &= ~entry.resources
+        if not free:
+            return 0
+        shapes = planner.shapes(self.terms.ask(held.job))
+        return next((mask for shape in shapes if (mask := shape.choose(free))), 0)
+
+    def _find_room(self, planner: Planner, wall: float) -> None:
+        """Leases that were sent ahead begin as soon as somebody ends, before all that wait."""
+        assert self.terms is not None
+        for job, held in list(self._roomless.items()):
+            mask = self._room_for(planner, held)
+            if mask:
+                del self._roomless[job]
+                planner.ended(job, wall)
+                planner.adopt(job, self.terms.ask(job), start=wall, resources=mask, now=wall)
 
     def _settle(self, planner: Planner, wall: float) -> None:
         """Tell the planner what has ended, and that resources have changed."""
@@ -263,13 +322,19 @@ class Planning:
         for job in gone:
             planner.ended(job, wall, complete=False)
         for job in over:
-            self._leased.pop(job, None)
+            self._leased.discard(job)
+            self._roomless.pop(job, None)
             planner.ended(job, wall)
             for waiting, (begin, victims) in list(self._blocked.items()):
                 victims.discard(job)
                 if not victims:
                     del self._blocked[waiting]
                     self._stuck.append(begin)
+        if over and self._roomless:
+            self._find_room(planner, wall)
+        if self._limits_changed:
+            self._limits_changed = False
+            self._site_changed = self._site_changed or self._capacities() != planner.limits
         if self._site_changed:
             self._site_changed = False
             self._renew(planner, wall)
@@ -282,12 +347,11 @@ class Planning:
             wall,
             policy=self.terms.policy(),
             quotas=self.terms.quotas(site),
-            limits={limit.name: limit.capacity for limit in self.limits if limit.capacity is not None},
+            limits=self._capacities(),
         )
 
     def _plan_first(self, planner: Planner, wall: float) -> None:
         """The first job of every lane is in the plan."""
-        assert self.terms is not None
         fresh, self._fresh = self._fresh, set()
         for key in sorted(fresh, key=lambda key: (-key[0], self._lanes[key].head() or 0)):
             lane = self._lanes[key]
@@ -296,13 +360,70 @@ class Planning:
             if head is None or first == head:
                 continue
             if first is not None:
+                entry = planner.entries.get(first)
+                if entry is not None and entry.state == RUNNING:
+                    continue  # its time has come: only who is in its way must end first
                 planner.ended(first, wall, complete=False)
+                del self._first[key]
+            if self.limits.stopped(lane.need.limits) is not None:
+                self._parked.add(key)
+                continue
+            self._parked.discard(key)
             self._first[key] = head
-            ask = self.terms.ask(head)
-            entry = planner.submit(head, ask, wall, submitted=self.terms.submitted(head), serial=head)
-            if ask.at is not None and head not in planner.entries:
-                message = entry.reason.message if entry.reason is not None else "rejected"
-                self._news.ended.append((head, "reservation", message))
+            self._plan(planner, head, wall)
+
+    def _plan(self, planner: Planner, job: int, wall: float) -> None:
+        assert self.terms is not None
+        ask, submitted = self.terms.ask(job), self.terms.submitted(job)
+        if ask.at is None:
+            planner.submit(job, ask, wall, submitted=submitted, serial=job)
+            return
+        granted = self.terms.reserved(job)
+        if granted is None:
+            entry = planner.submit(job, ask, wall, submitted=submitted, serial=job)
+            if entry.fixed:
+                where = planner.site.spans(entry.resources)
+                self._news.reserved[job] = Reserved(where, entry.alternative)
+        else:
+            site = planner.site
+            mask = site.mask(id for id in _ids(granted.resources) if site.knows(id))
+            entry = planner.keep(
+                job, ask, wall, resources=mask, alternative=granted.alternative, submitted=submitted, serial=job
+            )
+        if job not in planner.entries:
+            message = entry.reason.message if entry.reason is not None else "rejected"
+            self._news.ended.append((job, "reservation", message))
+
+    def rejection(self, ask: Ask, wall: float) -> str | None:
+        """Why a reservation that is asked for now would not be granted, or None."""
+        if self.planner is None:
+            self._open(wall)
+        planner = self.planner
+        assert planner is not None
+        self._settle(planner, wall)
+        planner.tick(wall)
+        self._plan_first(planner, wall)
+        told = len(planner.moved)
+        entry = planner.submit(_TRIED, ask, wall, serial=_LAST)
+        granted = _TRIED in planner.entries
+        planner.ended(_TRIED, wall, complete=False)
+        del planner.moved[told:]
+        if granted:
+            return None
+        return entry.reason.message if entry.reason is not None else "rejected"
+
+    def _unpark(self) -> None:
+        """Lanes that a limit kept, and keeps no more, are planned."""
+        if self._parked:
+            hosts = self._packing.host_names()
+            for key in list(self._parked):
+                if not all(self._kept(key[1], host) for host in hosts):
+                    self._fresh.add(key)
+
+    def _kept(self, need: Need, host: str) -> bool:
+        """Does a limit keep a job of this need from beginning on this host now?"""
+        uses = need.limits
+        return bool(uses) and (self.limits.stopped(uses) is not None or bool(self.limits.missing(uses, host)))
 
     def _begin(
         self, planner: Planner, begin: Begin, now: float, opened: list[Opened], chosen: list[Chosen]
@@ -318,13 +439,29 @@ class Planning:
         key = self._where[job]
         need = self._lanes[key].need
         given, host = _given(planner, entry, need, self._packing.host_names())
-        if host is None or self.limits.missing(need.limits, host):
+        if host is not None and self._kept(need, host):
+            # It must not hold resources while it waits for something that is in no plan.
+            planner.ended(job, planner.now, complete=False)
+            del self._first[key]
+            self._parked.add(key)
+            return
+        if host is None or not self._has_room(planner, host, given.size):
             self._stuck.append(Begin(entry, []))
             return
         self._drop(job, key)
         opened.append(self._packing.grant(host, Need(given.size, need.limits, need.terms), now))
         chosen.append(Chosen(job, host, given))
-        self._leased[job] = True
+        self._leased.add(job)
+
+    def _has_room(self, planner: Planner, host: str, size: Size) -> bool:
+        """Is there memory and the like beside what is in no plan: jobs that take no core?"""
+        figures = planner.site.figures.get(host, Figures())
+        _cpus, mem, disk, gpus, _number = self._packing.in_use(host)
+        return (
+            (not size.mem or figures.mem is None or mem + size.mem <= figures.mem)
+            and (not size.disk or figures.disk is None or disk + size.disk <= figures.disk)
+            and (not size.gpus or gpus + size.gpus <= figures.gpus)
+        )
 
     def _drop(self, job: int, key: _Key) -> None:
         """The job has left its lane, other than by being withdrawn."""
@@ -334,7 +471,79 @@ class Planning:
         if len(lane):
             self._fresh.add(key)
         else:
-            del self._lanes[key]
+            self._forget_lane(key)
+
+    # -- what must be true
+
+    def broken(self) -> list[str]:
+        """A sentence for everything that does not agree with itself; empty when all is well."""
+        return [*self._lanes_broken(), *self._plan_broken(), *self._shared_unduly()]
+
+    def _lanes_broken(self) -> list[str]:
+        wrong = []
+        waiting = {job: key for key, lane in self._lanes.items() for job in lane.jobs()}
+        if waiting != self._where:
+            wrong.append(f"plan: {len(waiting)} jobs stand in lanes, {len(self._where)} are known where")
+        wrong += [f"plan: lane {key} is empty" for key, lane in self._lanes.items() if not len(lane)]
+        for name, keys in (("first", self._first), ("fresh", self._fresh), ("parked", self._parked)):
+            wrong += [f"plan: there is no lane {key}, but it is {name}" for key in keys if key not in self._lanes]
+        wrong += [
+            f"plan: job {job} is first in lane {key}, where it does not wait"
+            for key, job in self._first.items()
+            if self._where.get(job) != key
+        ]
+        if self.terms is not None:
+            special = sum(len(lane) for key, lane in self._lanes.items() if key[1].terms)
+            special += sum(1 for held in self.terms.held() if held.on_terms)
+            if special != self._special:
+                wrong.append(f"plan: {self._special} jobs on terms are counted, {special} are there")
+        return wrong
+
+    def _plan_broken(self) -> list[str]:
+        planner = self.planner
+        if planner is None:
+            told = {name: getattr(self, name) for name in ("_first", "_blocked", "_stuck", "_parked", "_leased")}
+            wrong = [f"plan: there is none, but {name} is {value}" for name, value in told.items() if value]
+            return wrong + [
+                f"plan: there is none, but plain lane {key}" for key in self._lanes if not key[1].terms
+            ]
+        assert self.terms is not None
+        wrong = []
+        looked_after = self._first.keys() | self._fresh | self._parked
+        wrong += [f"plan: nobody looks after lane {key}" for key in self._lanes if key not in looked_after]
+        leased = {held.job for held in self.terms.held()} | set(self._over)
+        if leased != self._leased and leased - set(self._over) != self._leased:
+            wrong.append(f"plan: {sorted(self._leased)} have a lease for the plan, {sorted(leased)} really")
+        begun = set(self._blocked) | {begin.entry.id for begin in self._stuck}
+        firsts = set(self._first.values())
+        if begun - firsts:
+            wrong.append(f"plan: {sorted(begun - firsts)} have begun and are nobody's first")
+        left = set(self._over) | set(self._gone)
+        if planner.running.keys() - left != (begun | self._leased) - left:
+            wrong.append(f"plan: {sorted(planner.running)} run, {sorted(begun)} and {sorted(self._leased)} should")
+        if planner.entries.keys() - left != (firsts | self._leased) - left:
+            wrong.append(f"plan: {sorted(planner.entries)} are in it, {sorted(firsts | self._leased)} should be")
+        for job, (_begin, victims) in self._blocked.items():
+            if not victims & planner.running.keys():
+                wrong.append(f"plan: job {job} waits for {sorted(victims)} to end, who do not run")
+        return wrong
+
+    def _shared_unduly(self) -> list[str]:
+        """Who holds what somebody else holds, though they may not share."""
+        if self.terms is None:
+            return []
+        wrong = []
+        holders: dict[int, list[int]] = {}
+        for held in self.terms.held():
+            for id in _ids(held.resources):
+                holders.setdefault(id, []).append(held.job)
+        for id, jobs in holders.items():
+            for one, other in combinations(jobs, 2):
+                asks = self.terms.ask(one), self.terms.ask(other)
+                nested = any(ask.types.inner for ask in asks)
+                if not nested and not may_share(*asks):
+                    wrong.append(f"plan: resource {id} is given to jobs {one} and {other} at once")
+        return wrong
 
     # -- explanations
 
@@ -352,7 +561,8 @@ class Planning:
         found: list[Waits] = []
         first = self._first.get(key)
         if first is None:
-            return [Waits("resources", "it is about to be planned")]
+            kept = limit_reasons(self.limits, need, list(planner.site.hosts)) if key in self._parked else []
+            return kept or [Waits("resources", "it is about to be planned")]
         if first != job:
             before = sum(1 for each in self._lanes[key].heap if each < job and each not in self._lanes[key].gone)
             found.append(Waits("resources", f"{before:,} jobs that ask for the same are before it", ahead=first))
@@ -367,6 +577,11 @@ class Planning:
         if need.limits:
             found += limit_reasons(self.limits, need, planner.site.hosts)
         return [*found, *planner.why(entry)]
+
+
+def _timed(ask: Ask) -> bool:
+    """Is there a moment that matters to each job by itself, whoever is before it?"""
+    return ask.at is not None or ask.types.expire is not None or ask.types.deadline is not None
 
 
 def _ids(spans: str) -> list[int]:
@@ -388,6 +603,8 @@ def _given(planner: Planner, entry: Entry, need: Need, known: set[str]) -> tuple
     size = need.size
     option = entry.options[entry.alternative]
     given_walltime = option.length if option.hard else None
+    if entry.fixed and option.hard and entry.end is not None:
+        given_walltime = max(1.0, entry.end - planner.now)  # who begins late still ends on time
     if not need.terms or first is None:
         return Given(
             size, site.spans(entry.resources), walltime_s=given_walltime

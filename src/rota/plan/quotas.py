@@ -147,6 +147,12 @@ class Quotas:
 
     # -- questions
 
+    def following(self, counted: Counted, after: float) -> float:
+        """When one of the jobs that are counted with it begins or ends next."""
+        first = moment(after)
+        moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:])
+        return min((each / SECOND for each in moments if each > first), default=inf)
+
     def refusal(self, counted: Counted, resources: int, start: float, end: float) -> Refusal | None:
         """Which rule such a job would break if it held so many resources during [start, end)."""
         first = moment(start)

@@ -27,11 +27,15 @@ State = Literal["alive", "absent", "suspected", "dead"]
 
 #: The setting that names the levels of the hierarchy, the widest first.
 LEVELS_SETTING: Final = "levels"
-LEVELS: Final = ("host", "cpu", "core")
+LEVELS: Final = ("cluster", "switch", "host", "cpu", "core")
 #: The setting that names the properties by which resources are preferred, `-name` for the larger first.
 PREFER_SETTING: Final = "prefer"
 #: Properties that every resource has. The core is the resource itself: its value is its id.
-BUILT_IN: Final[dict[str, Kind]] = {"host": "text", "cpu": "integer", "core": "integer"}
+BUILT_IN: Final[dict[str, Kind]] = {
+    "cluster": "text", "switch": "text", "host": "text", "cpu": "integer", "core": "integer",
+}  # fmt: skip
+#: Of these, what says where a resource is; nobody sets it.
+PLACE: Final = ("host", "cpu", "core")
 
 #: All of them travel in one message.
 MOST_RESOURCES: Final = 100_000

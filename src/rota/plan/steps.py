@@ -87,6 +87,8 @@ class Steps:
             begin, reached, seen = known
             # A start is possible now only if something was freed while it would run.
             reached = min([reached, *(moment - length for moment in self._freed[seen:])])
+            if reached < start:
+                begin = start  # what lies between has not been looked at since
             if reached > since:
                 since, step = reached, bisect_right(self._times, reached) - 1
         found = self._fits(step, since, most, length)
