@@ -171,7 +171,8 @@ class Machine:
                         )
 
     def check(self) -> None:
-        assert broken(self.world) == []
+        wrong = broken(self.world)
+        assert wrong == [], wrong
 
     def commit(self, *, perform: bool = True) -> bool:
         """Bring the batch that waits for the disk there; then do what it asks for. False: there is none."""
@@ -237,7 +238,7 @@ class Machine:
         if not model.ruled:
             return
         grants = [
-            Grant((-job.spec.priority, job.id), lease, job.spec, job.size)
+            Grant((-job.spec.priority, job.id), lease, job.spec, job.size, job.lease.given if job.lease else None)
             for job, lease in zip(work.jobs, work.leases, strict=True)
         ]
         for grant in grants:
@@ -477,7 +478,7 @@ class Machine:
         for _round in range(1000):
             self.pump()
             running = list(self.running())
-            if not running and not any(job.state is State.DELAYED for job in self.world.jobs.values()):
+            if not running and not self._something_will_happen():
                 return
             for job in running:
                 if job in self.running():
@@ -492,6 +493,11 @@ class Machine:
                     model.report()
             self.pump()
         raise AssertionError("it never runs out")
+
+    def _something_will_happen(self) -> bool:
+        """Is a delay running, or something planned for later?"""
+        states = {job.state for job in self.world.jobs.values()}
+        return State.DELAYED in states or (State.READY in states and self.engine.next_due() is not None)
 
     def unfinished(self) -> list[Job]:
         """Jobs that could go on and do not."""

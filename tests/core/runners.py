@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
 from rota.core.job import Outcome, Spec
 from rota.core.leases import Finished, Held, LeaseRef, Started
-from rota.plan.placement import Capacity
+from rota.plan.bits import parse_spans
+from rota.plan.placement import Capacity, Given
 from rota.plan.size import Size
 
 Lease = tuple[int, int, int]
@@ -26,13 +27,14 @@ class Witness:
         self._capacity = capacity
         self._opening = opening  #: job → which opening it is in, as committed
         self._specs: dict[int, Spec] = {}
+        self._given: dict[int, Given | None] = {}
         self.running: dict[int, tuple[int, str, Size]] = {}  #: job → attempt, host, size
         self.attempts: defaultdict[int, list[int]] = defaultdict(list)
         self.executed: set[tuple[int, int]] = set()
         self.succeeded: set[tuple[int, int]] = set()
         self._in_opening: defaultdict[tuple[int, int], int] = defaultdict(int)
 
-    def start(self, job: int, attempt: int, host: str, spec: Spec, size: Size) -> None:
+    def start(self, job: int, attempt: int, host: str, spec: Spec, size: Size, given: Given | None = None) -> None:
         assert job not in self.running, f"job {job} executes twice at once"
         assert all(attempt > earlier for earlier in self.attempts[job]), f"job {job}: attempt {attempt} again"
         opening = (job, self._opening(job))
@@ -41,6 +43,9 @@ class Witness:
         self.attempts[job].append(attempt)
         self.executed.add((job, attempt))
         self.running[job] = (attempt, host, size)
+        self._given[job] = given
+        self._specs[job] = spec
+        self._refuse_sharing(job)
         self._refuse_excess(host)
 
     def end(self, job: int, attempt: int, *, ok: bool) -> None:
@@ -48,12 +53,34 @@ class Witness:
         if ok:
             self.succeeded.add((job, attempt))
 
+    def _refuse_sharing(self, job: int) -> None:
+        """No core is given to two jobs at once, unless their types say that they share."""
+        mine, own = self._given[job], self._specs[job]
+        for other in self.running.keys() - {job}:
+            theirs, its = self._given[other], self._specs[other]
+            if mine is None or theirs is None or not (mine.resources and theirs.resources):
+                continue
+            both = set(parse_spans(mine.resources)) & set(parse_spans(theirs.resources))
+            assert not both or _may_share(own) or _may_share(its), f"jobs {job} and {other} both have {both}"
+
     def _refuse_excess(self, host: str) -> None:
         sizes = [size for _attempt, where, size in self.running.values() if where == host]
         has = self._capacity[host]
-        assert sum(size.cpus for size in sizes) <= has.cpus, f"{host}: too many processors in use"
+        cores: set[int] = set()
+        cpus = 0
+        for job, (_attempt, where, size) in self.running.items():
+            given = self._given[job]
+            if where == host and given is not None and given.cpu_list:
+                cores.update(parse_spans(given.cpu_list))
+            elif where == host:
+                cpus += size.cpus
+        assert cpus + 100 * len(cores) <= has.cpus, f"{host}: too many processors in use"
         assert sum(size.mem for size in sizes) <= has.mem, f"{host}: too much memory in use"
         assert sum(1 for size in sizes if not size.cpus) <= has.zero_cpu_jobs, f"{host}: too many 0-cpu jobs"
+
+
+def _may_share(spec: Spec) -> bool:
+    return any(word.partition("=")[0] in ("inner", "timesharing", "allowed", "placeholder") for word in spec.types)
 
 
 @dataclass(order=True)
@@ -64,6 +91,7 @@ class Grant:
     lease: Lease = field(compare=False)
     spec: Spec = field(compare=False)
     size: Size = field(compare=False)
+    given: Given | None = field(compare=False, default=None)
 
 
 @dataclass
@@ -175,7 +203,7 @@ class ModelRunner:
     def _start(self, grant: Grant, seat: int, now: float) -> None:
         self.waiting.remove(grant)
         self.journal[grant.lease] = None
-        self.witness.start(grant.lease[0], grant.lease[1], self.host, grant.spec, grant.size)
+        self.witness.start(grant.lease[0], grant.lease[1], self.host, grant.spec, grant.size, grant.given)
         self.busy[seat] = Busy(grant, seat, now)
         self.draft.started.append(Started(*grant.lease, seat, now, pid=seat))
 

@@ -54,7 +54,7 @@ def view(world: World) -> dict[str, object]:
     for job in world.jobs.values():
         if job.state not in LEASED:
             state = job.state
-        elif job.kill:
+        elif job.kill or job.preempted:
             state = State.FINISHING
         else:
             state = State.RUNNING if job.lease and job.lease.started_at is not None else State.SCHEDULED

@@ -440,25 +440,30 @@ class Brute:
     def ended(self, id: int, now: float, *, complete: bool = True, again: bool = False) -> None:
         self.now = now
         job = self.jobs.pop(id)
+        freed = not job.low
         if not again:
-            self._tell(job, complete and job.state == "running")
+            freed |= self._tell(job, complete and job.state == "running")
         if job.ask.types.container:
             self._emptied(job)
-        if not job.low:
+        if freed:
             self.compress()
         self.besteffort()
 
-    def _tell(self, job: Job, complete: bool) -> None:
+    def _tell(self, job: Job, complete: bool) -> bool:
+        """Its children may begin, or never will. True if somebody lost a place by it."""
+        lost = False
         for child in list(self.jobs.values()):
             if job.id not in child.after or child.state != "waiting":
                 continue
             if complete:
                 child.after.discard(job.id)
             else:
+                lost |= child.start is not None and not child.low
                 self.out(child)
                 child.fixed = False
                 child.state = "blocked"
-                self._tell(child, False)
+                lost |= self._tell(child, False)
+        return lost
 
     def _emptied(self, container: Job) -> None:
         """Who runs inside goes on by itself; who waits has no place."""
@@ -487,12 +492,12 @@ class Brute:
                 self.follow(job, pending=line[at + 1 :])
 
     def _worse(self, job: Job, before: tuple[float | None, float | None, Free, int]) -> bool:
-        """Did it lose by moving, though its old place is as good as ever? (All that is free may be over a quota.)"""
+        """Did it lose by moving, though its old place is as good as ever? All that is free may be over a quota."""
         start, end, resources, home = before
         if start is None or end is None or home != job.home or (job.end is not None and job.end < end):
             return False
         levels = [level for each in job.ask.alternatives for group in each.groups for level in group.levels]
-        greedy = any(isinstance(level.number, str) for level in levels)
+        greedy = any(level.number in (BEST, HALF_BEST) for level in levels)
         if job.end == end and not (greedy and len(job.resources) < len(resources)):
             return False
         parents = [self.jobs.get(parent) for parent in job.after]
@@ -500,7 +505,9 @@ class Brute:
 
     def tick(self, now: float) -> None:
         self.now = now
-        late = [job for job in self.jobs.values() if job.state == "running" and job.end is not None and job.end <= now]
+        late = [
+            job for job in self.jobs.values() if job.state == "running" and job.end is not None and job.end <= now
+        ]
         for job in sorted(late, key=lambda job: (job.end, job.id)):
             self._outlives(job)
 
@@ -509,14 +516,16 @@ class Brute:
         assert job.end is not None
         old, end = job.end, round((self.now + max(60.0, (self.now - job.start) / 4)) * 64) / 64
         in_the_way = [
-            other for other in self.waiting() if meet(other, old, end) and not job.low and self._collide(job, other)
+            other
+            for other in self.waiting()
+            if meet(other, old, end) and not job.low and self._collide(job, other)
         ]
-        for other in in_the_way:
-            self.out(other)
         job.end = end
-        for at, other in enumerate(in_the_way):
-            self.place(other)
-            self.follow(other, pending=in_the_way[at + 1 :])
+        if in_the_way:
+            lower = [other for other in self.waiting() if other.rank >= in_the_way[0].rank]
+            for other in lower:
+                self.out(other)
+            self.put_back(lower)
         self.follow(job, pending=[])
         self.compress()
         self.besteffort()
@@ -525,20 +534,27 @@ class Brute:
         """Do both want something of which there may be too little?"""
         if self._overlap(job, other):
             return True
-        if any(self._group(key, job) is not None and self._group(key, job) == self._group(key, other) for key in self.rules):
+        if any(
+            self._group(key, job) is not None and self._group(key, job) == self._group(key, other)
+            for key in self.rules
+        ):
             return True
         hosts = {self.host(id) for id in job.resources} & {self.host(id) for id in other.resources}
         return bool(job.ask.mem and other.ask.mem and hosts & self.mem.keys())
 
     def _overlap(self, job: Job, other: Job) -> bool:
-        return job.home == other.home and bool(job.resources & other.resources) and not may_share(job.ask, other.ask)
+        return (
+            job.home == other.home and bool(job.resources & other.resources) and not may_share(job.ask, other.ask)
+        )
 
     def begin(self, now: float) -> list[tuple[int, list[int]]]:
         """Who begins, and who must end for it."""
         self.now = now
         begun: list[tuple[int, list[int]]] = []
         due = [job for job in self.jobs.values() if job.state == "waiting" and job.start is not None]
-        due = sorted((job for job in due if job.start <= now and not job.after), key=lambda job: (job.start, job.id))
+        due = sorted(
+            (job for job in due if job.start <= now and not job.after), key=lambda job: (job.start, job.id)
+        )
         for job in [job for job in due if not job.low]:
             if job.fixed and (job.end <= now or not self._there(job)):
                 continue
@@ -584,7 +600,9 @@ class Brute:
         found = [other.id for other in self._guests() if other.resources & job.resources]
         if not job.ask.mem:
             return found
-        youngest = sorted(self._guests(), key=lambda other: (-(other.start or 0.0), len(other.resources), other.id))
+        youngest = sorted(
+            self._guests(), key=lambda other: (-(other.start or 0.0), len(other.resources), other.id)
+        )
         for host, most in self.mem.items():
             of_host = {id for id in self.naive.values if self.host(id) == host}
             if not job.resources & of_host:

@@ -36,7 +36,7 @@ def spans(site: Site, *, connected: list[str] | None = None) -> tuple[str, str]:
 
 def test_a_machine_alone_is_its_own_cores() -> None:
     made = site_of({}, HERE)
-    assert made.levels == ("host", "cpu", "core")
+    assert made.levels == ("cluster", "switch", "host", "cpu", "core")
     assert made.spans(made.usable) == "1-4"
     assert [each.values for each in made.resources][:2] == [
         {"host": "here", "cpu": 1, "core": 1},

@@ -93,6 +93,12 @@ def sites(layout: tuple[str, ...]) -> list[Resource]:
     return found
 
 
+def uneven(ask: Ask) -> bool:
+    """May it be given more or fewer resources, according to what is free?"""
+    groups = [group for alternative in ask.alternatives for group in alternative.groups]
+    return any(group.levels[-1].name != "core" or isinstance(group.levels[0].number, str) for group in groups)
+
+
 class Plans(RuleBasedStateMachine):
     """Both planners and the world."""
 
@@ -116,10 +122,9 @@ class Plans(RuleBasedStateMachine):
         written = {key: list(values) for key, values in rules.items()}
         quotas = Quotas(written, total=len(layout)) if rules else None
         self.planner = Planner(self.site(), self.policy, quotas=quotas)
-        self.brute = Brute(
-            self.resources, self.policy, usable=self.usable(), until=until, mem=mem, rules=rules
-        )
+        self.brute = Brute(self.resources, self.policy, usable=self.usable(), until=until, mem=mem, rules=rules)
         self.promised: dict[int, float | None] = {}
+        self.limited = any(resources >= 0 for resources, _jobs in rules.values())
 
     def usable(self) -> list[int]:
         return [each.id for each in self.resources if each.values["host"] not in self.lost]
@@ -131,6 +136,8 @@ class Plans(RuleBasedStateMachine):
     # -- what happens
 
     def _submit(self, ask: Ask, *, real: float, after: tuple[int, ...] = ()) -> None:
+        if self.limited and uneven(ask):
+            return  # where a quota counts resources, who may be given more or fewer has no one earliest start
         id, self.next = self.next, self.next + 1
         self.real[id] = real
         entry = self.planner.submit(id, ask, self.now, after=after)
@@ -153,9 +160,7 @@ class Plans(RuleBasedStateMachine):
         self._submit(Ask(alternatives=tuple(some), user=user), real=real)
 
     @rule(some=alternatives, user=users, real=reals, priority=st.integers(0, 2), admin=st.booleans())
-    def submit_ranked(
-        self, some: list[Alternative], user: str, real: float, priority: int, admin: bool
-    ) -> None:
+    def submit_ranked(self, some: list[Alternative], user: str, real: float, priority: int, admin: bool) -> None:
         queue = "admin" if admin else "default"
         self._submit(Ask(alternatives=tuple(some), user=user, priority=priority, queue=queue), real=real)
 
@@ -257,6 +262,8 @@ class Plans(RuleBasedStateMachine):
         id = data.draw(st.sampled_from(there))
         old = self.planner.entries[id].ask
         ask = Ask(alternatives=(Alternative((group,), 20.0),), user=old.user, priority=priority, types=old.types)
+        if self.limited and uneven(ask):
+            return
         self.planner.modify(id, ask, self.now)
         if self.compared:
             self.brute.modify(id, ask, self.now)
@@ -369,7 +376,7 @@ class Plans(RuleBasedStateMachine):
         self.promised = {
             entry.id: entry.start
             for entry in self.planner.entries.values()
-            if entry.state == WAITING and not entry.ask.types.besteffort
+            if entry.state == WAITING and self.planner.everybody_planned(entry)
         }
         for id, (start, end) in self.granted.items():
             entry = self.planner.entries.get(id)
@@ -431,7 +438,9 @@ def _memory(machine: Plans, entry: Entry, others: list[Entry]) -> None:
 
 def _consistent(planner: Planner, now: float) -> None:
     """What is free is everything but what the entries hold."""
-    holders = [each for each in planner.entries.values() if each.start is not None and not each.ask.types.besteffort]
+    holders = [
+        each for each in planner.entries.values() if each.start is not None and not each.ask.types.besteffort
+    ]
     expected = Slots(planner.site.everything, -inf)
     for moment, mask in planner.site.until.items():
         expected.cover(mask, moment, inf)
@@ -462,3 +471,53 @@ def _from(slots: Slots, now: float) -> list[tuple[float, int]]:
 
 class TestConservative(Plans.TestCase):
     settings = DOSE
+
+
+class Passing(Plans):
+    """Queues in which only the first has a reservation, above one in which everybody has."""
+
+    policy = Policy(
+        queues={
+            "admin": Queue(priority=10),
+            "default": Queue(priority=2, backfill="easy"),
+            "besteffort": Queue(priority=0),
+        }
+    )
+    compared = False
+
+
+class Shortest(Plans):
+    policy = Policy(
+        queues={
+            "admin": Queue(priority=10, backfill="easy-sjbf"),
+            "default": Queue(priority=2),
+            "besteffort": Queue(priority=0),
+        }
+    )
+    compared = False
+
+
+class Strict(Plans):
+    policy = Policy(
+        queues={
+            "admin": Queue(priority=10, backfill="none"),
+            "default": Queue(priority=2, backfill="none"),
+            "besteffort": Queue(priority=0),
+        }
+    )
+    compared = False
+
+
+FEWER = settings(DOSE, max_examples=DOSE.max_examples // 3)
+
+
+class TestEasy(Passing.TestCase):
+    settings = FEWER
+
+
+class TestShortestFirst(Shortest.TestCase):
+    settings = FEWER
+
+
+class TestStrictlyInOrder(Strict.TestCase):
+    settings = FEWER

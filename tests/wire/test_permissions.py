@@ -13,7 +13,7 @@ from rota.wire import tokens
 from tests.wire.strategies import TAGGED, messages_of, of
 
 JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
-JOBS |= {m.ListLimits, m.GetSite}
+JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt}
 RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}
 CONTROL = {"status": "user", "doctor": "user", "stop": "admin"} | dict.fromkeys(
     ["token-add", "token-list", "token-remove"], "admin"

@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "top": "rota.cli.top:top",
     "show": "rota.cli.show:show",
     "why": "rota.cli.why:why",
+    "plan": "rota.cli.plan:plan",
+    "gantt": "rota.cli.gantt:gantt",
     "logs": "rota.cli.logs:logs",
     "wait": "rota.cli.wait:wait",
     "kill": "rota.cli.act:kill",

@@ -42,7 +42,7 @@ def show(call: Invocation, id: str) -> int:
 def _card(job: JobView) -> str:
     from rota.cli.output_files import output_file
     from rota.cli.terminal import coloured, command_text, harmless, paint
-    from rota.units import about_size, format_duration
+    from rota.units import about_size
 
     colour = coloured(sys.stdout)
     reason = f" ({job.reason.code}: {harmless(job.reason.message)})" if job.reason else ""
@@ -67,7 +67,7 @@ def _card(job: JobView) -> str:
         ("learned", _learned(job)),
         ("given" if ended else "uses", _size(size, spread=bool(job.request)) if size != asked else ""),
         ("override", job.override),
-        ("walltime", format_duration(job.walltime_s) if job.walltime_s is not None else ""),
+        ("walltime", _walltime(job)),
         ("limits", harmless(", ".join(job.limits))),
         ("after", harmless(", ".join(map(str, job.after)))),
         ("in groups", harmless(", ".join(job.dep_groups))),
@@ -82,7 +82,9 @@ def _card(job: JobView) -> str:
         ("host", harmless(job.host or "")),
         ("resources", harmless(job.resources or "")),
         ("submitted", _when(job.submitted_at)),
+        ("starts", f"{_when(job.expected_start)} (planned)" if job.expected_start and not job.started_at else ""),
         ("started", _when(job.started_at)),
+        ("ends", f"{_when(job.expected_end)} (planned)" if job.expected_end and not ended else ""),
         ("ended", _when(job.ended_at)),
         ("peak memory", about_size(job.peak_mem_bytes) if job.peak_mem_bytes else ""),
         ("key", job.key),
@@ -128,6 +130,15 @@ def _size(size: SizeView, *, given: list[str] | None = None, spread: bool = Fals
     if size.gpus:
         parts.append(count(size.gpus, "GPU"))
     return ", ".join([*parts, told("time", f"about {format_duration(size.time_s)}")])
+
+
+def _walltime(job: JobView) -> str:
+    """What was asked, and what was given where that is something else."""
+    from rota.units import format_duration
+
+    if job.given_walltime_s is None or job.given_walltime_s == job.walltime_s:
+        return format_duration(job.walltime_s) if job.walltime_s is not None else ""
+    return f"{format_duration(job.given_walltime_s)} given"
 
 
 def _retries(job: JobView) -> str:

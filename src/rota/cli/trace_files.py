@@ -37,11 +37,11 @@ def check_writable(path: str) -> None:
     suffix_of(path)
     directory = os.path.dirname(path) or "."
     if os.path.isdir(path):
-        raise BadInput(f"cannot write {path}: it is a directory", hint="give --gantt another name")
+        raise BadInput(f"cannot write {path}: it is a directory", hint="give it another name")
     if not os.path.isdir(directory):
         raise BadInput(f"cannot write {path}: there is no directory {directory}", hint="make it first")
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise BadInput(f"cannot write {path}: no permission", hint="give --gantt another name")
+        raise BadInput(f"cannot write {path}: no permission", hint="give it another name")
 
 
 def write_picture(picture: Picture, path: str) -> None:
@@ -62,5 +62,5 @@ def write_picture(picture: Picture, path: str) -> None:
             raise
     except OSError as error:
         raise EnvironmentFault(
-            f"cannot write {path}: {error.strerror}", hint="give --gantt another name"
+            f"cannot write {path}: {error.strerror}", hint="give it another name"
         ) from None

@@ -134,6 +134,20 @@ class Client:
         """What keeps a job from running, who, and what would change it."""
         return self._call(calls.why(job))
 
+    def plan(self, *, user: str = "", **fields: Any) -> views.PlanView:
+        """When and where a job with these fields of `add` would run; nothing is submitted."""
+        return self.plan_for(submission.spec_of(fields), user=user)
+
+    def plan_for(self, spec: m.NewSpec, *, user: str = "") -> views.PlanView:
+        """The same for a specification."""
+        return self._call(calls.plan(spec, user=user))
+
+    def gantt(
+        self, *, since: float | None = None, until: float | None = None, limit: int = 10_000
+    ) -> views.GanttView:
+        """What runs and what is planned between two moments (Unix seconds)."""
+        return self._call(calls.gantt(since=since, until=until, limit=limit))
+
     def limits(self) -> list[views.LimitView]:
         """All limits with capacity, use and waiting jobs."""
         return self._call(calls.limits())

@@ -99,6 +99,14 @@ def why(job: int) -> Call[views.WhyView]:
     return Call(lambda n: m.Why(n, job), views.WhyView)
 
 
+def plan(spec: m.NewSpec, *, user: str = "") -> Call[views.PlanView]:
+    return Call(lambda n: m.PlanFor(n, spec, user), views.PlanView)
+
+
+def gantt(*, since: float | None, until: float | None, limit: int) -> Call[views.GanttView]:
+    return Call(lambda n: m.Gantt(n, since, until, limit), views.GanttView)
+
+
 def limits() -> Call[list[views.LimitView]]:
     return Call(m.ListLimits, list[views.LimitView])
 

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rota.client import here
-from rota.client.batches import Batch
+from rota.client.batches import Batch, new_spec
 from rota.client.fields import Wanted
 from rota.client.intake import from_bytes, from_objects
 from rota.client.session import AddOptions
 from rota.errors import BadInput
+from rota.wire.messages import NewSpec
 
 Entry = str | list[str] | Mapping[str, object]
 
@@ -36,6 +37,11 @@ def base_wanted(
     """What jobs want that say nothing themselves: the defaults, with these fields over them."""
     base = Wanted(cwd=here.working_directory(), mem=mem or here.default_memory(), retries=retries, group=group)
     return base.changed(fields, text=text)
+
+
+def spec_of(fields: Mapping[str, object], *, text: bool = False, mem: int | None = None) -> NewSpec:
+    """What one job with these fields is sent as."""
+    return new_spec(base_wanted(fields, text=text, mem=mem), 0)
 
 
 def prepare(

@@ -11,9 +11,9 @@ from itertools import groupby
 
 import msgspec
 
+from rota.core import asking
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added
-from rota.core.asking import ask_of, impossible
 from rota.core.dependencies import Node, announce_blocked, refuse_cycle, register, ripple
 from rota.core.effects import Reply
 from rota.core.estimate import offer
@@ -110,7 +110,7 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
     impossible = {
         index: why
         for index in (set(event.spec_of) if event.spec_of else {0})
-        if event.cmds and (why := impossible(world, event.specs[index]))
+        if event.cmds and (why := asking.impossible(world, event.specs[index]))
     }
     if not impossible:
         return
@@ -130,7 +130,7 @@ def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
     (job,) = upload.jobs.values()
     if job.spec.at is None:
         return
-    why = world.placement.rejection(ask_of(job.spec, job.size), turn.wall)
+    why = world.placement.rejection(asking.ask_of(job.spec, job.size), turn.wall)
     if why is not None:
         raise BadInput(
             f"line {upload.lines[0]}: field 'at': the reservation is not granted: {why}",

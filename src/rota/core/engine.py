@@ -86,7 +86,7 @@ class Engine:
                     turn.effects.append(Refuse(by, error))
         if not pausing.starts_nothing(self.world):
             attempts.grant_leases(self.world, turn)
-        if self.world.placement.has_news and attempts.act_on_plan(self.world, turn):
+        while self.world.placement.has_news and attempts.act_on_plan(self.world, turn):
             attempts.grant_leases(self.world, turn)
         return refused
 

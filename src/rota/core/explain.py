@@ -17,6 +17,7 @@ from rota.plan.placement import Waits
 #: Of many blockers only so many are named.
 MOST_BLOCKERS = 100
 _HIGHEST = 255
+_STATUS = "rota manager status"
 
 _WAITED_FOR = {
     Condition.OK: "waits for {}",
@@ -98,23 +99,59 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
     if stopped is not None:
         return [Why(stopped.code, stopped.message, hint="rota manager resume")], None
     found, opens = [], None
+    planned = world.placement.planned(job.id)
     for waits in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
         if waits.code == "window":
             limit = world.placement.limits.get(waits.limit)
             if limit is not None and limit.window is not None:
                 opens = max(opens or 0.0, next_opening(world, limit.window, wall))
             found.append(Why("window", waits.message))
-        elif waits.limit:
+        elif waits.code == "limit":
             found.append(_limited(world, waits))
-        elif waits.code == "unsatisfiable":
-            found.append(Why(waits.code, waits.message, hint=f"rota modify {job.id} --mem … --cpus …"))
-        else:
+        elif waits.ahead is not None:
+            hint = _urgently(job) if job.spec.priority < _HIGHEST else f"rota why {waits.ahead}"
+            found.append(Why(waits.code, waits.message, [waits.ahead], hint))
+        elif planned is None and not waits.blockers and waits.code == "resources":
             holders = sorted(id for runner in world.runners.values() for id in runner.leases)
-            hint = "rota manager status" if waits.code == "no_resources" else ""
-            if waits.code == "resources" and job.spec.priority < _HIGHEST and "before it" in waits.message:
-                hint = f"rota modify {job.id} --priority {_HIGHEST}"
+            hint = _urgently(job) if job.spec.priority < _HIGHEST and "before it" in waits.message else ""
             found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint))
-    return found, opens
+        else:
+            blockers = list(waits.blockers[:MOST_BLOCKERS])
+            found.append(Why(waits.code, waits.message, blockers, waits.hint or _hint(world, job, waits)))
+    start = planned.start if planned is not None else None
+    return found, start if opens is None else max(opens, start or 0.0)
+
+
+def _urgently(job: Job) -> str:
+    return f"rota modify {job.id} --priority {_HIGHEST}"
+
+
+def _hint(world: World, job: Job, waits: Waits) -> str:
+    """What a person could do about it, or look at."""
+    match waits.code:
+        case "unsatisfiable":
+            return f"rota modify {job.id} {'--request …' if job.spec.request else '--mem … --cpus …'}"
+        case "no_resources":
+            return "rota resource list" if any(world.site.get(kind) for kind in ("host", "resource")) else _STATUS
+        case "quota":
+            return "rota quota list"
+        case "calendar":
+            return "rota calendar list"
+        case "reservation":
+            free = job.spec.at is not None or job.spec.walltime_s
+            return "" if free else f"rota modify {job.id} --walltime TIME"
+        case "container" | "dependency":
+            return f"rota show {waits.blockers[0]}" if waits.blockers else ""
+        case "placeholder":
+            held = world.jobs.get(waits.blockers[0]) if waits.blockers else None
+            words = held.spec.types if held is not None else ()
+            name = next((word.partition("=")[2] for word in words if word.startswith("placeholder=")), "")
+            return f"rota modify {job.id} --type allowed={name}" if name else ""
+        case "resources" | "beyond_plan":
+            first = world.jobs.get(waits.blockers[0]) if waits.blockers else None
+            if job.spec.priority < _HIGHEST and first is not None and first.lease is None:
+                return _urgently(job)
+    return ""
 
 
 def _limited(world: World, waits: Waits) -> Why:
@@ -126,4 +163,4 @@ def _limited(world: World, waits: Waits) -> Why:
         for id in runner.leases
         if any(use.name == waits.limit for use in world.jobs[id].spec.limits)
     )
-    return Why("limit", waits.message, holders[:MOST_BLOCKERS], waits.hint)
+    return Why("limit", waits.message, (holders or list(waits.blockers))[:MOST_BLOCKERS], waits.hint)

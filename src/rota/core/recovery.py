@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from rota.core.asking import WorldTerms
 from rota.core.attempts import adopt_seat, make_host, take_lease
 from rota.core.dependencies import listen, register, spoken_for, waiting_state
 from rota.core.estimate import MOST_MODELS, offer
@@ -71,6 +72,7 @@ def recover(
     what it holds. The stored state of a live job is that of its last non-routine change, so leases
     decide first.
     """
+    world.placement.terms = WorldTerms(world)
     world.specs = specs
     world.next_job = next_job
     world.outcomes = bytearray(outcomes)

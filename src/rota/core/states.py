@@ -58,7 +58,8 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     _S.DEPENDENT: frozenset({_S.READY, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
     _S.BLOCKED: frozenset({_S.DEPENDENT, _S.READY, _S.HELD, _S.CANCELLED}),
     _S.HELD: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED, _S.CANCELLED}),
-    _S.READY: frozenset({_S.SCHEDULED, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
+    # It fails without an attempt when its reservation is rejected, or when it did not begin in time.
+    _S.READY: frozenset({_S.SCHEDULED, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED, _S.FAILED}),
     _S.SCHEDULED: frozenset({_S.STARTING, _S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
     _S.STARTING: frozenset({_S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
     _S.RUNNING: frozenset({_S.FINISHING, _S.SUSPENDED, _S.LOST, *_BACK, *_ENDS}),

@@ -144,7 +144,8 @@ class Queries:
         for row in self._store.jobs(ids):
             job = self._world.jobs.get(row.id)
             host = self.host(job) if job is not None else None
-            found.append((rows.view(row, self._specs[row.spec_id], job, host=host), job))
+            planned = self._world.placement.planned(row.id) if job is not None else None
+            found.append((rows.view(row, self._specs[row.spec_id], job, host=host, planned=planned), job))
         return found
 
     def show(self, id: int) -> JobView:

@@ -19,7 +19,7 @@ from rota.core.pausing import starts_nothing
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
-from rota.manager import learning, limits, modify, site
+from rota.manager import gantt, learning, limits, modify, site, whatif
 from rota.manager.admission import Admission
 from rota.manager.control import control
 from rota.manager.forecast import foresee
@@ -81,6 +81,14 @@ class Requests:
                 self._manager.answer(_by(peer, n), view)
             case m.Why(n, job):
                 self._manager.answer(_by(peer, n), self._manager.queries.why(job, wall=time.time()))
+            case m.PlanFor(n):
+                ask = whatif.question(
+                    self._manager.world, self._admission, message, user=peer.user, wall=time.time()
+                )
+                self._manager.answer(_by(peer, n), await self._read(ask))
+            case m.Gantt(n, _since, _until, limit):
+                taken = gantt.snapshot(self._manager.world, message, time.time())
+                self._manager.answer(_by(peer, n), await self._read(lambda: gantt.view(taken, limit)))
             case m.ListLimits(n):
                 self._manager.answer(_by(peer, n), limits.view(self._manager.world))
             case m.SetLimit(n, text, host):

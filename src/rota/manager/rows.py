@@ -7,7 +7,8 @@ from signal import Signals
 
 from rota.core.estimate import learning_group
 from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
-from rota.core.states import State
+from rota.core.states import WAITING, State
+from rota.plan.placement import Planned
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
 from rota.wire.views import AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
@@ -39,8 +40,10 @@ def job_from_row(row: StoredJob, spec: Spec) -> Job:
     )
 
 
-def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> JobView:
-    """What a client sees of a job: the stored row, corrected by what memory knows better."""
+def view(
+    row: StoredJob, spec: Spec, live: Job | None, *, host: str | None, planned: Planned | None = None
+) -> JobView:
+    """What a client sees of a job: the stored row, corrected by what memory knows better, and what is planned."""
     job = live or job_from_row(row, spec)
     attempt = row.newest if row.newest is not None and row.newest.number == job.attempt else None
     lease = job.lease
@@ -57,6 +60,11 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
     if live is None and attempt is not None:
         size = attempt.size or spec.size
     element = job.element
+    given = lease.given if lease is not None else attempt.given if attempt is not None else None
+    if job.state in WAITING:
+        given = None  # of an attempt that is over
+    starts = planned.start if planned is not None and job.state is State.READY else None
+    resources = given.resources if given is not None else planned.resources if planned is not None else ""
     return JobView(
         id=job.id,
         key=job.key,
@@ -84,13 +92,13 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
         signal=_signal_name(attempt.signal) if attempt and lease is None else None,
         host=host if lease is not None else (attempt.host if attempt else None),
         pool="local",
-        resources=None,
+        resources=resources or None,
         submitted_at=_time(job.submitted_at) or datetime.now(UTC),
         ready_at=_time(job.ready_at),
         scheduled_at=_time(scheduled_at),
         started_at=_time(started_at),
         ended_at=_time(ended_at if ended_at is not None else job.ended_at),
-        expected_start=_time(job.due_at),
+        expected_start=_time(starts if starts is not None else job.due_at),
         wall_s=_wall(started_at, ended_at),
         cpu_s=attempt.cpu_s if attempt else None,
         peak_mem_bytes=attempt.peak_mem if attempt else None,
@@ -115,6 +123,8 @@ def view(row: StoredJob, spec: Spec, live: Job | None, *, host: str | None) -> J
         given=list(spec.given),
         backoff_s=spec.backoff_s,
         no_retry_over_s=spec.no_retry_over_s,
+        expected_end=_time(planned.end) if planned is not None else None,
+        given_walltime_s=given.walltime_s if given is not None else None,
     )
 
 
@@ -155,6 +165,7 @@ def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -
         stdout_bytes=row.out_total,
         stderr_bytes=row.err_total,
         size=size_view(row.size or specs[row.spec].size) if row.spec is not None else None,
+        resources=(row.given.resources if row.given is not None else "") or None,
         behaviours=[BehavedView(each.behaviour, each.ok, each.message) for each in row.behaviours],
     )
 

@@ -163,7 +163,7 @@ def _first_only(planner: Planner, klass: Class, now: float) -> None:
     line, klass.line = klass.line, []
     rest: list[Entry] = []
     for at, entry in enumerate(line):
-        if planner.place(entry, now, before=at_once):
+        if not entry.after and planner.place(entry, now, before=at_once):
             planner.chosen(entry)
         elif _waits_for_room(planner, klass, entry, now):
             head, rest = entry, line[at + 1 :]
@@ -180,7 +180,7 @@ def _first_only(planner: Planner, klass: Class, now: float) -> None:
         rest.sort(key=lambda entry: entry.shortest)
     gone = set()
     for entry in rest:
-        if entry.least > free and not entry.special and not entry.ask.types.inner:
+        if entry.after or (entry.least > free and not entry.special and not entry.ask.types.inner):
             continue
         if planner.place(entry, now, before=at_once):
             planner.chosen(entry)
@@ -224,12 +224,20 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
                 continue
         elif start <= now:
             continue
-        elif not (entry.blamed or entry.special or entry.home or entry.after):
+        elif not _look_again(planner, entry):
             since = _may_improve(planner, entry, holes)
             if since is None:
                 continue
         _try_again(planner, entry, holes, freed, now, since)
         yield
+
+
+def _look_again(planner: Planner, entry: Entry) -> bool:
+    """Does more than what became free decide where it goes?"""
+    if entry.blamed or entry.special or entry.home or entry.after:
+        return True
+    # Without a walltime it makes way for reservations.
+    return bool(planner.reserved or planner.site.until) and not all(option.hard for option in entry.options)
 
 
 def _may_improve(planner: Planner, entry: Entry, holes: Holes) -> float | None:
@@ -268,25 +276,33 @@ def _try_again(
     now: float,
     since: float | None,
 ) -> None:
-    start, end, resources, home, alternative = entry.start, entry.end, entry.resources, entry.home, entry.alternative
+    start, end, resources = entry.start, entry.end, entry.resources
+    home, alternative = entry.home, entry.alternative
     inner = planner.planned_inside(entry)
     first_time = entry.id not in planner.was
+    mark = len(planner.given)
     planner.unplan(entry)
     planner.place(entry, now, since=since)
-    if start is not None and end is not None and _is_worse(entry, end, resources):
+    if (
+        start is not None
+        and end is not None
+        and entry.home == home
+        and _is_worse(entry, end, resources)
+        and planner.not_before(entry, now)[0] <= start
+    ):
         # All that is free may be more than a quota allows, or less than before: its old place is as good as ever.
-        if entry.home == home and planner.not_before(entry, now)[0] <= start:
-            planner.unplan(entry)
-            planner.restore([(entry, start, end, resources, home, alternative)])
+        planner.unplan(entry)
+        planner.restore([(entry, start, end, resources, home, alternative)])
     if entry.start == start and entry.resources == resources and entry.end == end:
         planner.restore(inner)
+        del planner.given[mark:]
         if first_time:
             planner.was.pop(entry.id, None)
         return
-    if start is not None and end is not None:
-        freed.append((start, end))
-        holes.add(start, end)
     follow(planner, entry, now, turn=entry.rank)
+    for _entry, begin, until, _resources in planner.given[mark:]:
+        freed.append((begin, until))
+        holes.add(begin, until)
 
 
 def _is_worse(entry: Entry, end: float, resources: int) -> bool:

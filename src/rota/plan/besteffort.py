@@ -60,14 +60,18 @@ def victims(planner: Planner, entry: Entry) -> list[int]:
     if entry.ask.types.besteffort or planner.counted:
         return []
     guests = running(planner)
-    found = [other.id for other in guests if other.resources & entry.resources]
+    found = [other.id for other in guests if other.resources & entry.resources and other.id != entry.home]
     if entry.taking is not None:
         # Those that hold memory and the like on the same hosts, the youngest first.
         guests.sort(key=_youngest_first)
         for host in planner.site.hosts_of(entry.resources):
             of_host = planner.site.hosts[host]
             for name in entry.taking:
-                there = [other for other in guests if other.taking and name in other.taking and other.resources & of_host]
+                there = [
+                    other
+                    for other in guests
+                    if other.taking and name in other.taking and other.resources & of_host
+                ]
                 excess = planner.ledger.excess(host, name, planner.now)
                 for gone in [True, False]:
                     for other in there:
@@ -93,13 +97,14 @@ def avoid(planner: Planner, entry: Entry, now: float) -> None:
     planner.drop(entry, since=now)
     room = planner.room(entry)
     if isinstance(room, Slots):
-        taken = _choose(planner, planner.picking(entry), room.common(now, entry.end), now, entry.end)
-        if taken.bit_count() == entry.resources.bit_count():
-            entry.resources = taken
+        free = room.common(now, entry.end)
+        taken = _choose(planner, planner.picking(entry), free, (now, entry.end), entry.resources.bit_count())
+        if taken:
+            planner.exchange(entry, taken)
     planner.hold(entry, since=now)
 
 
-def _choose(planner: Planner, pick: Pick, free: int, start: float, end: float) -> int:
+def _choose(planner: Planner, pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
     """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
     holding = sorted((entry for entry in running(planner) if entry.resources & free), key=_youngest_first)
     spared = free
@@ -114,7 +119,7 @@ def _choose(planner: Planner, pick: Pick, free: int, start: float, end: float) -
             given = spared
             for entry in some:
                 given |= entry.resources & free
-            taken = pick(given, start, end)
-            if taken:
+            taken = pick(given, *span)
+            if taken.bit_count() == as_many:
                 return taken
     return 0

@@ -41,6 +41,19 @@ def positions(mask: int) -> Iterator[int]:
         offset += 64
 
 
+def runs(mask: int) -> Iterator[tuple[int, int]]:
+    """Runs of bits that are set, first and last, ascending."""
+    offset = 0
+    while mask:
+        skipped = (mask & -mask).bit_length() - 1
+        mask >>= skipped
+        offset += skipped
+        length = (~mask & (mask + 1)).bit_length() - 1
+        yield offset, offset + length - 1
+        mask >>= length
+        offset += length
+
+
 def spans_of(ids: Iterable[int]) -> str:
     """Ascending numbers as text: ``1-8,17``."""
     found: list[list[int]] = []

@@ -13,7 +13,9 @@ from typing import Final
 
 from rota.plan.slots import Slots
 
+#: So many spans of the plan are looked at together.
 _PIECE: Final = 16
+_ENDLESS: Final = 2000  #: the octave of a run without an end
 
 
 class _Span:
@@ -28,13 +30,31 @@ class _Span:
 
 
 class _Level:
-    """The spans in which at least so many may be free for some time, ascending."""
+    """The spans in which at least so many may be free for some time, by octave of that time, ascending."""
 
     __slots__ = ("known", "spans")
 
     def __init__(self) -> None:
         self.known = 0  #: so much of what became free was looked at
-        self.spans: list[_Span] = []
+        self.spans: dict[int, list[_Span]] = {}
+
+    def add(self, span: _Span) -> None:
+        octave = _octave(span.longest)
+        spans = self.spans.get(octave)
+        if spans is None:
+            self.spans[octave] = [span]
+        else:
+            insort(spans, span, key=_start)
+
+    def move(self, octave: int, spans: list[_Span]) -> None:
+        """These are of a shorter time now, or of none."""
+        gone = set(map(id, spans))
+        kept = self.spans[octave] = [span for span in self.spans[octave] if id(span) not in gone]
+        if not kept:
+            del self.spans[octave]
+        for span in spans:
+            if span.longest:
+                self.add(span)
 
 
 class Holes:
@@ -81,22 +101,29 @@ class Holes:
         if level.known < len(self._freed):
             self._look(level, floor)
         found = before
-        dead = False
-        for span in level.spans:
-            if span.start - length >= found:
-                break
-            if span.longest < length:
+        if not level.spans:
+            return None
+        least = _octave(length)
+        for octave, spans in list(level.spans.items()):
+            if octave < least:
                 continue
-            begin, longest = self._run(span.start, span.end, number, length)
-            if begin < found:
-                found = begin
-            elif begin == inf:
-                if number != floor:
-                    longest = self._run(span.start, span.end, floor, inf)[1]
-                span.longest = longest
-                dead = dead or not longest
-        if dead:
-            level.spans = [span for span in level.spans if span.longest]
+            shorter: list[_Span] = []
+            for span in spans:
+                if span.start - length >= found:
+                    break
+                if span.longest < length:
+                    continue
+                begin, longest = self._run(span.start, span.end, number, length)
+                if begin < found:
+                    found = begin
+                elif begin == inf:
+                    if number != floor:
+                        longest = self._run(span.start, span.end, floor, inf)[1]
+                    span.longest = longest
+                    if _octave(longest) < octave or not longest:
+                        shorter.append(span)
+            if shorter:
+                level.move(octave, shorter)
         return found if found < before else None
 
     def near(self, number: int, length: float, place: tuple[float, float], own: int, last: float) -> float | None:
@@ -129,7 +156,10 @@ class Holes:
 
     def _look(self, level: _Level, floor: int) -> None:
         """Look at what became free since."""
-        new = sorted(self._freed[level.known :])
+        if not level.known:
+            new = list(zip(self.starts, self.ends, strict=True))
+        else:
+            new = sorted(self._freed[level.known :])
         level.known = len(self._freed)
         start, end = new[0]
         for begin, until in [*new[1:], (inf, inf)]:
@@ -151,7 +181,7 @@ class Holes:
             begin = max(start, times[at])
             until = times[at + _PIECE] if at + _PIECE < last else end
             longest = self._run(begin, until, floor, inf)[1]
-            insort(level.spans, _Span(begin, until, longest), key=_start)
+            level.add(_Span(begin, until, longest))
 
     def _run(self, start: float, end: float, number: int, length: float) -> tuple[float, float]:
         """Where the first run through a span begins that is so long (inf: none is), and the longest."""
@@ -182,3 +212,7 @@ class Holes:
 
 def _start(span: _Span) -> float:
     return span.start
+
+
+def _octave(length: float) -> int:
+    return int(length).bit_length() if length < inf else _ENDLESS

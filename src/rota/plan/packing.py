@@ -484,6 +484,12 @@ class Packing:
                 self._unpark(lane)
         return found
 
+    def firsts(self, most: int) -> tuple[list[int], int]:
+        """The first waiting job of each lane that takes a core, best rank first, and how many others wait."""
+        lanes = [lane for lane in self._lanes.values() if lane.need.size.cpus and lane.head() is not None]
+        found = [lane.rank()[1] for lane in sorted(lanes, key=Lane.rank)[:most]]
+        return found, sum(map(len, lanes)) - len(found)
+
     def grant(self, host: str, need: Need, now: float) -> Opened:
         """A lease with this need goes to this host, in a seat of its own, whatever is free there."""
         where = self._hosts.all[host]

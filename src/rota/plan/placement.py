@@ -18,6 +18,7 @@ from rota.plan.size import Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
+    from rota.plan.planner import Planner
     from rota.plan.policy import Policy
     from rota.plan.quotas import Quotas
     from rota.plan.resources import Site
@@ -93,6 +94,13 @@ class Planned(NamedTuple):
     start: float | None
     end: float | None
     resources: str
+
+
+class Outlook(NamedTuple):
+    """A plan to ask questions, which decides nothing."""
+
+    planner: Planner
+    behind: int  #: waiting jobs that are not in it: they ask for the same as others that are
 
 
 class Moved(NamedTuple):
@@ -236,6 +244,13 @@ class Placement(Protocol):
 
     def broken(self) -> list[str]:
         """A sentence for everything that does not agree with itself; empty when all is well."""
+
+    @property
+    def planner(self) -> Planner | None:
+        """The plan, to look at; None while nobody needs one."""
+
+    def outlook(self, wall: float) -> Outlook:
+        """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         """All that keeps this waiting job from being chosen, the strongest first."""

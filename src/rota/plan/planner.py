@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import inf, nextafter
 
-from rota.plan import backfill, besteffort
+from rota.plan import backfill, besteffort, waiting
 from rota.plan.ask import Ask
 from rota.plan.bounds import Bounds
 from rota.plan.entry import BLOCKED, RUNNING, WAITING, Begin, Entry, Option, Rank
@@ -25,7 +25,6 @@ from rota.plan.request import Group
 from rota.plan.resources import Site
 from rota.plan.shapes import Shape
 from rota.plan.slots import Counted, Pick, Slots
-from rota.units import about_duration
 
 #: Ranks that depend on use or waiting are looked at again so often.
 REFRESH_S = 60.0
@@ -74,7 +73,8 @@ class Planner:
         self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
         self._children: dict[int, list[Entry]] = {}
         self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
-        self.was: dict[int, tuple[float, float]] = {}  #: where those were planned that this event took out
+        self.was: dict[int, float] = {}  #: what those were promised that this event took out
+        self.given: list[tuple[Entry, float, float, int]] = []  #: who gave up which places meanwhile
         self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
         self._tangled: set[int] = set()  #: who holds what others hold as well, because somebody outlived his time
         self.pending: set[int] = set()  #: waiting jobs that are about to be planned
@@ -133,12 +133,12 @@ class Planner:
             heappush(self._expiries, (min(limits), id))
         if ask.types.besteffort:
             self.low.add(entry)
-            steps = self._refresh(now, submitted=entry)
+            steps = self._refresh(now, submitted=entry) or iter(())
         elif ask.at is not None:
             steps = self._reserve(entry, now)
         else:
             self._class(ask).add(entry)
-            steps = self._refresh(now, submitted=entry)
+            steps = self._refresh(now, submitted=entry) or iter(())
         self._go_through(steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
         return entry
 
@@ -232,8 +232,8 @@ class Planner:
             self._tell_children(entry, now, complete=complete, ran=was_running)
         self._empty(entry, now)
         self.slots.forget_before(now)
-        if not entry.ask.types.besteffort:
-            freed += self.was.values()
+        if self.given or not entry.ask.types.besteffort:
+            freed += [(start, end) for _entry, start, end, _resources in self.given]
             self._go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved")
         else:
             self._settle(now, "what it waits for moved")
@@ -256,13 +256,18 @@ class Planner:
             entry = self.entries.get(id)
             if entry is not None and entry.state == WAITING:
                 self.expired.append(id)
-        self._go_through(self._refresh(now), now, "ranks changed")
+        steps = self._refresh(now)
+        if steps is not None:
+            self._go_through(steps, now, "ranks changed")
+        elif self._pass is None:
+            self._settle(now, "ranks changed")
 
     def begin(self, now: float) -> list[Begin]:
-        """Everything that is planned for now begins."""
+        """Everything that is planned for now begins. A paused pass is finished first: it may still move some."""
+        self.finish()
         self.now = now
         found, self._starting = self._starting, []
-        found += self._late.values()
+        found += [each for each in self._late.values() if each.start is not None and each.start <= now]
         self._late = {}
         while self._starts and self._starts[0][0] <= now:
             start, id = heappop(self._starts)
@@ -285,8 +290,11 @@ class Planner:
                 begun.append(self._begin(entry, now))
         if self._pass is not None:
             guests = []  # they have their turn when everybody else is planned
-        if begun and guests:
+        elif begun and self.low.line:
             besteffort.plan(self, now)
+            guests = [
+                each for each in self.low.line if each.start is not None and each.start <= now and not each.after
+            ]
         begun += [self._begin(entry, now) for entry in guests if entry.start is not None and entry.start <= now]
         for begin in begun:
             if begin.entry.ask.types.besteffort:
@@ -344,18 +352,25 @@ class Planner:
         staying = [*self.running.values(), *self.reserved.values()]
         staying.sort(key=self._depth)  # containers before what lies in them
         ids = {entry.id: self.site.ids(entry.resources) for entry in staying} if not self.counted else {}
+        counted: list[Entry] = []
         for entry in self.entries.values():
             if entry.counted is not None and entry.start is not None and self.quotas is not None:
-                self.quotas.give(entry.counted, entry.id)
+                counted.append(entry)
             if entry.state == WAITING and not entry.fixed:
                 if entry.start is not None and entry.end is not None and not entry.ask.types.besteffort:
-                    self.was.setdefault(entry.id, (entry.start, entry.end))
+                    self.was.setdefault(entry.id, entry.start)
                 entry.start = entry.end = None
                 entry.resources = entry.home = 0
         self.site = site
         self._shapes.clear()
         self._unchoose()
         self._open()
+        if self.quotas is not None:
+            kept = {entry.id for entry in staying}
+            for entry in counted:
+                if entry.id in kept and entry.counted is not None:
+                    self.quotas.give(entry.counted, entry.id)
+            counted = [entry for entry in counted if entry.id not in kept]
         for entry in staying:
             if not self.counted:
                 entry.resources = site.mask(id for id in ids[entry.id] if site.knows(id))
@@ -364,10 +379,21 @@ class Planner:
                 self.hold(entry, since=max(entry.start, now))
                 if entry.ask.types.container and not self.counted:
                     self._open_inside(entry)
-        for entry in self.entries.values():
-            if entry.state == WAITING and not entry.fixed:
-                self._ready(entry)
-        self._go_through(backfill.replan(self, now), now, "the resources changed")
+        self._go_through(self._all_again(counted, now), now, "the resources changed")
+
+    def _all_again(self, counted: list[Entry], now: float) -> Iterator[None]:
+        """Plan everybody who waits anew on a new site; so far they are counted in their quotas as they were."""
+        waiting = [entry for entry in self.entries.values() if entry.state == WAITING and not entry.fixed]
+        for number, entry in enumerate(counted, 1):
+            if self.quotas is not None and entry.counted is not None:
+                self.quotas.give(entry.counted, entry.id)
+            if number % 16 == 0:
+                yield
+        for number, entry in enumerate(waiting, 1):
+            self._ready(entry)
+            if number % 16 == 0:
+                yield
+        yield from backfill.replan(self, now)
 
     def _depth(self, entry: Entry) -> int:
         """In how many containers it lies."""
@@ -388,6 +414,7 @@ class Planner:
         self, site: Site, now: float, *, policy: Policy, quotas: Quotas | None, limits: Mapping[str, int]
     ) -> None:
         """Queues, quotas, limits or resources changed: what runs stays, all others are planned again."""
+        self.finish()
         self._unchoose()
         waiting = [entry for klass in (*self.classes, self.low) for entry in klass.line]
         for entry in self.entries.values():
@@ -407,33 +434,7 @@ class Planner:
 
     def why(self, entry: Entry) -> list[Waits]:
         """What keeps a waiting job from beginning now."""
-        if entry.start is None:
-            return [entry.reason or Waits("resources", "no start was found for it")]
-        when = f"planned to begin in {about_duration(max(0.0, entry.start - self.now))}"
-        where = f" on resources {self.site.spans(entry.resources)}" if not self.counted else ""
-        found = [] if entry.reason is None else [entry.reason]
-        if entry.fixed:
-            return [Waits("reservation", f"reserved: {when}{where}")]
-        for parent in sorted(entry.after):
-            found.append(Waits("dependency", f"it waits for job {parent}; {when}", blockers=(parent,)))
-        postpone = entry.ask.types.postpone
-        if postpone is not None and postpone > self.now:
-            found.append(Waits("delayed", f"postponed; {when}"))
-        if not found:
-            holders = sorted(
-                (other.end or 0.0, other.id)
-                for other in self.entries.values()
-                if other is not entry and other.start is not None and other.start < entry.start
-                and (other.end or 0.0) > self.now and other.resources & entry.resources
-            )  # fmt: skip
-            last = [id for end, id in holders if end == holders[-1][0]]
-            said = (
-                f"until {'job' if len(last) == 1 else 'jobs'} {', '.join(map(str, last[:5]))} end" if last else ""
-            )
-            code = "container" if entry.home else "resources"
-            message = f"waiting for resources {said}; {when}{where}" if said else f"{when}{where}"
-            found.append(Waits(code, message, blockers=tuple(id for _end, id in holders[-20:])))
-        return found
+        return waiting.why(self, entry)
 
     def modify(self, id: int, ask: Ask, now: float) -> Entry:
         """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""
@@ -445,6 +446,7 @@ class Planner:
 
     def _go_through(self, steps: Iterator[None], now: float, cause: str) -> None:
         """Begin a pass, and carry it out unless passes are paused."""
+        self.finish()
         self._pass = (steps, now, cause)
         if self.pause_after is None:
             self.finish()
@@ -472,16 +474,19 @@ class Planner:
         """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""
         besteffort.plan(self, now)
         was, self.was = self.was, {}
-        for id, (start, end) in was.items():
-            entry = self.entries.get(id)
-            if entry is None or entry.state != WAITING:
-                continue
-            rank = entry.rank[0] if entry.rank else 0.0
+        given, self.given = self.given, []
+        for entry, start, end, resources in given:
+            if (entry.start, entry.end, entry.resources) == (start, end, resources):
+                continue  # it came back to its place
             for klass in self.classes:
-                if -klass.priority <= rank and klass.backfill == "conservative":
+                if -klass.priority <= entry.rank[0] and klass.backfill == "conservative":
                     klass.freed.append((start, end))
-            if (entry.start is None and self.everybody_planned(entry)) or (entry.start or start) > start:
-                self.moved.append(Moved(id, start, entry.start, cause))
+        for id, promised in was.items():
+            found = self.entries.get(id)
+            if found is None or found.state != WAITING:
+                continue
+            if (found.start is None and self.everybody_planned(found)) or (found.start or promised) > promised:
+                self.moved.append(Moved(id, promised, found.start, cause))
 
     # ------------------------------------------------------------------ making ready
 
@@ -560,13 +565,21 @@ class Planner:
     def _active(self) -> int:
         return self.usage.active(entry.ask.user for entry in self.entries.values())
 
+    def _may_change(self, klass: backfill.Class, now: float) -> bool:
+        """Might somebody have another rank than before? By submission, only who starves by now."""
+        queues = (Queue(), *self.policy.queues.values())
+        if any(queue.order != "fifo" for queue in queues):
+            return True
+        patience = min(queue.max_wait_s for queue in queues)
+        return any(now - entry.submitted > patience for entry in klass.line)
+
     def _ranks_change(self) -> bool:
         if all(queue.order == "fifo" for queue in self.policy.queues.values()):
             return False
         return any(self.queue(entry.ask.queue).order != "fifo" for klass in self.classes for entry in klass.line)
 
-    def _refresh(self, now: float, submitted: Entry | None = None) -> Iterator[None]:
-        """Rank all waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
+    def _refresh(self, now: float, submitted: Entry | None = None) -> Iterator[None] | None:
+        """Rank waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
 
         A job that was just submitted is planned as well.
         """
@@ -575,6 +588,8 @@ class Planner:
             self._refreshed = now
             active = self._active()
             for each in reversed((*self.classes, self.low)):
+                if not self._may_change(each, now):
+                    continue
                 before = each.line[:]
                 for entry in each.line:
                     entry.rank = self._rank(entry, now, active)
@@ -588,7 +603,7 @@ class Planner:
                 return backfill.on_submitted(self, own, submitted, now)
             if klass is own:
                 at = min(at, bisect_left(own.line, submitted.rank, key=_by_rank))
-        return backfill.replan_from(self, klass, at, now) if klass is not None else iter(())
+        return backfill.replan_from(self, klass, at, now) if klass is not None else None
 
     # ------------------------------------------------------------------ placing
 
@@ -752,7 +767,9 @@ class Planner:
             if found is None or found.end is None:
                 return inf, Waits("dependency", f"job {parent}, which it waits for, has no planned start")
             if found.ask.types.besteffort and found.state == WAITING and not entry.ask.types.besteffort:
-                return inf, Waits("dependency", f"job {parent}, which it waits for, is besteffort and has not begun")
+                return inf, Waits(
+                    "dependency", f"job {parent}, which it waits for, is besteffort and has not begun"
+                )
             earliest = max(earliest, found.end)
         return earliest, None
 
@@ -807,7 +824,7 @@ class Planner:
         for each in here:
             if not may_share(entry.ask, each.ask):
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
-        # Who outlived his time may hold what is not his: what others hold as well, or beyond their container's end.
+        # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
         for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
             if each.home == entry.home and not each.special and not each.ask.types.besteffort:
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
@@ -822,6 +839,12 @@ class Planner:
         return self.inside.get(entry.home) if entry.home else self.slots
 
     # -- holding
+
+    def exchange(self, entry: Entry, resources: int) -> None:
+        """Who begins now takes other resources; what it had is free for others."""
+        if resources != entry.resources and entry.end is not None:
+            self.given.append((entry, self.now, entry.end, entry.resources))
+            entry.resources = resources
 
     def hold(self, entry: Entry, since: float | None = None) -> None:
         """What the entry was given is not free any more."""
@@ -897,7 +920,8 @@ class Planner:
         if entry.start is None or entry.end is None:
             return
         if not entry.ask.types.besteffort:
-            self.was.setdefault(entry.id, (entry.start, entry.end))
+            self.was.setdefault(entry.id, entry.start)
+            self.given.append((entry, entry.start, entry.end, entry.resources))
         for inner in self._inside(entry):
             if inner.state == WAITING:
                 self.unplan(inner)
@@ -952,7 +976,9 @@ class Planner:
         assert entry.start is not None
         if len(self._starts) > 1000 + 4 * len(self.entries):
             there = self.entries.values()
-            self._starts = [(each.start, each.id) for each in there if each.state == WAITING and each.start is not None]
+            self._starts = [
+                (each.start, each.id) for each in there if each.state == WAITING and each.start is not None
+            ]
             heapify(self._starts)
         heappush(self._starts, (entry.start, entry.id))
 
@@ -1013,20 +1039,24 @@ class Planner:
             heappush(self._overdue, (entry.end, entry.id))
 
     def _tell_children(self, entry: Entry, now: float, *, complete: bool, ran: bool) -> None:
-        for child in self._children.pop(entry.id, ()):
-            if child.state != WAITING:
-                continue
-            if complete and ran:
+        if complete and ran:
+            for child in self._children.pop(entry.id, ()):
                 child.after.discard(entry.id)
                 child.blamed = True
-                continue
-            self._late.pop(child.id, None)
-            self._leave(child)
-            self.unplan(child)
-            child.fixed = False
-            child.state = BLOCKED
-            child.reason = Waits("dependency_never", f"job {entry.id}, which it waits for, did not complete")
-            self._tell_children(child, now, complete=False, ran=False)
+            return
+        failed = [entry]
+        while failed:  # chains may be long
+            parent = failed.pop()
+            for child in self._children.pop(parent.id, ()):
+                if child.state != WAITING:
+                    continue
+                self._late.pop(child.id, None)
+                self._leave(child)
+                self.unplan(child)
+                child.fixed = False
+                child.state = BLOCKED
+                child.reason = Waits("dependency_never", f"job {parent.id}, which it waits for, did not complete")
+                failed.append(child)
 
     def _empty(self, entry: Entry, now: float) -> None:
         """The container is gone: what runs inside holds its resources by itself from now on."""
@@ -1038,7 +1068,11 @@ class Planner:
             inner.home = 0
             if inner.state == RUNNING and inner.end is not None and not inner.ask.types.besteffort:
                 for other in self._in_the_way(inner, now, inner.end):
-                    if not other.home and other.resources & inner.resources and not may_share(inner.ask, other.ask):
+                    if (
+                        not other.home
+                        and other.resources & inner.resources
+                        and not may_share(inner.ask, other.ask)
+                    ):
                         self.unplan(other)
                 self._cover(inner, self.slots, now, inner.end)
 
@@ -1046,6 +1080,7 @@ class Planner:
         """A running job is past its expected end: it keeps its resources, and plans in the way move."""
         assert entry.start is not None
         assert entry.end is not None
+        self.finish()
         old, end = entry.end, _new_end(entry.start, now)
         in_the_way = self._in_the_way(entry, old, end)
         for other in in_the_way:
@@ -1070,11 +1105,18 @@ class Planner:
                 if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
                     self.inside[entry.id].cover(inner.resources, inner.start, inner.end)
         heappush(self._overdue, (end, entry.id))
-        backfill.again_in_order(self, in_the_way, now)
-        backfill.follow(self, entry, now)
-        self.finish()
-        steps = backfill.on_freed(self, list(self.was.values()), now)
+        steps = self._make_way(entry, in_the_way, now)
         self._go_through(steps, now, f"job {entry.id} runs longer than expected")
+
+    def _make_way(self, entry: Entry, in_the_way: list[Entry], now: float) -> Iterator[None]:
+        """Those in the way, who were taken out, go before all of worse rank again."""
+        if in_the_way:
+            first = min(in_the_way, key=_by_rank)
+            klass = self._class(first.ask)
+            at = bisect_left(klass.line, first.rank, key=_by_rank)
+            yield from backfill.replan_from(self, klass, at, now)
+        backfill.follow(self, entry, now)
+        yield from backfill.on_freed(self, [(start, end) for _entry, start, end, _resources in self.given], now)
 
     def _in_the_way(self, entry: Entry, start: float, end: float) -> list[Entry]:
         """Waiting jobs that want, between start and end, what a running job will hold then."""
@@ -1192,4 +1234,5 @@ def _quota_reason(refusal: Refusal) -> Waits:
     holders = refusal.holders
     held = f", held by {', '.join(f'job {id}' for id in holders[:5])}" if holders else ""
     more = f" and {len(holders) - 5} more" if len(holders) > 5 else ""
-    return Waits(code, f"quota {refusal.rule}: {refusal.limit:g} {refusal.what}{held}{more}", refusal.rule)
+    message = f"quota {refusal.rule}: {refusal.limit:g} {refusal.what}{held}{more}"
+    return Waits(code, message, refusal.rule, blockers=tuple(holders[:100]))

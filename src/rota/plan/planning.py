@@ -24,6 +24,7 @@ from rota.plan.placement import (
     Held,
     News,
     Opened,
+    Outlook,
     Planned,
     Preempted,
     Reserved,
@@ -33,11 +34,15 @@ from rota.plan.placement import (
 from rota.plan.planner import Planner, may_share
 from rota.plan.reasons import limit_reasons
 from rota.plan.resources import Figures
+from rota.plan.shapes import Shape
 from rota.plan.size import CORE, Size
+from rota.plan.whatif import copy_of
 
 #: The name of a reservation that is only asked about.
 _TRIED = -1
 _LAST = 1 << 62
+#: Of how many kinds of waiting plain jobs the first is in a plan that is only asked.
+_MOST_FIRSTS = 1000
 
 #: Priority, need and group of jobs that ask for the same.
 _Key = tuple[int, Need, int]
@@ -302,8 +307,12 @@ class Planning:
             free &= ~entry.resources
         if not free:
             return 0
-        shapes = planner.shapes(self.terms.ask(held.job))
-        return next((mask for shape in shapes if (mask := shape.choose(free))), 0)
+        for alternative in self.terms.ask(held.job).alternatives:
+            # On what may not be used now as well: it runs there.
+            mask = Shape(alternative, planner.site, within=planner.site.everything).choose(free)
+            if mask:
+                return mask
+        return 0
 
     def _find_room(self, planner: Planner, wall: float) -> None:
         """Leases that were sent ahead begin as soon as somebody ends, before all that wait."""
@@ -330,14 +339,15 @@ class Planning:
                 if not victims:
                     del self._blocked[waiting]
                     self._stuck.append(begin)
-        if over and self._roomless:
-            self._find_room(planner, wall)
         if self._limits_changed:
             self._limits_changed = False
             self._site_changed = self._site_changed or self._capacities() != planner.limits
         if self._site_changed:
             self._site_changed = False
             self._renew(planner, wall)
+            over = over or list(self._roomless)
+        if over and self._roomless:
+            self._find_room(planner, wall)
 
     def _renew(self, planner: Planner, wall: float) -> None:
         assert self.terms is not None
@@ -549,10 +559,29 @@ class Planning:
 
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is not in the plan."""
-        entry = self.planner.entries.get(job) if self.planner is not None else None
-        if entry is None or self.planner is None:
+        planner = self.planner  # whoever asks may do so from another thread
+        entry = planner.entries.get(job) if planner is not None else None
+        if entry is None or planner is None:
             return None
-        return Planned(entry.start, entry.end, self.planner.site.spans(entry.resources))
+        return Planned(entry.start, entry.end, planner.site.spans(entry.resources))
+
+    def outlook(self, wall: float) -> Outlook:
+        """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""
+        if self.planner is not None:
+            lined_up = sum(map(len, self._lanes.values()))
+            return Outlook(copy_of(self.planner), max(0, lined_up - len(self._first)))
+        assert self.terms is not None
+        site = self.terms.site()
+        planner = Planner(
+            site, self.terms.policy(), quotas=self.terms.quotas(site), now=wall, limits=self._capacities()
+        )
+        for held in sorted(self.terms.held(), key=lambda each: each.since):
+            mask = site.mask(id for id in _ids(held.resources) if site.knows(id)) or self._room_for(planner, held)
+            planner.adopt(held.job, self.terms.ask(held.job), start=held.since, resources=mask, now=wall)
+        firsts, others = self._packing.firsts(_MOST_FIRSTS)
+        for job in firsts:
+            planner.submit(job, self.terms.ask(job), wall, submitted=self.terms.submitted(job), serial=job)
+        return Outlook(planner, others)
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         planner, key = self.planner, self._where.get(job)
@@ -565,7 +594,8 @@ class Planning:
             return kept or [Waits("resources", "it is about to be planned")]
         if first != job:
             before = sum(1 for each in self._lanes[key].heap if each < job and each not in self._lanes[key].gone)
-            found.append(Waits("resources", f"{before:,} jobs that ask for the same are before it", ahead=first))
+            said = f"{before:,} {'jobs that ask' if before != 1 else 'job that asks'} for the same"
+            found.append(Waits("resources", f"{said} {'are' if before != 1 else 'is'} before it", ahead=first))
         entry = planner.entries.get(first)
         if entry is None:
             return [*found, Waits("resources", "it is about to be planned")]
@@ -576,7 +606,10 @@ class Planning:
             ]
         if need.limits:
             found += limit_reasons(self.limits, need, planner.site.hosts)
-        return [*found, *planner.why(entry)]
+        of_first = planner.why(entry)
+        if first != job:
+            of_first = [each._replace(message=f"job {first}: {each.message}") for each in of_first]
+        return [*found, *of_first]
 
 
 def _timed(ask: Ask) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.bits import positions, spans_of
+from rota.plan.bits import positions, runs, spans_of
 from rota.plan.expression import Kind, Value, check, matches, parse
 
 #: Other names of a level.
@@ -72,6 +73,7 @@ class Site:
             host = resource.values.get("host")
             if host is not None:
                 self.hosts[str(host)] = self.hosts.get(str(host), 0) | 1 << bit
+        self._in_order: bool | None = None  #: do ids ascend as bits do?
         self._matching: dict[str, int] = {"": self.everything}
         self._columns: dict[str, list[Value | None]] = {}
         #: what others made of this site, to be made once
@@ -107,7 +109,18 @@ class Site:
 
     def spans(self, mask: int) -> str:
         """A set as text: ``1-8,17``."""
-        return spans_of(self.ids(mask))
+        if self._in_order is None:
+            self._in_order = all(one.id < other.id for one, other in pairwise(self.resources))
+        if not self._in_order:
+            return spans_of(self.ids(mask))
+        resources, parts = self.resources, []
+        for first, last in runs(mask):
+            low, high = resources[first].id, resources[last].id
+            if high - low == last - first:
+                parts.append(str(low) if low == high else f"{low}-{high}")
+            else:
+                parts.append(spans_of(resources[bit].id for bit in range(first, last + 1)))
+        return ",".join(parts)
 
     def hosts_of(self, mask: int) -> list[str]:
         """The hosts on which these resources lie, in order of preference."""

@@ -60,6 +60,7 @@ def ask_copy(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> Answer:
     }
     id = job or max(planner.entries, default=0) + 1
     entry = planner.submit(id, ask, now, serial=job)
+    planner.finish()
     moves = []
     for other, start in before.items():
         later = planner.entries[other].start
@@ -74,6 +75,7 @@ def ask_copy(planner: Planner, ask: Ask, now: float, *, job: int = 0) -> Answer:
 
 def copy_of(planner: Planner) -> Planner:
     """A planner of its own that has decided the same. Costs little more than a look at every job."""
+    planner.finish()
     found = _Copier().copied(planner)
     assert isinstance(found, Planner)
     return found
@@ -128,7 +130,9 @@ class _Copier:
         return new
 
     def _list(self, value: list[Any]) -> list[Any]:
-        if not value or type(value[0]) in _PLAIN:
+        first = value[0] if value else 0
+        plain = type(first) in _PLAIN or (type(first) is tuple and all(type(each) in _PLAIN for each in first))
+        if plain:
             new = value[:]
             self._made[id(value)] = new
             return new

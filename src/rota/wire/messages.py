@@ -231,6 +231,23 @@ class Why(Message, frozen=True, tag="why"):
     job: int
 
 
+class PlanFor(Message, frozen=True, tag="plan"):
+    """When and where would such a job run? Nothing is submitted."""
+
+    n: int
+    spec: NewSpec
+    user: str = ""  #: whose job it would be; empty: that of who asks
+
+
+class Gantt(Message, frozen=True, tag="gantt"):
+    """What runs and what is planned, of what lies between two moments (Unix seconds; None: no bound)."""
+
+    n: int
+    since: float | None = None
+    until: float | None = None
+    limit: int = 10_000  #: at most so many jobs, those that begin first
+
+
 class ListLimits(Message, frozen=True, tag="limits"):
     n: int
 
@@ -523,8 +540,8 @@ class Leave(Message, frozen=True, tag="leave"):
 
 
 FromClient = (
-    Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | ListLimits | SetLimit | GetSite
-    | SetSite | Learned | Watch
+    Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | PlanFor | Gantt | ListLimits | SetLimit
+    | GetSite | SetSite | Learned | Watch
     | ReadOutput | Control | Stop
 )  # fmt: skip
 ToClient = Welcome | Failure | Reply | Item

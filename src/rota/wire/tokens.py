@@ -28,7 +28,7 @@ ROLES: Final = (USER, ADMIN, RUNNER)
 
 _JOBS: Final = (
     *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop),
-    *(m.ListLimits, m.GetSite, m.Learned),
+    *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt),
 )
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.

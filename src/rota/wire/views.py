@@ -56,6 +56,7 @@ class AttemptView(Struct, kw_only=True, gc=False):
     stdout_bytes: int | None = None
     stderr_bytes: int | None = None
     size: SizeView | None = None  #: what it was given
+    resources: str | None = None  #: likewise, where a plan gave them: ids, like 1-8,17
     behaviours: list[BehavedView] = field(default_factory=list)
 
 
@@ -97,7 +98,7 @@ class JobView(Struct, kw_only=True, gc=False):
     signal: str | None
     host: str | None
     pool: str
-    resources: str | None
+    resources: str | None  #: given or, while it waits, planned: ids, like 1-8,17
     submitted_at: datetime
     ready_at: datetime | None
     scheduled_at: datetime | None
@@ -130,6 +131,8 @@ class JobView(Struct, kw_only=True, gc=False):
     given: list[str] = field(default_factory=list)  #: of mem, disk and time in `asked`, those that are no defaults
     backoff_s: float | None = None
     no_retry_over_s: float | None = None
+    expected_end: datetime | None = None  #: as planned
+    given_walltime_s: float | None = None  #: with the resources; `walltime_s` is what was asked
 
 
 class LearnedView(Struct, gc=False):
@@ -154,6 +157,74 @@ class WhyView(Struct, gc=False):
     state: str
     reasons: list[WhyReason]
     expected_start: datetime | None
+
+
+class PlanView(Struct, kw_only=True, gc=False):
+    """When and where a job would run: what a submission would decide now."""
+
+    start: datetime | None
+    end: datetime | None
+    resources: str | None  #: ids, like 1-8,17
+    hosts: list[str]
+    alternative: int | None  #: which of the requests, counted from 1
+    reason: WhyReason | None  #: why not at once, or not at all
+    moves: list[int]  #: waiting jobs that would start later
+    request: str | None = None  #: the alternative as it was given
+    behind: int = 0  #: waiting jobs that no plan has yet, because others that ask for the same go first
+    notices: list[str] = field(default_factory=list)  #: what admission rules would change
+
+
+class GanttHost(Struct, kw_only=True, gc=False):
+    """A host with its resources."""
+
+    host: str
+    resources: str  #: ids, like 1-8,17
+    state: str  #: alive, absent, suspected, dead
+    drain: bool
+    connected: bool
+    usable: bool
+    available_until: datetime | None
+
+
+class GanttJob(Struct, kw_only=True, gc=False):
+    """A job that runs or has a planned start."""
+
+    id: int
+    name: str
+    user: str
+    project: str
+    queue: str
+    group: str
+    state: str
+    type: list[str]
+    start: datetime
+    end: datetime | None  #: expected
+    resources: str | None  #: ids; null: none of its own
+    host: str | None  #: where it runs, or begins
+
+
+class GanttWaiting(Struct, kw_only=True, gc=False):
+    """A job that has no planned start."""
+
+    id: int
+    name: str
+    user: str
+    queue: str
+    state: str
+    code: str
+    message: str
+
+
+class GanttView(Struct, kw_only=True, gc=False):
+    """The plan: what there is, who has it when, and who waits without a planned start."""
+
+    now: datetime
+    plan: bool  #: false: every job asks for a size only, and starts as room comes
+    hosts: list[GanttHost]
+    jobs: list[GanttJob]  #: by start
+    left_out: int  #: jobs that are not among these because they are too many
+    waiting: list[GanttWaiting]  #: the first of them
+    waiting_total: int
 
 
 class LimitView(Struct, kw_only=True, gc=False):

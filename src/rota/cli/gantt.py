@@ -1,0 +1,190 @@
+"""`rota gantt`: the plan drawn in the terminal, as JSON, or as a picture."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.numbers import WholeNumber
+from rota.cli.selecting import files
+
+if TYPE_CHECKING:
+    from rota.cli.gantt_text import Look
+    from rota.wire.views import GanttView
+
+#: Of the jobs that have no planned start so many are listed.
+_LISTED: Final = 10
+
+
+@command("gantt")
+@click.option("--from", "since", metavar="WHEN", help="Draw from then on (default: now).")
+@click.option("--to", "until", metavar="WHEN", help="Draw until then (default: the last planned end).")
+@click.option("--width", type=WholeNumber(40, 1000), metavar="N", help="Columns (default: those of the terminal).")
+@click.option(
+    "--rows", type=WholeNumber(0, 1_000_000), metavar="N", default=50, show_default=True,
+    help="How many rows at most; 0: all.",
+)  # fmt: skip
+@click.option(
+    "--limit", type=WholeNumber(1, 100_000), metavar="N", default=10_000, show_default=True,
+    help="How many jobs at most, those that begin first.",
+)  # fmt: skip
+@click.option(
+    "--picture", metavar="FILE", shell_complete=files, help="Draw into this file instead: .svg, .png or .html."
+)
+def gantt(
+    call: Invocation,
+    since: str | None,
+    until: str | None,
+    width: int | None,
+    rows: int,
+    limit: int,
+    picture: str | None,
+) -> int:
+    """Draw what runs and what is planned: time to the right, hosts and their resources down.
+
+    Hosts on which the same happens are one row. Jobs that have no planned start are listed below, with what
+    keeps them. Times are local; WHEN is like 2026-11-16T08:00, now+10m or @1700000000.
+
+    \b
+    Examples:
+      rota gantt
+      rota gantt --from now+1h --to now+3h
+      rota gantt --picture plan.html
+      rota gantt --json
+    """
+    from rota.client.moments import parse_moment
+    from rota.errors import BadInput
+
+    now = time.time()
+    first = None if since is None else _parsed("--from", lambda: parse_moment(since, now=now))
+    last = None if until is None else _parsed("--to", lambda: parse_moment(until, now=now))
+    if last is not None and last <= (now if first is None else first):
+        raise BadInput("--to: the time is not after the beginning", hint="give a later one, such as now+2h")
+    if picture is not None:
+        from rota.cli.trace_files import check_writable
+
+        check_writable(picture)
+    with call.connect() as client:
+        view = client.gantt(since=first, until=last, limit=limit)
+    if picture is not None:
+        _write(view, picture, first, last)
+    if call.json:
+        import msgspec
+
+        sys.stdout.write(msgspec.json.encode(view).decode() + "\n")
+    elif call.quiet:
+        sys.stdout.write("".join(f"{job.id}\n" for job in view.jobs))
+    elif picture is None:
+        print("\n".join(_lines(view, first, last, _look(width, rows))))
+    return 0
+
+
+def _parsed(option: str, read: object) -> float:
+    from rota.errors import BadInput
+
+    try:
+        return read()  # type: ignore[operator, no-any-return]
+    except BadInput as error:
+        raise BadInput(f"{option}: {error.message}", hint=error.hint) from None
+
+
+def _look(width: int | None, rows: int) -> Look:
+    from rota.cli.gantt_text import Look
+    from rota.cli.terminal import coloured
+    from rota.cli.terminal import width as columns_of
+
+    there = columns_of(sys.stdout)
+    if there is None:
+        there = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else 80
+    columns = max(40, there if width is None else width)
+    many = "256color" in os.environ.get("TERM", "") or bool(os.environ.get("COLORTERM"))
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    return Look(
+        width=columns,
+        rows=rows,
+        colours=(256 if many else 8) if coloured(sys.stdout) else 0,
+        plain=not encoding.startswith("utf"),
+    )
+
+
+def _lines(view: GanttView, since: float | None, until: float | None, look: Look) -> list[str]:
+    from datetime import datetime
+
+    from rota.cli.gantt_text import chart, last_end, span_of, without_resources
+    from rota.cli.terminal import count, few_ranges
+
+    begin, end = span_of(view, since, until)
+    running = sum(job.state != "ready" for job in view.jobs)
+    said = f"{running:,} running, {len(view.jobs) - running:,} planned"
+    if view.waiting_total:
+        said += f", {view.waiting_total:,} without a planned start"
+    lines = [f"{view.now.astimezone():%a %d %b %Y, %H:%M:%S %Z}: {said}", ""]
+    lines += chart(view, begin, end, look)
+    if until is None and (last := last_end(view)) > end:
+        lines.append(f"it goes on until {datetime.fromtimestamp(last):%a %d %b %Y, %H:%M}; see it with --to")
+    if not view.hosts:
+        lines.append("there are no resources yet; see 'rota manager status'")
+    if bare := without_resources(view.jobs):
+        lines.append(f"on no resources of their own: {few_ranges([job.id for job in bare])}")
+    if view.left_out:
+        lines.append(f"{count(view.left_out, 'job')} that begin later are not drawn (--limit)")
+    if not view.plan:
+        lines.append(_why_no_plan(view))
+    return [*lines, *_waiting(view, look)]
+
+
+def _why_no_plan(view: GanttView) -> str:
+    from rota.cli.terminal import count
+
+    waits = f"{count(view.waiting_total, 'waiting job')} will start as room comes" if view.waiting_total else ""
+    return "nobody asks for more than a size, so there is no plan" + (f"; {waits}" if waits else "")
+
+
+def _waiting(view: GanttView, look: Look) -> list[str]:
+    from rota.cli.terminal import count, cut, harmless, is_terminal
+
+    if not view.plan or not view.waiting_total:
+        return []
+    lines = ["", "without a planned start:"]
+    for job in view.waiting[:_LISTED]:
+        line = f"  {job.id:<6} {job.code}: {harmless(job.message)}"
+        lines.append(cut(line, look.width) if is_terminal(sys.stdout) else line)
+    more = view.waiting_total - len(view.waiting[:_LISTED])
+    if more > 0:
+        rest = (
+            f"{count(more, 'job')} {'waits' if more == 1 else 'wait'}"
+            if not view.waiting
+            else f"and {more:,} more"
+        )
+        lines.append(f"  {rest}; 'rota why ID' says what for")
+    return lines
+
+
+def _write(view: GanttView, path: str, since: float | None, until: float | None) -> None:
+    """Times in a picture count from now."""
+    from rota.cli.gantt_text import numbers, span_of
+    from rota.cli.trace_files import write_picture
+    from rota.sim.picture import Drawn, Picture, runs
+
+    now = view.now.timestamp()
+    begin, end = span_of(view, since, until)
+    drawn = []
+    for job in view.jobs:
+        start, stop = job.start.timestamp(), end if job.end is None else job.end.timestamp()
+        if job.resources and start < end and stop > begin:
+            label = ", ".join(word for word in (job.name, job.user, job.state) if word)
+            rows = runs(numbers(job.resources))
+            drawn.append(
+                Drawn(job.id, label, max(start, begin) - now, min(stop, end) - now, rows, f"user {job.user}")
+            )
+    ids = [number for host in view.hosts for number in numbers(host.resources)]
+    note = f"{len(drawn):,} jobs; time counts from {view.now.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+    made = Picture(
+        title="Plan", note=note, drawn=drawn, rows=(min(ids, default=1), max(ids, default=1)), row_title="resource"
+    )
+    write_picture(made, path)

@@ -1,0 +1,310 @@
+"""The plan as text: time goes to the right, resources go down. Pure: the same view always makes the same lines.
+
+Legible without colours: a job is its id and a line, `=` while it runs and `-` while it is only planned.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
+from math import inf
+from typing import Final, NamedTuple
+
+from rota.cli.terminal import cells, cut, harmless
+from rota.plan.bits import parse_spans
+from rota.plan.hostlist import fold
+from rota.sim.picture import STEPS_S
+from rota.wire.views import GanttHost, GanttJob, GanttView
+
+#: What a place in a row may be, besides a job, which is its number from 1 on.
+_FREE: Final = 0
+_NOT_USABLE: Final = -1
+
+#: Colours that can be told apart beside each other, with dark text on them: of 256, or of the basic ones.
+_MANY: Final = (110, 180, 114, 174, 146, 187, 218, 152, 143, 116, 216, 108)
+_FEW: Final = (42, 43, 46, 45, 47)
+
+_LEAST: Final = 20  #: columns for time
+_DAY_S: Final = 86_400
+_FEW_JOBS: Final = 2000  #: of so many a second picture costs nothing
+_LENGTHS: Final = 24  #: so many usual jobs fit beside each other, unless something else is asked for
+
+
+class Look(NamedTuple):
+    """How it is to be drawn."""
+
+    width: int = 80
+    rows: int = 50  #: at most so many; 0: all
+    colours: int = 0  #: how many the screen has; 0: none
+    plain: bool = False  #: only ASCII
+
+
+class Row(NamedTuple):
+    """Resources on which the same happens."""
+
+    label: str
+    places: tuple[int, ...]  #: one for each column
+
+
+def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
+    """The picture of what lies between two moments: the axis, a row for everything that differs, a legend."""
+    now = view.now.timestamp()
+    names = [_name(each) for each in view.hosts]
+    room = min(max([len(name) for name in names] + [8]) + 10, max(look.width // 3, 12))
+    columns = max(look.width - room - 1, _LEAST)
+    rows = list(folded(view, begin, end, columns))
+    shown = rows[: look.rows] if look.rows else rows
+    left = min(room, max((cells(row.label) for row in shown), default=4))
+    if left < room and len(view.jobs) <= _FEW_JOBS:  # what the labels do not need is for time
+        columns = max(look.width - left - 1, _LEAST)
+        rows = list(folded(view, begin, end, columns))
+        shown = rows[: look.rows] if look.rows else rows
+    at_now = _column(now, begin, end, columns)
+    lines = list(_axis(begin, end, at_now if begin <= now < end else None, columns, left, look))
+    lines += [f"{_padded(row.label, left, look)} {_drawn(row.places, view.jobs, look)}" for row in shown]
+    if len(shown) < len(rows):
+        lines.append(
+            f"{'...' if look.plain else '…'} and {len(rows) - len(shown):,} more rows (--rows 0 shows all)"
+        )
+    return [*lines, "", *legend(look)]
+
+
+def legend(look: Look) -> list[str]:
+    """What the signs mean, in as many lines as the width needs."""
+    dots = "..." if look.plain else "···"
+    lines = [""]
+    for part in ("|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"):
+        if lines[-1] and len(lines[-1]) + 2 + len(part) > look.width:
+            lines.append("")
+        lines[-1] += f"  {part}" if lines[-1] else part
+    return lines
+
+
+# ------------------------------------------------------------------ who is where
+
+
+def folded(view: GanttView, begin: float, end: float, columns: int) -> Iterator[Row]:
+    """The rows: resources of a host on which the same happens are one, and so are hosts that look alike."""
+    domains = {host.host.partition(".")[2] for host in view.hosts}
+    domain = f".{domains.pop()}" if len(domains) == 1 else "."  # one that all share tells nothing
+    alike: dict[tuple[str, tuple[tuple[int, ...], ...]], list[tuple[str, list[str]]]] = {}
+    for host, parts in _by_host(view, begin, end, columns):
+        same = alike.setdefault((_state(host), tuple(places for places, _ids in parts)), [])
+        same.append((host.host.removesuffix(domain), [_spans(ids) for _places, ids in parts]))
+    for (state, rows), hosts in alike.items():
+        names = harmless(fold(host for host, _ids in hosts))
+        for number, places in enumerate(rows):
+            ids = hosts[0][1][number] if len(hosts) == 1 else f"part {number + 1}"
+            yield Row(f"{names} {ids}{state}" if len(rows) > 1 else f"{names}{state}", places)
+
+
+def _by_host(
+    view: GanttView, begin: float, end: float, columns: int
+) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[tuple[int, int]]]]]]:
+    """Each host, with its resources in groups on which the same happens: places, and runs of ids."""
+    owned = [(low, high, number) for number, host in enumerate(view.hosts) for low, high in _runs(host.resources)]
+    taken = [list(_runs(job.resources)) for job in view.jobs]
+    # Only where something begins or ends can there be a difference.
+    edges = sorted(
+        {low for low, _high, _host in owned}
+        | {high + 1 for _low, high, _host in owned}
+        | {edge for spans in taken for low, high in spans for edge in (low, high + 1)}
+    )
+    grid = [array("l", bytes(array("l").itemsize * len(edges))) for _ in range(columns)]
+    for low, high, number in owned:
+        host = view.hosts[number]
+        first, last = bisect_left(edges, low), bisect_left(edges, high + 1)
+        since = -inf if not host.usable else inf
+        if host.usable and host.available_until is not None:
+            since = host.available_until.timestamp()
+        _fill(grid, _column(since, begin, end, columns), columns, first, last, _NOT_USABLE)
+    for number in sorted(range(len(view.jobs)), key=lambda number: _depth(view.jobs[number])):
+        job = view.jobs[number]
+        stop = inf if job.end is None else job.end.timestamp()
+        start = job.start.timestamp()
+        if start >= end or stop <= begin:
+            continue
+        from_, to = _column(start, begin, end, columns), _column(stop, begin, end, columns)
+        from_ = min(from_, columns - 1)
+        for low, high in taken[number]:
+            first, last = bisect_left(edges, low), bisect_left(edges, high + 1)
+            _fill(grid, from_, max(to, from_ + 1), first, last, number + 1)
+    rows = list(zip(*grid, strict=True))
+    groups: dict[int, dict[tuple[int, ...], list[tuple[int, int]]]] = {}
+    for low, high, number in owned:
+        same = groups.setdefault(number, {})
+        for at in range(bisect_left(edges, low), bisect_left(edges, high + 1)):
+            same.setdefault(rows[at], []).append((edges[at], edges[at + 1] - 1))
+    for number, host in enumerate(view.hosts):
+        yield host, list(groups.get(number, {}).items())
+
+
+def _fill(grid: list[array[int]], from_: int, to: int, first: int, last: int, what: int) -> None:
+    some = array("l", [what]) * (last - first)
+    for column in range(from_, to):
+        grid[column][first:last] = some
+
+
+def _depth(job: GanttJob) -> tuple[int, float]:
+    """What others may lie on is drawn first, what runs last."""
+    below = any(word.partition("=")[0] in ("container", "placeholder", "besteffort") for word in job.type)
+    return (0 if below else 1 if job.state == "ready" else 2), job.start.timestamp()
+
+
+def _runs(spans: str | None) -> Iterator[tuple[int, int]]:
+    for part in spans.split(",") if spans else ():
+        low, _, high = part.partition("-")
+        yield int(low), int(high or low)
+
+
+def _spans(runs: list[tuple[int, int]]) -> str:
+    joined: list[list[int]] = []
+    for low, high in sorted(runs):
+        if joined and joined[-1][1] == low - 1:
+            joined[-1][1] = high
+        else:
+            joined.append([low, high])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in joined)
+
+
+def _column(moment: float, begin: float, end: float, columns: int) -> int:
+    if moment in (inf, -inf):
+        return columns if moment > 0 else 0
+    return min(max(round((moment - begin) / (end - begin) * columns), 0), columns)
+
+
+def _state(host: GanttHost) -> str:
+    """Why it may not be used, in a word."""
+    if host.usable:
+        return ""
+    said = host.state if host.state != "alive" else "drain" if host.drain else "no runner"
+    return f" ({said})"
+
+
+def _name(host: GanttHost) -> str:
+    return harmless(host.host) + _state(host)
+
+
+# ------------------------------------------------------------------ on the screen
+
+
+def _drawn(places: tuple[int, ...], jobs: list[GanttJob], look: Look) -> str:
+    parts = []
+    for what, same in groupby(places):
+        length = sum(1 for _ in same)
+        if what == _FREE:
+            parts.append(_painted(("." if look.plain else "·") * length, "2", look))
+        elif what == _NOT_USABLE:
+            parts.append(_painted("/" * length, "2", look))
+        else:
+            job = jobs[what - 1]
+            parts.append(_painted(_block(job, length), _colour(job.id, look), look))
+    return "".join(parts)
+
+
+def _block(job: GanttJob, length: int) -> str:
+    """A job in so many columns: where it begins, its id if there is room, and a line."""
+    line = "-" if job.state == "ready" else "="
+    id = str(job.id)
+    if len(id) == length:
+        return id if length > 1 else "|"
+    return ("|" + (id if len(id) < length else "")).ljust(length, line)
+
+
+def _colour(id: int, look: Look) -> str:
+    if look.colours >= 256:
+        return f"38;5;16;48;5;{_MANY[id % len(_MANY)]}"
+    return f"30;{_FEW[id % len(_FEW)]}"
+
+
+def _painted(text: str, code: str, look: Look) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if look.colours else text
+
+
+def _padded(label: str, width: int, look: Look) -> str:
+    """The label in so many columns; names often differ in their ends, so the middle goes."""
+    text = label
+    if cells(label) > width:
+        tail = width // 2
+        text = cut(label, width - tail)[:-1] + ("~" if look.plain else "…")
+        text += label[-tail:] if cells(label[-tail:]) <= tail else ""
+    return text + " " * (width - cells(text))
+
+
+def _axis(begin: float, end: float, now: int | None, columns: int, left: int, look: Look) -> Iterator[str]:
+    """Local times above marks; and where now is."""
+    ticks = list(ticks_of(begin, end, columns))
+    labels, marks = [" "] * columns, [" "] * columns
+    for at, text in ticks:
+        if at + len(text) <= columns and all(each == " " for each in labels[max(at - 1, 0) : at + len(text) + 1]):
+            labels[at : at + len(text)] = text
+        marks[at] = "'"
+    if now is not None:
+        text = "v now"
+        at = min(now, columns - 1)
+        if at + len(text) > columns:
+            text = "now v"
+            at -= len(text) - 1
+        marks[at : at + len(text)] = text
+    yield f"{' ' * left} {''.join(labels)}".rstrip()
+    yield f"{' ' * left} {''.join(marks)}".rstrip()
+
+
+def ticks_of(begin: float, end: float, columns: int) -> Iterator[tuple[int, str]]:
+    """Moments that are round for people here: their column, and their text."""
+    span = end - begin
+    most = max(columns // 10, 1)
+    step = float(next((each for each in STEPS_S if span / each <= most), 0))
+    while not step or span / step > most:
+        step = (step or STEPS_S[-1]) * 10
+    offset = (datetime.fromtimestamp(begin).astimezone().utcoffset() or timedelta()).total_seconds()
+    number = -int(-(begin + offset) // step)
+    while (moment := number * step - offset) < end:
+        column = _column(moment, begin, end, columns)
+        if 0 <= column < columns:
+            yield column, _moment_text(datetime.fromtimestamp(moment), step)
+        number += 1
+
+
+def _moment_text(local: datetime, step: float) -> str:
+    if step >= 100 * _DAY_S:
+        return f"{local:%Y-%m-%d}"
+    if step >= _DAY_S or (local.hour, local.minute, local.second) == (0, 0, 0):
+        return f"{local:%a} {local.day} {local:%b}"
+    return f"{local:%H:%M:%S}" if step < 60 else f"{local:%H:%M}"
+
+
+def span_of(view: GanttView, since: float | None, until: float | None) -> tuple[float, float]:
+    """From when to when to draw: all there is, as far as jobs of the usual length can be seen, and a little of
+    the past; unless something else is asked for."""
+    now = view.now.timestamp()
+    last = until
+    if last is None:
+        lengths = sorted((job.end - max(job.start, view.now)).total_seconds() for job in view.jobs if job.end)
+        usual = lengths[len(lengths) // 2] if lengths else 0.0
+        last = min(
+            max(last_end(view), now + 60.0), (now if since is None else since) + max(_LENGTHS * usual, 600.0)
+        )
+    first = since
+    if first is None:
+        base = min(now, last - 1.0)
+        first = base - max((last - base) / 20, 0.5)
+    return first, max(last, first + 1.0)
+
+
+def last_end(view: GanttView) -> float:
+    """When the last of these jobs is expected to end; -inf: there is none."""
+    return max((job.end.timestamp() for job in view.jobs if job.end is not None), default=-inf)
+
+
+def without_resources(jobs: Iterable[GanttJob]) -> list[GanttJob]:
+    """Jobs that run and are in no row."""
+    return [job for job in jobs if not job.resources]
+
+
+def numbers(spans: str | None) -> list[int]:
+    """The ids of these spans."""
+    return parse_spans(spans) if spans else []

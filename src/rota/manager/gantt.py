@@ -1,0 +1,198 @@
+"""`rota gantt`: who has what when. The loop only takes a snapshot; what is sent is made of it elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from math import inf
+from typing import Any, NamedTuple
+
+from rota.core.job import Job
+from rota.core.siting import site_now
+from rota.core.states import State
+from rota.core.world import World
+from rota.plan.bits import spans_of
+from rota.plan.building import host_record
+from rota.plan.entry import RUNNING, WAITING
+from rota.plan.placement import Waits
+from rota.plan.planner import Planner
+from rota.plan.resources import Site
+from rota.plan.size import CORE
+from rota.wire import messages as m
+from rota.wire.views import GanttHost, GanttJob, GanttView, GanttWaiting
+
+#: Jobs without a planned start of which the reason is told.
+_REASONS = 100
+_MOST_JOBS = 100_000
+#: An answer holds at most about this much.
+_BYTES = 16 << 20
+_JOB_BYTES = 300
+#: What the calendar of the answer can express.
+_FAR_S = 253_402_300_799.0
+
+
+class _Row(NamedTuple):
+    """A job that runs or is planned."""
+
+    start: float
+    end: float | None
+    job: Job
+    label: str  #: its state
+    host: str | None
+    resources: int
+
+
+class Snapshot(NamedTuple):
+    """All that a picture of the plan is made of."""
+
+    wall: float
+    plan: bool
+    site: Site
+    records: dict[str, dict[str, Any]]
+    connected: set[str]
+    rows: list[_Row]
+    waiting: list[tuple[Job, Waits]]
+    waiting_total: int
+
+
+def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
+    """What runs and is planned now, as far as it lies within what is asked for. Belongs to the loop's thread."""
+    planner = world.placement.planner
+    site = planner.site if planner is not None else site_now(world)
+    since = -inf if ask.since is None else ask.since
+    until = inf if ask.until is None else ask.until
+    found = [
+        row
+        for row in (*_running(world, planner, site, wall), *_planned(world, planner))
+        if row.start < until and (row.end is None or row.end > since)
+    ]
+    waiting = list(_unplanned(world, planner))
+    return Snapshot(
+        wall=wall,
+        plan=planner is not None,
+        site=site,
+        records=world.site,
+        connected={runner.host for runner in world.runners.values() if runner.connected},
+        rows=found,
+        waiting=waiting[:_REASONS],
+        waiting_total=sum(counts[state] for counts in world.counts.values() for state in _WAITING_STATES)
+        - sum(row.label == State.READY.label for row in found),
+    )
+
+
+_WAITING_STATES = (State.READY, State.DEPENDENT, State.HELD, State.DELAYED, State.BLOCKED)
+
+
+def _running(world: World, planner: Planner | None, site: Site, wall: float) -> Iterator[_Row]:
+    """Jobs with a lease: as the plan has them, else as long as they said, on the first cores of their host."""
+    free = dict(site.hosts)
+    for runner in world.runners.values():
+        for id in runner.leases:
+            job = world.jobs.get(id)
+            if job is None or job.lease is None:
+                continue
+            lease, label, host = job.lease, job.state.label, runner.host
+            entry = planner.entries.get(id) if planner is not None else None
+            if entry is not None and entry.state == RUNNING and entry.start is not None:
+                yield _Row(entry.start, entry.end, job, label, host, entry.resources)
+                continue
+            start = lease.started_at
+            if start is None:
+                continue  # sent ahead: it has nothing yet
+            length = job.spec.walltime_s or job.size.time_s
+            end = start + length if start + length > wall else wall + max(60.0, (wall - start) / 4)
+            mask = 0
+            if planner is None and job.size.cpus >= CORE:
+                rest = free.get(host, 0)
+                for _ in range(min(job.size.cpus // CORE, rest.bit_count())):
+                    mask |= rest & -rest
+                    rest &= rest - 1
+                free[host] = rest
+            yield _Row(start, end, job, label, host, mask)
+
+
+def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
+    for entry in planner.entries.values() if planner is not None else ():
+        job = world.jobs.get(entry.id)
+        if entry.state == WAITING and entry.start is not None and job is not None and job.lease is None:
+            yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources)
+
+
+def _unplanned(world: World, planner: Planner | None) -> Iterator[tuple[Job, Waits]]:
+    for entry in planner.entries.values() if planner is not None else ():
+        job = world.jobs.get(entry.id)
+        if entry.start is None and job is not None and job.lease is None and planner is not None:
+            yield job, planner.why(entry)[0]
+
+
+def view(found: Snapshot, limit: int) -> GanttView:
+    """The picture to send: jobs by start, as many as fit."""
+    rows = sorted(found.rows, key=lambda row: (row.start, row.job.id))
+    jobs: list[GanttJob] = []
+    size = 0
+    for row in rows[: max(0, min(limit, _MOST_JOBS))]:
+        spans = found.site.spans(row.resources)
+        size += _JOB_BYTES + len(spans) + 4 * len(row.job.spec.name) + 4 * len(row.job.spec.group)
+        if size > _BYTES and jobs:
+            break
+        jobs.append(_job(row, spans))
+    return GanttView(
+        now=_time(found.wall),
+        plan=found.plan,
+        hosts=list(_hosts(found)),
+        jobs=jobs,
+        left_out=len(rows) - len(jobs),
+        waiting=[_waiting(job, waits) for job, waits in found.waiting],
+        waiting_total=max(found.waiting_total, len(found.waiting)),
+    )
+
+
+def _job(row: _Row, spans: str) -> GanttJob:
+    spec = row.job.spec
+    return GanttJob(
+        id=row.job.id,
+        name=spec.name,
+        user=spec.user,
+        project=spec.project,
+        queue=spec.queue,
+        group=spec.group,
+        state=row.label,
+        type=list(spec.types),
+        start=_time(row.start),
+        end=None if row.end is None else _time(row.end),
+        resources=spans or None,
+        host=row.host,
+    )
+
+
+def _hosts(found: Snapshot) -> Iterator[GanttHost]:
+    site = found.site
+    for host, mask in site.hosts.items():
+        record = host_record(found.records, host)
+        until = record.available_until
+        yield GanttHost(
+            host=host,
+            resources=spans_of(site.ids(mask)),
+            state=record.state,
+            drain=record.drain,
+            connected=host in found.connected,
+            usable=bool(mask & site.usable),
+            available_until=None if until is None else _time(until),
+        )
+
+
+def _waiting(job: Job, waits: Waits) -> GanttWaiting:
+    spec = job.spec
+    return GanttWaiting(
+        id=job.id,
+        name=spec.name,
+        user=spec.user,
+        queue=spec.queue,
+        state=job.state.label,
+        code=waits.code,
+        message=waits.message,
+    )
+
+
+def _time(moment: float) -> datetime:
+    return datetime.fromtimestamp(min(moment, _FAR_S), UTC)
