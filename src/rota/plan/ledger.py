@@ -44,8 +44,12 @@ class Ledger:
         return found or None
 
     def everywhere(self, ask: Ask) -> Taking:
-        """Limits of the site that it takes."""
-        return {use.name: use.units for use in ask.limits if use.name in self._limits}
+        """Limits of the site that it takes; who wants one alone takes all of it."""
+        return {
+            use.name: max(use.units, self._limits[use.name]) if use.exclusive else use.units
+            for use in ask.limits
+            if use.name in self._limits
+        }
 
     def short(self, taking: Taking, mask: int, start: float, end: float, *, low: bool = False) -> int:
         """Of these resources, those on hosts that have too little left at some time from start to end.

@@ -1176,12 +1176,27 @@ class Planner:
         if self.place(entry, now, since=at, before=nextafter(at, inf)):
             entry.fixed = True
             self.reserved[entry.id] = entry
+            for other in self._endless_before(entry):
+                self.unplan(other)
+                if other.rank < entry.rank:
+                    klass = min(klass, self._class(other.ask), key=lambda each: -each.priority)
+                    position = 0
         else:
             del self.entries[entry.id]
             self._forget(entry)
             said = f": {entry.reason.message}" if entry.reason is not None else ""
             entry.reason = Waits("reservation", f"rejected: its resources are not free at that time{said}")
         return backfill.put_back(self, klass, position, now)
+
+    def _endless_before(self, entry: Entry) -> list[Entry]:
+        """Waiting jobs that nothing ends in time, planned where a reservation was granted for later."""
+        return [
+            other
+            for klass in self.classes
+            for other in klass.line
+            if other.start is not None and entry.end is not None and self.now < other.start < entry.end
+            and not other.home and not other.options[other.alternative].hard and other.resources & entry.resources
+        ]  # fmt: skip
 
     def _all_there(self, entry: Entry, now: float) -> bool:
         """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
