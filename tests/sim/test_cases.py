@@ -588,3 +588,17 @@ def test_a_job_that_did_not_start_before_it_expires_gives_up() -> None:
 def test_a_bad_request_is_an_error_that_names_the_field_and_the_column() -> None:
     with pytest.raises(BadInput, match=r"jobs\[1\]\.request\[0\]: .*'nodse' at column 10.*did you mean 'nodes'"):
         run(P32, job("nodes=1"), job(["/host=1 /nodse=2"]))
+
+
+def test_fractions_of_a_core_share_one_core_in_hundredths() -> None:
+    half, third = {"cpus": 0.5, "walltime": "60s"}, {"cpus": 0.3, "walltime": "60s"}
+    found = plan(P5, half, third, third, {"cpus": 0.2, "walltime": "60s"}, job("core=3,walltime=60s"))
+    assert [found.place(id) for id in (1, 2, 3, 4)] == [(0, "1"), (0, "1"), (0, "2"), (0, "1")]
+    assert found.place(5) == (0, "3-5")
+
+
+def test_a_core_that_is_shared_is_free_for_others_when_the_last_has_ended() -> None:
+    rows = [{"ids": "1", "host": "a"}]
+    long, short = {"cpus": 0.5, "walltime": "90s"}, {"cpus": 0.5, "walltime": "30s"}
+    found = plan(rows, short, long, job("core=1,walltime=10s"), {"cpus": 0.6, "walltime": "10s"})
+    assert found.starts() == {1: 0, 2: 0, 3: 90, 4: 100}

@@ -48,6 +48,10 @@ def _blocks(page: str, *, begin: str) -> str:
             ["in the night", "0.5*ALL", "19:00  day", "cap walltime=12h", "refused: ask us first", "exit status 2"],
         ),
         (
+            "docs/planning.md", "# Reading the plan",
+            ["job 2 is ready", "until job 1 ends", '"blockers":[', "(planned)", "start now", "|1=", "|2-", "(alternative 2)"],
+        ),
+        (
             "docs/simulate.md", "# Simulating a site",
             ["easy             3      1.33", "conservative", "3 jobs · average wait 33s"],
         ),

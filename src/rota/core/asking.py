@@ -108,6 +108,7 @@ def ask_of(spec: Spec, size: Size) -> Ask:
         mem=size.mem,
         disk=size.disk,
         gpus=size.gpus,
+        share=size.cpus if size.cpus < CORE and not spec.request else 0,
         limits=spec.limits,
         types=parse_types(spec.types),
         at=spec.at,
@@ -116,7 +117,6 @@ def ask_of(spec: Spec, size: Size) -> Ask:
 
 def _alternatives(spec: Spec, size: Size) -> tuple[Alternative, ...]:
     if not spec.request:
-        # A fraction of a core is planned as a whole one.
         cores = max(1, -(-size.cpus // CORE))
         group = Group((Level("host", 1), Level("core", cores)), spec.where)
         return (Alternative((group,), spec.walltime_s),)

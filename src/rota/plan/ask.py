@@ -39,6 +39,7 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False):
     mem: int = 0  #: bytes on each host
     disk: int = 0  #: bytes on each host
     gpus: int = 0  #: on each host
+    share: int = 0  #: of its one core, in hundredths; 0: whole cores
     limits: tuple[LimitUse, ...] = ()
     types: Types = Types()
     at: float | None = None  #: an advance reservation for this moment

@@ -61,7 +61,7 @@ class Entry:
     def special(self) -> bool:
         """May it hold resources together with others?"""
         types = self.ask.types
-        return types.timesharing is not None or bool(types.placeholder) or bool(types.allowed)
+        return types.timesharing is not None or bool(types.placeholder or types.allowed or self.ask.share)
 
     def __repr__(self) -> str:
         return f"<{self.id} {self.state} {self.start}-{self.end}>"

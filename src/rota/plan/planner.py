@@ -31,6 +31,9 @@ REFRESH_S = 60.0
 #: A reservation waits so long for resources that are missing, then begins with fewer.
 PATIENCE_S = 300.0
 
+#: A core, in hundredths.
+WHOLE = 100
+
 #: Who was planned where: start, end, resources, container, alternative.
 Place = tuple[Entry, float, float, int, int, int]
 
@@ -723,7 +726,10 @@ class Planner:
         shape, hard = option.shape, option.hard
         taking = entry.taking
         obstacles = [] if hard or entry.ask.at is not None else self._obstacles()
-        if taking is None and not obstacles:
+        split = 0  #: cores that are shared already: better one of these than another whole one
+        for each in self.special.values() if entry.ask.share else ():
+            split |= each.resources if each.ask.share else 0
+        if taking is None and not obstacles and not split:
             return None, ()
         ledger, low = self.ledger, entry.ask.types.besteffort
         entry.blamed = entry.blamed or bool(obstacles)
@@ -738,7 +744,7 @@ class Planner:
                 def short(mask: int) -> int:
                     return ledger.short(taking, mask, start, end, low=low)
 
-            return shape.choose(free, short)
+            return (split and shape.choose(free & split, short)) or shape.choose(free, short)
 
         also = sorted({until for until, _mask in obstacles if until != inf}) if obstacles else []
         if taking is not None:
@@ -824,6 +830,9 @@ class Planner:
         for each in here:
             if not may_share(entry.ask, each.ask):
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        if entry.ask.share:
+            for core, start, end in full_cores(here, WHOLE - entry.ask.share):
+                view.cover(core, max(start, self.now), end)
         # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
         for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
             if each.home == entry.home and not each.special and not each.ask.types.besteffort:
@@ -1219,6 +1228,26 @@ class Planner:
         return True
 
 
+def full_cores(sharing: Iterable[Entry], most: int) -> Iterator[tuple[int, float, float]]:
+    """Cores of which more than so many hundredths are taken, and from when to when."""
+    edges: dict[int, list[tuple[float, int]]] = {}
+    for entry in sharing:
+        if entry.ask.share and entry.start is not None and entry.end is not None:
+            edges.setdefault(entry.resources, []).extend(
+                ((entry.start, entry.ask.share), (entry.end, -entry.ask.share))
+            )
+    for core, moments in edges.items():
+        taken = 0
+        since = None
+        for moment, more in sorted(moments):  # at one moment ends come first
+            taken += more
+            if taken > most and since is None:
+                since = moment
+            elif taken <= most and since is not None:
+                yield core, since, moment
+                since = None
+
+
 def _new_end(start: float, now: float) -> float:
     """When a job that should have ended by now is expected to; in 64ths, so that sums stay exact."""
     return round((now + max(60.0, (now - start) / 4)) * 64) / 64
@@ -1231,6 +1260,8 @@ def _by_rank(entry: Entry) -> Rank:
 def may_share(one: Ask, other: Ask) -> bool:
     """May both hold the same resources at the same time?"""
     ours, theirs = one.types, other.types
+    if one.share and other.share:
+        return one.share + other.share <= WHOLE
     if ours.timesharing is not None and theirs.timesharing is not None:
         same = (one.user == other.user, bool(one.name) and one.name == other.name)
         return all(

@@ -131,6 +131,7 @@ class Reader:
             mem=mem,
             disk=disk,
             gpus=fields.gpus,
+            share=round(fields.cpus * 100) if fields.cpus is not None and fields.cpus < 1 else 0,
             limits=self._uses(fields.limits),
             types=types,
             at=self._at(fields, types),
@@ -180,9 +181,9 @@ class Reader:
     def _simple(self, fields: Fields) -> Alternative:
         """So many cores of one host."""
         cpus = 1.0 if fields.cpus is None else fields.cpus
-        if cpus < 1 or cpus != int(cpus):
-            raise WrongField("cpus", f"{cpus:g} is not a number of whole cores", hint="give 1 or more")
-        unit = Level(self._site.unit, int(cpus))
+        if round(cpus * 100) < 1 or (cpus > 1 and cpus != int(cpus)):
+            raise WrongField("cpus", f"{cpus:g} is no number of cores here", hint="give 0.01 to 1, or whole cores")
+        unit = Level(self._site.unit, max(1, int(cpus)))
         hosts = (Level("host", 1),) if "host" in self._levels and unit.name != "host" else ()
         return Alternative((Group((*hosts, unit), fields.where),))
 
