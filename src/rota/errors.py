@@ -46,6 +46,12 @@ class NeverFits(UserError):
     code = "unsatisfiable"
 
 
+class NotGranted(UserError):
+    """A reservation that cannot be had."""
+
+    code = "reservation"
+
+
 class NotFound(UserError):
     """No such job, node, group…"""
 
@@ -128,6 +134,7 @@ _BY_CODE: dict[str, type[RotaError]] = {
     for cls in (
         BadInput,
         NeverFits,
+        NotGranted,
         NotFound,
         Denied,
         TimedOut,

@@ -147,7 +147,7 @@ def test_the_walltime_of_a_request_ends_the_job(queue: Queue) -> None:
 
 
 def test_besteffort_is_ended_for_a_normal_job(queue: Queue) -> None:
-    low = queue.put("sleep 1000", types=["besteffort"], request=["core=2"], retries=3)
+    low = queue.put("sleep 1000", type=["besteffort"], request=["core=2"], retries=3)
     queue.until("running", low)
     job = queue.put("true", request=["core=1"])
     queue.until("complete", job)
@@ -156,7 +156,7 @@ def test_besteffort_is_ended_for_a_normal_job(queue: Queue) -> None:
 
 
 def test_idempotent_besteffort_is_queued_again_and_no_retry_is_used(queue: Queue) -> None:
-    low = queue.put("sleep 1000", types=["besteffort", "idempotent"], request=["core=2"], retries=0)
+    low = queue.put("sleep 1000", type=["besteffort", "idempotent"], request=["core=2"], retries=0)
     queue.until("running", low)
     job = runs(queue, "again", request=["core=1"])
     queue.until("running", job)
@@ -168,20 +168,20 @@ def test_idempotent_besteffort_is_queued_again_and_no_retry_is_used(queue: Queue
 
 
 def test_an_inner_job_runs_in_its_container_and_not_outside(queue: Queue) -> None:
-    box = runs(queue, "box", types=["container"], request=["core=1,walltime=1h"])
+    box = runs(queue, "box", type=["container"], request=["core=1,walltime=1h"])
     queue.until("running", box)
-    inner = runs(queue, "box", types=[f"inner={box}"], request=["core=1,walltime=10m"])
+    inner = runs(queue, "box", type=[f"inner={box}"], request=["core=1,walltime=10m"])
     queue.until("running", inner)
     assert cores(queue, inner) == cores(queue, box)
-    large = queue.put("true", types=[f"inner={box}"], request=["core=2,walltime=10m"])
+    large = queue.put("true", type=[f"inner={box}"], request=["core=2,walltime=10m"])
     assert [each["code"] for each in queue.why(large)["reasons"]] == ["container"]
     queue.open("box")
     queue.until("complete", box, inner)
 
 
 def test_a_noop_holds_its_cores_until_it_is_killed_or_its_time_is_over(queue: Queue) -> None:
-    short = queue.put("touch never", types=["noop"], request=["core=1,walltime=0:0:1"], retries=0)
-    long = queue.put("touch never", types=["noop"], request=["core=1"])
+    short = queue.put("touch never", type=["noop"], request=["core=1,walltime=0:0:1"], retries=0)
+    long = queue.put("touch never", type=["noop"], request=["core=1"])
     queue.until("running", long)
     queue.until("failed", short)
     assert queue.shown(short)["reason"]["code"] == "walltime"
@@ -199,7 +199,7 @@ def test_deploy_and_cosystem_jobs_run_their_command(queue: Queue, kind: str) -> 
 
 
 def test_timesharing_jobs_have_the_same_cores_at_once(queue: Queue) -> None:
-    first, second = (runs(queue, "share", types=["timesharing=*,*"], request=["core=2"]) for _ in range(2))
+    first, second = (runs(queue, "share", type=["timesharing=*,*"], request=["core=2"]) for _ in range(2))
     queue.until("running", first, second)
     assert cores(queue, first) == cores(queue, second) == "1-2"
     queue.open("share")
@@ -207,10 +207,10 @@ def test_timesharing_jobs_have_the_same_cores_at_once(queue: Queue) -> None:
 
 
 def test_a_placeholder_keeps_everybody_out_but_those_that_are_allowed(queue: Queue) -> None:
-    keeper = runs(queue, "place", types=["placeholder=yop"], request=["core=2,walltime=1h"])
+    keeper = runs(queue, "place", type=["placeholder=yop"], request=["core=2,walltime=1h"])
     queue.until("running", keeper)
     plain = queue.put("true", request=["core=1"])
-    allowed = queue.put("true", types=["allowed=yop"], request=["core=1"])
+    allowed = queue.put("true", type=["allowed=yop"], request=["core=1"])
     queue.until("complete", allowed)
     assert queue.state(plain) == "ready"
     queue.open("place")
@@ -236,7 +236,7 @@ def test_who_may_not_begin_yet_waits_and_who_is_too_late_gives_up(queue: Queue) 
 
 
 def test_a_reservation_begins_at_its_time_and_not_before(queue: Queue) -> None:
-    at = time.time() + 3
+    at = int(time.time()) + 4
     job = queue.add("-r", f"@{at}", "-l", "core=2,walltime=0:1:0", "--", "true")
     shown = queue.shown(job)
     assert shown["state"] == "ready"
@@ -262,7 +262,7 @@ def test_a_reservation_that_cannot_be_granted_is_refused_at_once(queue: Queue) -
 
 
 def test_of_several_reservations_in_one_input_those_are_kept_that_can_be_granted(queue: Queue) -> None:
-    at = time.time() + 3600
+    at = int(time.time()) + 3600
     one = {"cmd": "true", "at": f"@{at}", "request": "core=1,walltime=1h"}
     jobs = queue.add_lines(one, one, one, words=("--rerun",))
     wait_until(lambda: queue.count("failed", *jobs) == 1, "one is rejected")
@@ -400,7 +400,7 @@ def test_jobs_that_end_while_the_manager_is_paused_make_room_when_it_goes_on(que
 
 
 def test_a_preemption_that_a_crash_interrupts_is_completed(queue: Queue) -> None:
-    low = queue.put("trap '' TERM; sleep 1000", types=["besteffort"], request=["core=2"], retries=0)
+    low = queue.put("trap '' TERM; sleep 1000", type=["besteffort"], request=["core=2"], retries=0)
     queue.until("running", low)
     job = queue.put("true", request=["core=2"])
     os.kill(queue.manager_pid(), signal.SIGKILL)

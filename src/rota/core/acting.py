@@ -12,7 +12,7 @@ from rota.core.attempts import end_attempt, retire, vacate_seat
 from rota.core.dependencies import end_job, enter, register, ripple, waiting_for, waiting_state
 from rota.core.effects import KillAttempts, NotifyReopened, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
-from rota.core.job import Job, Outcome, Reason
+from rota.core.job import Job, Lease, Outcome, Reason
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, World, dequeue, erase, move, reopen, write
@@ -32,14 +32,32 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
         if job.lease is None:
             _cancel(world, turn, job, Reason("kill_requested", f"cancelled by {event.by.user}"))
             continue
-        job.kill = True
-        job.reason = Reason("kill_requested", f"being killed for {event.by.user}")
-        if job.state not in (State.LOST, State.FINISHING):
-            move(world, job, State.FINISHING)
-        write(turn, job)
-        kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
+        _kill(world, turn, job, job.lease, f"being killed for {event.by.user}", kills)
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> None:
+    """What runs on these hosts ends, as by a kill; not what only holds their resources."""
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    for runner in world.runners.values():
+        for id in runner.leases if runner.host in hosts else ():
+            job = world.jobs[id]
+            if job.lease is not None and not job.kill and not {"cosystem", "noop"} & set(job.spec.types):
+                turn.note(id, job.attempt, "kill", why)
+                _kill(world, turn, job, job.lease, f"being killed: {why}", kills)
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+
+
+def _kill(
+    world: World, turn: Turn, job: Job, lease: Lease, why: str, kills: dict[str, list[tuple[int, int, int]]]
+) -> None:
+    job.kill = True
+    job.reason = Reason("kill_requested", why)
+    if job.state not in (State.LOST, State.FINISHING):
+        move(world, job, State.FINISHING)
+    write(turn, job)
+    kills.setdefault(lease.runner, []).append((job.id, job.attempt, lease.token))
 
 
 def _cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:

@@ -25,7 +25,7 @@ from rota.core.reopening import reopen_dependents
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, Upload, World, leave
-from rota.errors import BadInput, NeverFits, NotFound, RotaError
+from rota.errors import BadInput, NeverFits, NotFound, NotGranted, RotaError
 
 _MOST_WARNINGS = 10
 
@@ -132,10 +132,9 @@ def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
         return
     why = world.placement.rejection(asking.ask_of(job.spec, job.size), turn.wall)
     if why is not None:
-        raise BadInput(
-            f"line {upload.lines[0]}: field 'at': the reservation is not granted: {why}",
+        raise NotGranted(
+            f"line {upload.lines[0]}: field 'at': the reservation is {why}",
             hint="ask for another time, or for less",
-            code="reservation",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rota.core.acting import kill_on_hosts
 from rota.core.effects import Reply
 from rota.core.events import SiteChanged
 from rota.core.policing import refuse_used_queues
@@ -40,10 +41,18 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
         who = event.by.user if event.by is not None else "rota"
         turn.note(NO_JOB_ID, 0, "site", f"{who}: {event.about or summary(event.changes)}")
         own_resources(world)
+        _end_what_runs_on_the_gone(world, turn, event.changes, who)
         if world.on_site is not None:
             world.on_site()
     if event.by is not None:
         turn.effects.append(Reply(event.by, world.site_version))
+
+
+def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], who: str) -> None:
+    """A host that is said to be absent or dead runs nothing any more."""
+    for kind, name, value in changes:
+        if kind == "host" and value is not None and value.get("state") in ("absent", "dead"):
+            kill_on_hosts(world, turn, {name}, why=f"{who} said that host {name} is {value['state']}")
 
 
 def changed(site: Records, changes: list[Change]) -> Records:

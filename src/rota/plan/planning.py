@@ -31,10 +31,11 @@ from rota.plan.placement import (
     Terms,
     Waits,
 )
-from rota.plan.planner import Planner, may_share
+from rota.plan.planner import Planner
 from rota.plan.reasons import limit_reasons
 from rota.plan.resources import Figures
 from rota.plan.shapes import Shape
+from rota.plan.sharing import may_share
 from rota.plan.size import CORE, Size
 from rota.plan.whatif import copy_of
 
@@ -389,6 +390,12 @@ class Planning:
             planner.submit(job, ask, wall, submitted=submitted, serial=job)
             return
         granted = self.terms.reserved(job)
+        if granted is None and not planner.site.usable and ask.at >= wall:
+            # No runner is there yet: it is answered when one is.
+            key = self._where[job]
+            del self._first[key]
+            self._parked.add(key)
+            return
         if granted is None:
             entry = planner.submit(job, ask, wall, submitted=submitted, serial=job)
             if entry.fixed:
@@ -413,6 +420,8 @@ class Planning:
         self._settle(planner, wall)
         planner.tick(wall)
         self._plan_first(planner, wall)
+        if not planner.site.usable:
+            return None  # it is answered when there is something to reserve
         told = len(planner.moved)
         entry = planner.submit(_TRIED, ask, wall, serial=_LAST)
         granted = _TRIED in planner.entries

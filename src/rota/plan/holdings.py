@@ -1,0 +1,285 @@
+"""Who holds what, when: the plan as data, and the few ways in which it changes.
+
+Nothing here decides where a job goes; `plan.search` does, and `plan.planner` decides in which order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappush
+from math import inf
+
+from rota.plan import backfill
+from rota.plan.ask import Ask
+from rota.plan.bounds import Bounds
+from rota.plan.entry import RUNNING, WAITING, Entry, Rank
+from rota.plan.ledger import Ledger
+from rota.plan.order import Usage
+from rota.plan.placement import Moved
+from rota.plan.policy import Policy, Queue
+from rota.plan.quotas import Quotas
+from rota.plan.request import Group
+from rota.plan.resources import Site
+from rota.plan.shapes import Shape
+from rota.plan.slots import Counted, Slots
+
+#: Who was planned where: start, end, resources, container, alternative.
+Place = tuple[Entry, float, float, int, int, int]
+
+
+class Holdings:
+    """Jobs that run or wait on one site, and what each has been given."""
+
+    def __init__(
+        self,
+        site: Site,
+        policy: Policy,
+        *,
+        quotas: Quotas | None = None,
+        now: float = 0.0,
+        counted: bool = False,
+        usage: Mapping[str, float] | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
+        self.site = site
+        self.policy = policy
+        self.quotas = quotas
+        self.counted = counted
+        self.now = now
+        self.entries: dict[int, Entry] = {}
+        self.classes: list[backfill.Class] = []  #: queues of one priority, the highest first
+        self.low = backfill.Class(-inf, "conservative")  #: besteffort jobs, planned when all others are
+        self.running: dict[int, Entry] = {}
+        self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
+        self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
+        self.moved: list[Moved] = []
+        self.expired: list[int] = []  #: waiting jobs whose time is over
+        self.usage = Usage(policy.fair_share.half_life_s)
+        for user, seconds in (usage or {}).items():
+            self.usage.add(user, "", seconds, seconds, now)
+        self.limits = dict(limits or {})
+        self._shapes: dict[tuple[tuple[Group, ...], int], Shape] = {}
+        self._starting: list[Entry] = []  #: chosen to begin at once
+        self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
+        self._overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
+        self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
+        self._children: dict[int, list[Entry]] = {}
+        self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
+        self.was: dict[int, float] = {}  #: what those were promised that this event took out
+        self.given: list[tuple[Entry, float, float, int]] = []  #: who gave up which places meanwhile
+        self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
+        self._tangled: set[int] = set()  #: who holds what others hold as well, because somebody outlived his time
+        self.pending: set[int] = set()  #: waiting jobs that are about to be planned
+        #: a pass is paused after so many steps, until `work` is called; None: never
+        self.pause_after: int | None = None
+        self._pass: tuple[Iterator[None], float, str] | None = None  #: its steps, time and cause
+        self._refreshed = now
+        self._serial = 0
+        self._open()
+
+    def _open(self) -> None:
+        """An empty plan over the present site."""
+        site = self.site
+        self.slots: Slots = Counted(site.count, self.now) if self.counted else Slots(site.everything, self.now)
+        for moment, mask in site.until.items():
+            if not self.counted:
+                self.slots.take(mask, max(moment, self.now), inf)
+        self.ledger = Ledger(site, self.limits)
+        self.inside: dict[int, Slots] = {}  #: container → what is free inside
+        self.special: dict[int, Entry] = {}  #: who may hold resources together with others
+        self._bounds: dict[object, Bounds] = {}
+
+    def queue(self, name: str) -> Queue:
+        return self.policy.queues.get(name) or Queue()
+
+    def _class(self, ask: Ask) -> backfill.Class:
+        queue = self.queue(ask.queue)
+        at = bisect_left(self.classes, float(-queue.priority), key=lambda each: -each.priority)
+        if at == len(self.classes) or self.classes[at].priority != queue.priority:
+            self.classes.insert(at, backfill.Class(queue.priority, queue.backfill))
+        return self.classes[at]
+
+    def everybody_planned(self, entry: Entry) -> bool:
+        """Does everybody of its queue have a planned start?"""
+        return not entry.ask.types.besteffort and self._class(entry.ask).backfill == "conservative"
+
+    # -- what is held
+
+    def slots_of(self, entry: Entry) -> Slots | None:
+        """Where the job's resources are taken from; None: nowhere that others look at."""
+        return self.inside.get(entry.home) if entry.home else self.slots
+
+    def hold(self, entry: Entry, since: float | None = None) -> None:
+        """What the entry was given is not free any more."""
+        start, end = entry.start, entry.end
+        assert start is not None
+        assert end is not None
+        begin = start if since is None else since
+        types = entry.ask.types
+        if not types.besteffort:
+            slots = self.slots_of(entry)
+            if slots is not None:
+                if entry.special:
+                    slots.cover(entry.resources, begin, end)
+                    self.special[entry.id] = entry
+                elif since is None or self.counted:
+                    slots.take(entry.resources, begin, end)
+                else:
+                    self._cover(entry, slots, begin, end)
+        if entry.counted is not None and self.quotas is not None:
+            number = entry.resources if self.counted else entry.resources.bit_count()
+            self.quotas.take(entry.counted, entry.id, number, start, end)
+        if entry.taking is not None or entry.everywhere:
+            self._take_of_hosts(entry)
+
+    def _take_of_hosts(self, entry: Entry) -> None:
+        assert entry.start is not None
+        assert entry.end is not None
+        span, low = (entry.start, entry.end), entry.ask.types.besteffort
+        self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
+
+    def _cover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+        """It holds what perhaps is not free."""
+        if start < end and slots.common(start, end) & entry.resources != entry.resources:
+            self._tangled.add(entry.id)
+        slots.cover(entry.resources, start, end)
+
+    def _uncover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+        """It gives back what others may hold as well."""
+        home = self.entries.get(entry.home)
+        if home is not None and home.start is not None and home.end is not None:
+            start, end = max(start, home.start), min(end, home.end)
+        slots.uncover(entry.resources, start, end)
+        for moment, mask in self.site.until.items():
+            slots.cover(mask & entry.resources, max(moment, start), end)
+        for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
+            if other is entry or other.home != entry.home or other.ask.types.besteffort:
+                continue
+            if other.start is not None and other.end is not None and other.resources & entry.resources:
+                slots.cover(other.resources & entry.resources, max(other.start, start), min(other.end, end))
+
+    def drop(self, entry: Entry, since: float) -> None:
+        """What the entry was given is free from this moment on."""
+        start, end = entry.start, entry.end
+        if start is None or end is None:
+            return
+        begin = max(start, since)
+        slots = self.slots_of(entry)
+        if slots is not None and not entry.ask.types.besteffort:
+            kept = entry.state == RUNNING or entry.fixed
+            if entry.special or (kept and not self.counted and (self._tangled or entry.home)):
+                self.special.pop(entry.id, None)
+                self._uncover(entry, slots, begin, end)
+            else:
+                slots.give(entry.resources, begin, end)
+            if slots is self.slots:
+                self._bounds.clear()
+        if entry.counted is not None and self.quotas is not None:
+            self.quotas.give(entry.counted, entry.id)
+        self.ledger.give(entry.id)
+
+    def unplan(self, entry: Entry) -> None:
+        """The waiting job has no planned start any more; nor have those planned inside it."""
+        if entry.start is None or entry.end is None:
+            return
+        if not entry.ask.types.besteffort:
+            self.was.setdefault(entry.id, entry.start)
+            self.given.append((entry, entry.start, entry.end, entry.resources))
+        for inner in self._inside(entry):
+            if inner.state == WAITING:
+                self.unplan(inner)
+                inner.home = 0
+        self.drop(entry, since=self.now)
+        entry.start = entry.end = None
+        entry.resources = 0
+        self.inside.pop(entry.id, None)
+        if entry in self._starting:
+            self._starting.remove(entry)
+            if not self.everybody_planned(entry):
+                self._class(entry.ask).add(entry)
+
+    def exchange(self, entry: Entry, resources: int) -> None:
+        """Who begins now takes other resources; what it had is free for others."""
+        if resources != entry.resources and entry.end is not None:
+            self.given.append((entry, self.now, entry.end, entry.resources))
+            entry.resources = resources
+
+    def restore(self, places: list[Place]) -> None:
+        """These come back to where they were, which is free."""
+        for entry, start, end, resources, home, alternative in places:
+            entry.start, entry.end, entry.resources = start, end, resources
+            entry.home, entry.alternative = home, alternative
+            self.hold(entry)
+            if entry.ask.types.container:
+                self._open_inside(entry)
+            self._will_start(entry)
+
+    def _will_start(self, entry: Entry) -> None:
+        assert entry.start is not None
+        if len(self._starts) > 1000 + 4 * len(self.entries):
+            there = self.entries.values()
+            self._starts = [
+                (each.start, each.id) for each in there if each.state == WAITING and each.start is not None
+            ]
+            heapify(self._starts)
+        heappush(self._starts, (entry.start, entry.id))
+
+    # -- containers, and who depends on whom
+
+    def container(self, name: str) -> Entry | None:
+        """The container of this id or name."""
+        if name.isdigit() and (found := self.entries.get(int(name))) is not None and found.ask.types.container:
+            return found
+        named = (e for e in self.entries.values() if e.ask.types.container and e.ask.name == name)
+        return next(named, None)
+
+    def _open_inside(self, entry: Entry) -> None:
+        """All of the container is free for those who ask to lie in it."""
+        assert entry.start is not None
+        assert entry.end is not None
+        slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
+        for moment, mask in self.site.until.items():
+            slots.cover(mask, max(moment, entry.start), inf)
+
+    def _inside(self, entry: Entry) -> list[Entry]:
+        """Who has a place inside this container."""
+        if not entry.ask.types.container:
+            return []
+        return [inner for inner in self._asked_inside(entry) if inner.home == entry.id and inner.start is not None]
+
+    def _asked_inside(self, entry: Entry) -> list[Entry]:
+        names = {str(entry.id): None, entry.ask.name: None}
+        return [inner for name in names if name for inner in self._inner.get(name, ())]
+
+    def planned_inside(self, entry: Entry) -> list[Place]:
+        """Waiting jobs inside a container, outer ones first, and where."""
+        found = []
+        for inner in self._inside(entry):
+            if inner.state == WAITING and inner.start is not None and inner.end is not None:
+                found.append((inner, inner.start, inner.end, inner.resources, inner.home, inner.alternative))
+                found += self.planned_inside(inner)
+        return found
+
+    def followers(self, entry: Entry) -> list[Entry]:
+        """Waiting jobs whose place depends on this one's, in order of rank."""
+        found = [child for child in self._children.get(entry.id, ()) if child.state == WAITING]
+        if entry.ask.types.container:
+            found += [each for each in self._asked_inside(entry) if each.state == WAITING and each not in found]
+        return sorted(found, key=by_rank)
+
+    def _forget(self, entry: Entry) -> None:
+        """It depends on nothing any more."""
+        siblings = self._inner.get(entry.ask.types.inner)
+        if siblings is not None and entry in siblings:
+            siblings.remove(entry)
+            if not siblings:
+                del self._inner[entry.ask.types.inner]
+        for parent in entry.after:
+            children = self._children.get(parent)
+            if children is not None and entry in children:
+                children.remove(entry)
+
+
+def by_rank(entry: Entry) -> Rank:
+    return entry.rank

@@ -1,0 +1,90 @@
+"""Advance reservations: granted or rejected when they are submitted, never moved, begun with what is there."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from math import inf, nextafter
+from typing import TYPE_CHECKING
+
+from rota.plan import backfill
+from rota.plan.entry import Entry
+from rota.plan.holdings import by_rank
+from rota.plan.placement import Waits
+from rota.plan.sharing import may_share
+
+if TYPE_CHECKING:
+    from rota.plan.planner import Planner
+
+#: A reservation waits so long for resources that are missing, then begins with fewer.
+PATIENCE_S = 300.0
+
+
+def may_reserve(planner: Planner, entry: Entry, now: float) -> bool:
+    ask = entry.ask
+    assert ask.at is not None
+    if ask.types.besteffort or ask.types.inner:
+        entry.reason = Waits("reservation", "besteffort and inner jobs cannot be reservations")
+    elif ask.at < now:
+        entry.reason = Waits("reservation", "the reservation begins in the past")
+    elif entry.trouble is not None:
+        entry.reason = Waits("reservation", f"rejected: {entry.trouble.message}")
+    else:
+        return True
+    return False
+
+
+def reserve(planner: Planner, entry: Entry, now: float) -> Iterator[None]:
+    """Grant or reject a reservation: it sees what is of better rank as fixed, like any submission."""
+    at = entry.ask.at
+    assert at is not None
+    klass = planner._class(entry.ask)
+    position = bisect_left(klass.line, entry.rank, key=by_rank)
+    for other in backfill.below(planner, klass, position):
+        planner.unplan(other)
+    if planner.place(entry, now, since=at, before=nextafter(at, inf)):
+        entry.fixed = True
+        planner.reserved[entry.id] = entry
+        for other in _endless_before(planner, entry):
+            planner.unplan(other)
+            if other.rank < entry.rank:
+                klass = min(klass, planner._class(other.ask), key=lambda each: -each.priority)
+                position = 0
+    else:
+        del planner.entries[entry.id]
+        planner._forget(entry)
+        said = f": {entry.reason.message}" if entry.reason is not None else ""
+        entry.reason = Waits("reservation", f"rejected: its resources are not free at that time{said}")
+    return backfill.put_back(planner, klass, position, now)
+
+
+def _endless_before(planner: Planner, entry: Entry) -> list[Entry]:
+    """Waiting jobs that nothing ends in time, planned where a reservation was granted for later."""
+    return [
+        other
+        for klass in planner.classes
+        for other in klass.line
+        if other.start is not None and entry.end is not None and planner.now < other.start < entry.end
+        and not other.home and not other.options[other.alternative].hard and other.resources & entry.resources
+    ]  # fmt: skip
+
+
+def all_there(planner: Planner, entry: Entry, now: float) -> bool:
+    """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
+    if planner.counted:
+        return True
+    missing = entry.resources & ~planner.site.usable
+    for other in planner.running.values():
+        if other.home != entry.home or other.ask.types.besteffort or may_share(entry.ask, other.ask):
+            continue
+        missing |= entry.resources & other.resources
+    if not missing and entry.resources:
+        return True
+    assert entry.ask.at is not None
+    if now < entry.ask.at + PATIENCE_S or missing == entry.resources:
+        return False
+    assert entry.end is not None
+    planner.drop(entry, since=now)
+    entry.resources &= ~missing
+    planner.hold(entry, since=now)
+    return True

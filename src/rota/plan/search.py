@@ -1,0 +1,318 @@
+"""Where a job fits first: the earliest end of its alternatives, beside all that is held, within every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, nextafter
+
+from rota.plan.ask import Ask
+from rota.plan.bounds import Bounds
+from rota.plan.entry import WAITING, Entry, Option
+from rota.plan.holdings import Holdings
+from rota.plan.placement import Waits
+from rota.plan.quota_rules import who_asks
+from rota.plan.quotas import Refusal
+from rota.plan.shapes import Shape
+from rota.plan.sharing import WHOLE, full_cores, may_share
+from rota.plan.slots import Pick, Slots
+
+
+class Search(Holdings):
+    """Holdings among which a place can be found."""
+
+    # -- what a request means here
+
+    def _ready(self, entry: Entry) -> None:
+        """Work out what the job's request means on the present site."""
+        ask = entry.ask
+        usable = self.site.everything if self.counted else self.site.usable
+        queue = self.queue(ask.queue)
+        entry.options, entry.trouble = [], None
+        for alternative in ask.alternatives:
+            shape = self._shapes.get((alternative.groups, usable))
+            if shape is None:
+                shape = self._shapes[alternative.groups, usable] = Shape(alternative, self.site, within=usable)
+            walltime = alternative.walltime_s or queue.walltime_s
+            entry.options.append(Option(shape, walltime or ask.time_s, walltime is not None))
+        entry.least = min((option.shape.least for option in entry.options), default=0)
+        entry.shortest = min((option.length for option in entry.options), default=0.0)
+        entry.taking = self.ledger.taking(ask)
+        entry.everywhere = self.ledger.everywhere(ask)
+        if entry.state == WAITING:
+            entry.trouble = self._impossible(entry, usable)
+        entry.counted = None
+        if self.quotas is not None and not ask.types.container:
+            entry.counted = self.quotas.counted(who_asks(ask))
+
+    def _impossible(self, entry: Entry, usable: int) -> Waits | None:
+        """Why no set of resources, were all of them free, could do."""
+        if self.counted:
+            if entry.least <= self.site.count:
+                return None
+            return Waits("unsatisfiable", f"never fits: asked {entry.least}, there are {self.site.count}")
+        short = None
+        if entry.taking is not None:
+            taking = entry.taking
+
+            def short(mask: int) -> int:
+                return self.ledger.never(taking, mask)
+
+        if short is None and any(option.shape.possible for option in entry.options):
+            return None
+        if any(option.shape.choose(usable, short) for option in entry.options):
+            return None
+        if any(option.shape.bounded for option in entry.options):
+            return Waits("unsatisfiable", "no way to take its groups was found among the first 10,000 tried")
+        if not usable:
+            return Waits("no_resources", "no resource may be used now")
+        return Waits("unsatisfiable", "never fits: no set of the resources that may be used has what it asks for")
+
+    def shapes(self, ask: Ask) -> list[Shape]:
+        """What each of a job's alternatives means on this site."""
+        entry = Entry(0, ask, self.now)
+        self._ready(entry)
+        return [option.shape for option in entry.options]
+
+    def only_wants_room(self, entry: Entry) -> bool:
+        """Will there certainly be a time at which it can begin?"""
+        types = entry.ask.types
+        if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
+            return False
+        return not types.inner and types.deadline is None and types.expire is None and not self.site.until
+
+    # -- finding a place
+
+    def place(self, entry: Entry, now: float, *, before: float = inf, since: float | None = None) -> bool:
+        """Plan a waiting job at its earliest possible end. False if there is none; `reason` says why."""
+        found = self._find(entry, now, before=before, since=since)
+        if found is None:
+            entry.start = entry.end = None
+            entry.resources = 0
+            return False
+        start, resources, at = found
+        entry.start, entry.resources, entry.alternative = start, resources, at
+        entry.end = start + entry.options[at].length
+        self.hold(entry)
+        if entry.ask.types.container:
+            self._open_inside(entry)
+        self._will_start(entry)
+        return True
+
+    def _find(
+        self, entry: Entry, now: float, *, before: float, since: float | None
+    ) -> tuple[float, int, int] | None:
+        """Start, resources and number of the alternative that ends first."""
+        entry.blamed = False
+        if entry.trouble is not None:
+            entry.reason = entry.trouble
+            return None
+        types = entry.ask.types
+        earliest, waits = self.not_before(entry, now)
+        if waits is not None:
+            entry.reason = waits
+            entry.blamed = True
+            return None
+        room = self.room(entry)
+        if isinstance(room, Waits):
+            entry.reason, entry.blamed = room, True
+            return None
+        slots, earliest = room, max(earliest, since if since is not None else now)
+        best: tuple[float, int, int] | None = None
+        best_end = inf
+        entry.reason = None
+        for at, option in enumerate(entry.options):
+            if entry.home and not option.hard:
+                continue
+            limit = before
+            if types.deadline is not None:
+                limit = min(limit, nextafter(types.deadline - option.length, inf))
+            if types.expire is not None:
+                limit = min(limit, nextafter(types.expire, inf))
+            if best is not None:
+                limit = min(limit, best_end - option.length)
+            found = self._search(entry, option, slots, after=earliest, before=limit, fresh=since is None)
+            if found is not None and found[0] + option.length < best_end:
+                best = (*found, at)
+                best_end = found[0] + option.length
+        if best is None and entry.reason is None:
+            entry.reason = self._why_nowhere(entry, before)
+        return best
+
+    def _search(
+        self, entry: Entry, option: Option, slots: Slots, *, after: float, before: float, fresh: bool
+    ) -> tuple[float, int] | None:
+        shape, length, _hard = option
+        pick, also = self._pick(entry, option)
+        bounds = None
+        if pick is None and slots is self.slots:
+            bounds = self._bounds.get(shape.family)
+            if bounds is None:
+                bounds = self._bounds[shape.family] = Bounds()
+            known = bounds.start(shape.number, length)
+            if known > after:
+                after = known
+            elif not fresh or after > self.now:
+                bounds = None  # nothing was proved about what lies before
+        while after < before:
+            found = slots.earliest(shape, length, after=after, before=before, pick=pick, also=also)
+            if found is None:
+                return None
+            start, taken = found
+            if bounds is not None:
+                bounds.proved(shape.number, length, start)
+                bounds = None
+            again = self._refused(entry, taken, start, start + length)
+            if again is None:
+                return found
+            after = again
+            if not shape.even:
+                # Later it may be given fewer resources, where not all blocks have as many.
+                after = min(again, slots.following(start))
+                if entry.counted is not None and self.quotas is not None:
+                    after = min(after, self.quotas.following(entry.counted, start))
+        return None
+
+    def _refused(self, entry: Entry, taken: int, start: float, end: float) -> float | None:
+        """When to look again, if a quota or a limit forbids this; None if nothing does."""
+        if entry.counted is not None and self.quotas is not None:
+            number = taken if self.counted else taken.bit_count()
+            refusal = self.quotas.refusal(entry.counted, number, start, end)
+            if refusal is not None:
+                entry.blamed = True
+                if entry.reason is None:
+                    entry.reason = _quota_reason(refusal)
+                return refusal.again
+        if entry.everywhere:
+            short = self.ledger.again(entry.everywhere, start, end, low=entry.ask.types.besteffort)
+            if short is not None:
+                entry.blamed = True
+                if entry.reason is None:
+                    entry.reason = Waits("limit", f"limit '{short[0]}' is in use", short[0])
+                return short[1]
+        return None
+
+    def _pick(self, entry: Entry, option: Option) -> tuple[Pick | None, Sequence[float]]:
+        """How to choose for it where more than free resources matters, and more moments to try."""
+        if self.counted:
+            return None, ()
+        shape, hard = option.shape, option.hard
+        taking = entry.taking
+        obstacles = [] if hard or entry.ask.at is not None else self._obstacles()
+        split = 0  #: cores that are shared already: better one of these than another whole one
+        for each in self.special.values() if entry.ask.share else ():
+            split |= each.resources if each.ask.share else 0
+        if taking is None and not obstacles and not split:
+            return None, ()
+        ledger, low = self.ledger, entry.ask.types.besteffort
+        entry.blamed = entry.blamed or bool(obstacles)
+
+        def pick(free: int, start: float, end: float) -> int:
+            for until, mask in obstacles:
+                if until > start:
+                    free &= ~mask
+            short = None
+            if taking is not None:
+
+                def short(mask: int) -> int:
+                    return ledger.short(taking, mask, start, end, low=low)
+
+            return (split and shape.choose(free & split, short)) or shape.choose(free, short)
+
+        also = sorted({until for until, _mask in obstacles if until != inf}) if obstacles else []
+        if taking is not None:
+            also = sorted({*also, *ledger.ends()})
+        return pick, also
+
+    def picking(self, entry: Entry) -> Pick:
+        """How to choose for it by the alternative that was chosen."""
+        option = entry.options[entry.alternative]
+        return self._pick(entry, option)[0] or (lambda free, _start, _end: option.shape.choose(free))
+
+    def _obstacles(self) -> list[tuple[float, int]]:
+        """What only a job with a walltime may be placed before: (until when, resources)."""
+        found = [(inf, mask) for mask in self.site.until.values()]
+        found += [(entry.end or inf, entry.resources) for entry in self.reserved.values()]
+        return found
+
+    def not_before(self, entry: Entry, now: float) -> tuple[float, Waits | None]:
+        """The earliest start that its parents and terms allow."""
+        earliest = now
+        postpone = entry.ask.types.postpone
+        if postpone is not None:
+            earliest = max(earliest, postpone)
+        for parent in entry.after:
+            found = self.entries.get(parent)
+            if found is None or found.end is None:
+                return inf, Waits("dependency", f"job {parent}, which it waits for, has no planned start")
+            if found.ask.types.besteffort and found.state == WAITING and not entry.ask.types.besteffort:
+                return inf, Waits(
+                    "dependency", f"job {parent}, which it waits for, is besteffort and has not begun"
+                )
+            earliest = max(earliest, found.end)
+        return earliest, None
+
+    def _why_nowhere(self, entry: Entry, before: float) -> Waits | None:
+        if before != inf:
+            return None  # only an early start was looked for
+        types = entry.ask.types
+        if types.inner:
+            return Waits("container", f"it does not fit in its container {types.inner}")
+        if types.deadline is not None:
+            return Waits("resources", "no start lets it end before its deadline")
+        if types.expire is not None:
+            return Waits("resources", "no start is possible before it expires")
+        if any(not option.hard for option in entry.options) and self._obstacles():
+            return Waits("reservation", "without a walltime it cannot be placed before a reservation")
+        return Waits("resources", "no start was found for it")
+
+    # -- what is free, as a job sees it
+
+    def room(self, entry: Entry) -> Slots | Waits:
+        """The free resources as this job sees them."""
+        inner = entry.ask.types.inner
+        slots, home = self.slots, 0
+        if inner:
+            container = self.container(inner)
+            if container is None:
+                return Waits("container", f"its container {inner} is not there")
+            if container.id not in self.inside:
+                return Waits("container", f"its container {inner} has no planned start")
+            if not any(option.hard for option in entry.options):
+                return Waits("container", f"without a walltime it cannot be placed in container {inner}")
+            home = container.id
+            slots = self.inside[home]
+        entry.home = home
+        return self._shared(entry, slots) if entry.special else slots
+
+    def _shared(self, entry: Entry, slots: Slots) -> Slots:
+        """The free resources, with those that others hold who let this job have them as well."""
+        if not self.special:
+            return slots
+        view = slots.copy()
+        here = [each for each in self.special.values() if each.home == entry.home and each is not entry]
+        for each in here:
+            view.uncover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        for each in here:
+            if not may_share(entry.ask, each.ask):
+                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        if entry.ask.share:
+            for core, start, end in full_cores(here, WHOLE - entry.ask.share):
+                view.cover(core, max(start, self.now), end)
+        # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
+        for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
+            if each.home == entry.home and not each.special and not each.ask.types.besteffort:
+                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        if entry.home:
+            view.cover(self.entries[entry.home].resources, self.entries[entry.home].end or inf, inf)
+        for moment, mask in self.site.until.items():
+            view.cover(mask, max(moment, self.now), inf)
+        return view
+
+
+def _quota_reason(refusal: Refusal) -> Waits:
+    code = "calendar" if refusal.calendar else "quota"
+    holders = refusal.holders
+    held = f", held by {', '.join(f'job {id}' for id in holders[:5])}" if holders else ""
+    more = f" and {len(holders) - 5} more" if len(holders) > 5 else ""
+    message = f"quota {refusal.rule}: {refusal.limit:g} {refusal.what}{held}{more}"
+    return Waits(code, message, refusal.rule, blockers=tuple(holders[:100]))
