@@ -29,8 +29,8 @@ def plan(planner: Planner, now: float) -> None:
         return
     for entry in waiting:
         planner.unplan(entry)
-    whole, inside, bounds = planner.slots, planner.inside, planner._bounds
-    planner.slots, planner._bounds = whole.copy(), {}
+    whole, inside, bounds = planner.slots, planner.inside, planner.bounds
+    planner.slots, planner.bounds = whole.copy(), {}
     if any(entry.ask.types.inner for entry in waiting):
         planner.inside = {id: slots.copy() for id, slots in inside.items()}
     try:
@@ -40,7 +40,7 @@ def plan(planner: Planner, now: float) -> None:
             if planner.place(entry, now):
                 _hide(planner, entry, now)
     finally:
-        planner.slots, planner.inside, planner._bounds = whole, inside, bounds
+        planner.slots, planner.inside, planner.bounds = whole, inside, bounds
 
 
 def _hide(planner: Planner, entry: Entry, now: float) -> None:

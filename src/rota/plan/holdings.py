@@ -60,9 +60,9 @@ class Holdings:
             self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
         self._shapes: dict[tuple[tuple[Group, ...], int], Shape] = {}
-        self._starting: list[Entry] = []  #: chosen to begin at once
+        self.starting: list[Entry] = []  #: chosen to begin at once
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
-        self._overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
+        self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
         self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
         self._children: dict[int, list[Entry]] = {}
         self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
@@ -88,12 +88,12 @@ class Holdings:
         self.ledger = Ledger(site, self.limits)
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
         self.special: dict[int, Entry] = {}  #: who may hold resources together with others
-        self._bounds: dict[object, Bounds] = {}
+        self.bounds: dict[object, Bounds] = {}
 
     def queue(self, name: str) -> Queue:
         return self.policy.queues.get(name) or Queue()
 
-    def _class(self, ask: Ask) -> backfill.Class:
+    def class_of(self, ask: Ask) -> backfill.Class:
         queue = self.queue(ask.queue)
         at = bisect_left(self.classes, float(-queue.priority), key=lambda each: -each.priority)
         if at == len(self.classes) or self.classes[at].priority != queue.priority:
@@ -102,7 +102,7 @@ class Holdings:
 
     def everybody_planned(self, entry: Entry) -> bool:
         """Does everybody of its queue have a planned start?"""
-        return not entry.ask.types.besteffort and self._class(entry.ask).backfill == "conservative"
+        return not entry.ask.types.besteffort and self.class_of(entry.ask).backfill == "conservative"
 
     # -- what is held
 
@@ -126,20 +126,20 @@ class Holdings:
                 elif since is None or self.counted:
                     slots.take(entry.resources, begin, end)
                 else:
-                    self._cover(entry, slots, begin, end)
+                    self.hold_anyway(entry, slots, begin, end)
         if entry.counted is not None and self.quotas is not None:
             number = entry.resources if self.counted else entry.resources.bit_count()
             self.quotas.take(entry.counted, entry.id, number, start, end)
         if entry.taking is not None or entry.everywhere:
-            self._take_of_hosts(entry)
+            self.take_of_hosts(entry)
 
-    def _take_of_hosts(self, entry: Entry) -> None:
+    def take_of_hosts(self, entry: Entry) -> None:
         assert entry.start is not None
         assert entry.end is not None
         span, low = (entry.start, entry.end), entry.ask.types.besteffort
         self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
 
-    def _cover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+    def hold_anyway(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
         """It holds what perhaps is not free."""
         if start < end and slots.common(start, end) & entry.resources != entry.resources:
             self._tangled.add(entry.id)
@@ -174,7 +174,7 @@ class Holdings:
             else:
                 slots.give(entry.resources, begin, end)
             if slots is self.slots:
-                self._bounds.clear()
+                self.bounds.clear()
         if entry.counted is not None and self.quotas is not None:
             self.quotas.give(entry.counted, entry.id)
         self.ledger.give(entry.id)
@@ -186,7 +186,7 @@ class Holdings:
         if not entry.ask.types.besteffort:
             self.was.setdefault(entry.id, entry.start)
             self.given.append((entry, entry.start, entry.end, entry.resources))
-        for inner in self._inside(entry):
+        for inner in self.lies_inside(entry):
             if inner.state == WAITING:
                 self.unplan(inner)
                 inner.home = 0
@@ -194,10 +194,10 @@ class Holdings:
         entry.start = entry.end = None
         entry.resources = 0
         self.inside.pop(entry.id, None)
-        if entry in self._starting:
-            self._starting.remove(entry)
+        if entry in self.starting:
+            self.starting.remove(entry)
             if not self.everybody_planned(entry):
-                self._class(entry.ask).add(entry)
+                self.class_of(entry.ask).add(entry)
 
     def exchange(self, entry: Entry, resources: int) -> None:
         """Who begins now takes other resources; what it had is free for others."""
@@ -212,7 +212,7 @@ class Holdings:
             entry.home, entry.alternative = home, alternative
             self.hold(entry)
             if entry.ask.types.container:
-                self._open_inside(entry)
+                self.open_inside(entry)
             self._will_start(entry)
 
     def _will_start(self, entry: Entry) -> None:
@@ -234,7 +234,7 @@ class Holdings:
         named = (e for e in self.entries.values() if e.ask.types.container and e.ask.name == name)
         return next(named, None)
 
-    def _open_inside(self, entry: Entry) -> None:
+    def open_inside(self, entry: Entry) -> None:
         """All of the container is free for those who ask to lie in it."""
         assert entry.start is not None
         assert entry.end is not None
@@ -242,7 +242,7 @@ class Holdings:
         for moment, mask in self.site.until.items():
             slots.cover(mask, max(moment, entry.start), inf)
 
-    def _inside(self, entry: Entry) -> list[Entry]:
+    def lies_inside(self, entry: Entry) -> list[Entry]:
         """Who has a place inside this container."""
         if not entry.ask.types.container:
             return []
@@ -255,7 +255,7 @@ class Holdings:
     def planned_inside(self, entry: Entry) -> list[Place]:
         """Waiting jobs inside a container, outer ones first, and where."""
         found = []
-        for inner in self._inside(entry):
+        for inner in self.lies_inside(entry):
             if inner.state == WAITING and inner.start is not None and inner.end is not None:
                 found.append((inner, inner.start, inner.end, inner.resources, inner.home, inner.alternative))
                 found += self.planned_inside(inner)
@@ -268,7 +268,7 @@ class Holdings:
             found += [each for each in self._asked_inside(entry) if each.state == WAITING and each not in found]
         return sorted(found, key=by_rank)
 
-    def _forget(self, entry: Entry) -> None:
+    def forget_ties(self, entry: Entry) -> None:
         """It depends on nothing any more."""
         siblings = self._inner.get(entry.ask.types.inner)
         if siblings is not None and entry in siblings:

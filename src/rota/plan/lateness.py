@@ -32,28 +32,28 @@ def outlives(planner: Planner, entry: Entry, now: float) -> None:
     entry.end = end
     if entry.taking is not None or entry.everywhere:
         planner.ledger.give(entry.id)
-        planner._take_of_hosts(entry)
+        planner.take_of_hosts(entry)
     slots = planner.slots_of(entry)
     if slots is not None and not entry.ask.types.besteffort:
         if planner.counted:
             slots.take(entry.resources, old, end)
         else:
-            planner._cover(entry, slots, old, end)
+            planner.hold_anyway(entry, slots, old, end)
     if entry.id in planner.inside:
-        planner._open_inside(entry)
-        for inner in planner._inside(entry):
+        planner.open_inside(entry)
+        for inner in planner.lies_inside(entry):
             if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
                 planner.inside[entry.id].cover(inner.resources, inner.start, inner.end)
-    heappush(planner._overdue, (end, entry.id))
+    heappush(planner.overdue, (end, entry.id))
     steps = _make_way(planner, entry, moving, now)
-    planner._go_through(steps, now, f"job {entry.id} runs longer than expected")
+    planner.go_through(steps, now, f"job {entry.id} runs longer than expected")
 
 
 def _make_way(planner: Planner, entry: Entry, moving: list[Entry], now: float) -> Iterator[None]:
     """Those in the way, who were taken out, go before all of worse rank again."""
     if moving:
         first = min(moving, key=by_rank)
-        klass = planner._class(first.ask)
+        klass = planner.class_of(first.ask)
         at = bisect_left(klass.line, first.rank, key=by_rank)
         yield from backfill.replan_from(planner, klass, at, now)
     backfill.follow(planner, entry, now)
@@ -66,7 +66,7 @@ def in_the_way(planner: Planner, entry: Entry, start: float, end: float) -> list
         return []
     return [
         other
-        for other in (*planner._starting, *(each for klass in planner.classes for each in klass.line))
+        for other in (*planner.starting, *(each for klass in planner.classes for each in klass.line))
         if other.start is not None
         and other.end is not None
         and other.start < end

@@ -69,9 +69,9 @@ class Planner(Search):
         elif ask.at is not None:
             steps = reservations.reserve(self, entry, now)
         else:
-            self._class(ask).add(entry)
+            self.class_of(ask).add(entry)
             steps = self._refresh(now, submitted=entry) or iter(())
-        self._go_through(steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
+        self.go_through(steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
         return entry
 
     def adopt(self, id: int, ask: Ask, *, start: float, resources: int, now: float) -> Entry:
@@ -149,13 +149,13 @@ class Planner(Search):
         was_running = self.running.pop(id, None) is not None
         self.guests.pop(id, None)
         self._tangled.discard(id)
-        self._forget(entry)
+        self.forget_ties(entry)
         if not was_running:
             self.reserved.pop(id, None)
             self._late.pop(id, None)
-            if entry in self._starting:
-                self._starting.remove(entry)
-            (self.low if entry.ask.types.besteffort else self._class(entry.ask)).discard(entry)
+            if entry in self.starting:
+                self.starting.remove(entry)
+            (self.low if entry.ask.types.besteffort else self.class_of(entry.ask)).discard(entry)
         elif entry.start is not None:
             width = entry.resources if self.counted else entry.resources.bit_count()
             asked = entry.end - entry.start if entry.end is not None else 0.0
@@ -166,7 +166,7 @@ class Planner(Search):
         self.slots.forget_before(now)
         if self.given or not entry.ask.types.besteffort:
             freed += [(start, end) for _entry, start, end, _resources in self.given]
-            self._go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved")
+            self.go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved")
         else:
             self._settle(now, "what it waits for moved")
 
@@ -174,8 +174,8 @@ class Planner(Search):
         """Time has passed: jobs past their expected end keep what they hold, and ranks may have changed."""
         self.finish()
         self.now = now
-        while self._overdue and self._overdue[0][0] <= now:
-            end, id = heappop(self._overdue)
+        while self.overdue and self.overdue[0][0] <= now:
+            end, id = heappop(self.overdue)
             entry = self.running.get(id)
             if entry is not None and entry.end == end:
                 lateness.outlives(self, entry, now)
@@ -190,7 +190,7 @@ class Planner(Search):
                 self.expired.append(id)
         steps = self._refresh(now)
         if steps is not None:
-            self._go_through(steps, now, "ranks changed")
+            self.go_through(steps, now, "ranks changed")
         elif self._pass is None:
             self._settle(now, "ranks changed")
 
@@ -198,7 +198,7 @@ class Planner(Search):
         """Everything that is planned for now begins. A paused pass is finished first: it may still move some."""
         self.finish()
         self.now = now
-        found, self._starting = self._starting, []
+        found, self.starting = self.starting, []
         found += [each for each in self._late.values() if each.start is not None and each.start <= now]
         self._late = {}
         while self._starts and self._starts[0][0] <= now:
@@ -246,7 +246,7 @@ class Planner(Search):
 
     def next_start(self) -> float | None:
         """The earliest planned start of a job that waits."""
-        if self._starting:
+        if self.starting:
             return self.now
         while self._starts:
             start, id = self._starts[0]
@@ -264,13 +264,13 @@ class Planner(Search):
                 times.append(late.ask.at + reservations.PATIENCE_S)
             elif late.end is not None and late.end > self.now:
                 times.append(late.end)
-        while self._overdue:
-            end, id = self._overdue[0]
+        while self.overdue:
+            end, id = self.overdue[0]
             entry = self.running.get(id)
             if entry is not None and entry.end == end:
                 times.append(end)
                 break
-            heappop(self._overdue)
+            heappop(self.overdue)
         if self._expiries:
             times.append(nextafter(self._expiries[0][0], inf))
         if self._ranks_change():
@@ -310,8 +310,8 @@ class Planner(Search):
             if entry.start is not None and entry.end is not None:
                 self.hold(entry, since=max(entry.start, now))
                 if entry.ask.types.container and not self.counted:
-                    self._open_inside(entry)
-        self._go_through(self._all_again(counted, now), now, "the resources changed")
+                    self.open_inside(entry)
+        self.go_through(self._all_again(counted, now), now, "the resources changed")
 
     def _all_again(self, counted: list[Entry], now: float) -> Iterator[None]:
         """Plan everybody who waits anew on a new site; so far they are counted in their quotas as they were."""
@@ -336,11 +336,11 @@ class Planner(Search):
 
     def _unchoose(self) -> None:
         """Those that were about to begin wait again."""
-        for entry in self._starting:
-            klass = self.low if entry.ask.types.besteffort else self._class(entry.ask)
+        for entry in self.starting:
+            klass = self.low if entry.ask.types.besteffort else self.class_of(entry.ask)
             if entry not in klass.line:
                 klass.add(entry)
-        self._starting = []
+        self.starting = []
 
     def change_rules(
         self, site: Site, now: float, *, policy: Policy, quotas: Quotas | None, limits: Mapping[str, int]
@@ -355,7 +355,7 @@ class Planner(Search):
         self.classes, self.low.line = [], []
         for entry in waiting:
             entry.rank = self._rank(entry, now)
-            (self.low if entry.ask.types.besteffort else self._class(entry.ask)).add(entry)
+            (self.low if entry.ask.types.besteffort else self.class_of(entry.ask)).add(entry)
         self.change_site(site, now)
 
     def why(self, entry: Entry) -> list[Waits]:
@@ -370,7 +370,7 @@ class Planner(Search):
         self._children[id] = [child for child in self._children.get(id, ()) if child.state == WAITING]
         return self.submit(id, ask, now, after=after, submitted=submitted, serial=serial)
 
-    def _go_through(self, steps: Iterator[None], now: float, cause: str) -> None:
+    def go_through(self, steps: Iterator[None], now: float, cause: str) -> None:
         """Begin a pass, and carry it out unless passes are paused."""
         self.finish()
         self._pass = (steps, now, cause)
@@ -465,7 +465,7 @@ class Planner(Search):
                     pairs = zip(before, each.line, strict=True)
                     klass, at = each, next(at for at, (a, b) in enumerate(pairs) if a is not b)
         if submitted is not None and not submitted.ask.types.besteffort:
-            own = self._class(submitted.ask)
+            own = self.class_of(submitted.ask)
             if klass is None or klass.priority < own.priority:
                 return backfill.on_submitted(self, own, submitted, now)
             if klass is own:
@@ -474,7 +474,7 @@ class Planner(Search):
 
     def chosen(self, entry: Entry) -> None:
         """A pass decided that this job begins now."""
-        self._starting.append(entry)
+        self.starting.append(entry)
 
     def _leave(self, entry: Entry) -> None:
         """The job waits no more."""
@@ -483,7 +483,7 @@ class Planner(Search):
         elif entry.ask.types.besteffort:
             self.low.discard(entry)
         else:
-            self._class(entry.ask).discard(entry)
+            self.class_of(entry.ask).discard(entry)
 
     def _run(self, entry: Entry) -> None:
         entry.state = RUNNING
@@ -492,9 +492,9 @@ class Planner(Search):
         if entry.ask.types.besteffort:
             self.guests[entry.id] = entry
         if entry.ask.types.container and entry.id not in self.inside and not self.counted:
-            self._open_inside(entry)
+            self.open_inside(entry)
         if entry.end is not None:
-            heappush(self._overdue, (entry.end, entry.id))
+            heappush(self.overdue, (entry.end, entry.id))
 
     def _tell_children(self, entry: Entry, now: float, *, complete: bool, ran: bool) -> None:
         if complete and ran:
@@ -520,7 +520,7 @@ class Planner(Search):
         """The container is gone: what runs inside holds its resources by itself from now on."""
         if self.inside.pop(entry.id, None) is None:
             return
-        for inner in self._inside(entry):
+        for inner in self.lies_inside(entry):
             if inner.state != RUNNING:
                 self.unplan(inner)
             inner.home = 0
@@ -532,4 +532,4 @@ class Planner(Search):
                         and not may_share(inner.ask, other.ask)
                     ):
                         self.unplan(other)
-                self._cover(inner, self.slots, now, inner.end)
+                self.hold_anyway(inner, self.slots, now, inner.end)

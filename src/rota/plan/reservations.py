@@ -38,7 +38,7 @@ def reserve(planner: Planner, entry: Entry, now: float) -> Iterator[None]:
     """Grant or reject a reservation: it sees what is of better rank as fixed, like any submission."""
     at = entry.ask.at
     assert at is not None
-    klass = planner._class(entry.ask)
+    klass = planner.class_of(entry.ask)
     position = bisect_left(klass.line, entry.rank, key=by_rank)
     for other in backfill.below(planner, klass, position):
         planner.unplan(other)
@@ -48,11 +48,11 @@ def reserve(planner: Planner, entry: Entry, now: float) -> Iterator[None]:
         for other in _endless_before(planner, entry):
             planner.unplan(other)
             if other.rank < entry.rank:
-                klass = min(klass, planner._class(other.ask), key=lambda each: -each.priority)
+                klass = min(klass, planner.class_of(other.ask), key=lambda each: -each.priority)
                 position = 0
     else:
         del planner.entries[entry.id]
-        planner._forget(entry)
+        planner.forget_ties(entry)
         said = f": {entry.reason.message}" if entry.reason is not None else ""
         entry.reason = Waits("reservation", f"rejected: its resources are not free at that time{said}")
     return backfill.put_back(planner, klass, position, now)

@@ -94,7 +94,7 @@ class Search(Holdings):
         entry.end = start + entry.options[at].length
         self.hold(entry)
         if entry.ask.types.container:
-            self._open_inside(entry)
+            self.open_inside(entry)
         self._will_start(entry)
         return True
 
@@ -145,9 +145,9 @@ class Search(Holdings):
         pick, also = self._pick(entry, option)
         bounds = None
         if pick is None and slots is self.slots:
-            bounds = self._bounds.get(shape.family)
+            bounds = self.bounds.get(shape.family)
             if bounds is None:
-                bounds = self._bounds[shape.family] = Bounds()
+                bounds = self.bounds[shape.family] = Bounds()
             known = bounds.start(shape.number, length)
             if known > after:
                 after = known
