@@ -126,6 +126,16 @@ def test_equal_jobs_that_no_plan_has_yet_are_spoken_of(site: Site) -> None:
     assert "2 jobs wait that no plan has yet" in site.ok("plan", "-l", "core=1,walltime=1m")
 
 
+def test_who_takes_no_core_is_in_no_plan_and_a_paused_manager_says_so(site: Site) -> None:
+    found = planned(site, "--cpus", "0")
+    assert (found["resources"], found["reason"]) == (None, None)
+    assert found["start"] is not None
+    site.ok("manager", "pause")
+    for options in (["--cpus", "0"], ["-l", "core=1,walltime=1m"]):
+        assert planned(site, *options)["reason"]["code"] == "paused"
+    site.ok("manager", "resume")
+
+
 def test_the_python_client_can_ask_as_well(site: Site) -> None:
     with site.client() as client:
         found = client.plan(request=["core=2,walltime=1m"])

@@ -153,11 +153,7 @@ class PlannedHistories(Histories):
     def _lift(self) -> None:
         """Nothing that a person set keeps anybody from running."""
         self.m.happened(events.ManagerResumed())
-        changes = [
-            (kind, name, None)
-            for kind in ("quota", "queue", "host")
-            for name in self.m.world.site[kind]
-        ]
+        changes = [(kind, name, None) for kind in ("quota", "queue", "host") for name in self.m.world.site[kind]]
         if changes:
             self.m.happened(events.SiteChanged(by=self.m.asker(), changes=changes))
         self.m.happened(events.LimitsDeclared(by=self.m.asker(), limits=[Limit("a", 3)]))
@@ -171,7 +167,9 @@ class PlannedHistories(Histories):
         if any(runner.leases for runner in self.m.world.runners.values()) or self.m.world.reserved:
             return
         waiting = [job for job in self.m.world.jobs.values() if job.state is State.READY]
-        assert not [job for job in waiting if not job.spec.types and job.spec.at is None and "BEST" not in job.spec.request]
+        assert not [
+            job for job in waiting if not job.spec.types and job.spec.at is None and "BEST" not in job.spec.request
+        ]
 
     def teardown(self) -> None:
         if not hasattr(self, "m"):
@@ -184,7 +182,9 @@ class PlannedHistories(Histories):
         self.m.do("release", *held)
         self.m.run_out()
         # An inner job waits for a container that may never come, and so do those after it.
-        homeless = {job.id for job in self.m.world.jobs.values() if any("inner" in word for word in job.spec.types)}
+        homeless = {
+            job.id for job in self.m.world.jobs.values() if any("inner" in word for word in job.spec.types)
+        }
         left = [job for job in self.m.unfinished() if job.id not in homeless and job.state is not State.DEPENDENT]
         assert left == []
         if not homeless and not self.m.unfinished():

@@ -70,7 +70,6 @@ class Asked(Plans):
         starts = {e.id: e.start for e in planner.entries.values() if e.state == WAITING and e.start is not None}
         answer = ask_when(planner, ask, self.now)
         assert everything(planner) == before, "asking changed the plan"
-        seen: list[Entry] = []
         submit = planner.submit
 
         def recording(*args: Any, **more: Any) -> Entry:
@@ -79,19 +78,16 @@ class Asked(Plans):
             assert answer[:4] == (
                 (entry.start, entry.end, entry.resources, entry.alternative) if kept else (None, None, 0, 0)
             )
-            later = {id: planner.entries[id].start for id in starts}
             assert answer.moves == sorted(
-                id for id, start in starts.items() if later[id] is None or later[id] > start
+                id for id, start in starts.items() if (later := planner.entries[id].start) is None or later > start
             )
-            seen.append(entry)
             return entry
 
         planner.submit = recording  # type: ignore[method-assign]
         try:
             super()._submit(ask, real=real)
         finally:
-            del planner.submit  # type: ignore[method-assign]
-        assert seen
+            del planner.submit
 
 
 class AskedEasily(Asked):

@@ -12,11 +12,13 @@ import msgspec
 import pytest
 
 from rota.core.leases import Finished
-from rota.runner.allocation import on_its_cores
+from rota.runner.allocation import cpu_list, on_its_cores
 from rota.wire.messages import Allocation
 from tests.runner.manager import FakeManager
 
 CORES = sorted(os.sched_getaffinity(0))
+#: An allocation counts the cores that the runner may use from 0.
+LAST = str(len(CORES) - 1)
 AFFINITY = "grep Cpus_allowed_list /proc/self/status | cut -f2"
 
 
@@ -35,21 +37,21 @@ def said(manager: FakeManager, command: str, allocation: Allocation | None, **fi
 
 def test_a_job_runs_on_its_cores_from_its_first_moment_and_knows_them(joined: FakeManager) -> None:
     core = str(CORES[-1])
-    words = said(joined, f"{AFFINITY}; echo $ROTA_CPU_LIST; sh -c '{AFFINITY}'", Allocation(cpu_list=core))
+    words = said(joined, f"{AFFINITY}; echo $ROTA_CPU_LIST; sh -c '{AFFINITY}'", Allocation(cpu_list=LAST))
     assert words == [core, core, core]
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")
 def test_the_next_job_has_all_cores_again(joined: FakeManager) -> None:
     (everything,) = said(joined, AFFINITY, None)
-    assert said(joined, AFFINITY, Allocation(cpu_list=str(CORES[0]))) == [str(CORES[0])]
+    assert said(joined, AFFINITY, Allocation(cpu_list="0")) == [str(CORES[0])]
     assert said(joined, AFFINITY, None) == [everything]
 
 
 def test_behaviours_run_on_its_cores_too(joined: FakeManager) -> None:
     core, file = str(CORES[-1]), joined.home / "behaved"
     behaviour = f"run: {{ {AFFINITY}; echo $ROTA_CPU_LIST; }} > {file}"
-    run(joined, "true", Allocation(cpu_list=core), on_exit=(behaviour,))
+    run(joined, "true", Allocation(cpu_list=LAST), on_exit=(behaviour,))
     assert file.read_text().split() == [core, core]
 
 
@@ -59,11 +61,22 @@ def test_cores_that_are_not_there_do_not_keep_a_job_from_running(joined: FakeMan
         assert f"not kept to cores {strange}" in joined.log()
 
 
+def test_cores_are_counted_among_those_that_the_runner_may_use() -> None:
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {CORES[-1]})
+    try:
+        with on_its_cores(Allocation(cpu_list="0")):
+            assert os.sched_getaffinity(0) == {CORES[-1]}
+        assert cpu_list(Allocation(cpu_list="0")) == str(CORES[-1])
+    finally:
+        os.sched_setaffinity(0, own)
+
+
 def test_whatever_happens_the_runner_keeps_its_own_cores() -> None:
     own = os.sched_getaffinity(0)
 
     def fail_to_start() -> None:
-        with on_its_cores(Allocation(cpu_list=str(CORES[0]))):
+        with on_its_cores(Allocation(cpu_list="0")):
             assert os.sched_getaffinity(0) == {CORES[0]}
             raise ZeroDivisionError
 

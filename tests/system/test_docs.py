@@ -29,7 +29,7 @@ def _blocks(page: str, *, begin: str) -> str:
     [
         (
             "README.md", "## Five minutes",
-            ["exit status 1", "there is no tea", "exit status 0", "poured", "hello from a single job", "one"],
+            ["exit status 1", "there is no tea", "exit status 0", "poured", "hello from a single job", "all mine: 0", "one"],
         ),
         (
             "docs/tutorial.md", "# Tutorial",
@@ -49,7 +49,7 @@ def _blocks(page: str, *, begin: str) -> str:
         ),
         (
             "docs/planning.md", "# Reading the plan",
-            ["job 2 is ready", "until job 1 ends", '"blockers":[', "(planned)", "start now", "|1=", "|2-", "(alternative 2)"],
+            ["job 2 is ready", "until job 1 ends", '"blockers":', "(planned)", "start now", "|1=", "|2-", "alternative 2"],
         ),
         (
             "docs/simulate.md", "# Simulating a site",

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -42,6 +42,10 @@ def undo(queue: Queue) -> None:
 def host(queue: Queue) -> str:
     (runner,) = queue.json("manager", "status")["runners"]
     return str(runner["host"])
+
+
+def moment(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
 
 
 def cores(queue: Queue, job: int) -> str:
@@ -227,9 +231,8 @@ def test_who_may_not_begin_yet_waits_and_who_is_too_late_gives_up(queue: Queue) 
     queue.until("failed", expired, past)
     queue.open("late")
     queue.until("complete", postponed)
-    begun = queue.shown(postponed)
-    assert begun["started_at"] >= begun["submitted_at"]
-    assert (begun["started_at"] - begun["submitted_at"]).total_seconds() >= 1.9
+    shown = queue.shown(postponed)
+    assert moment(shown["started_at"]) >= moment(shown["submitted_at"]) + 1.5
 
 
 # ------------------------------------------------------------------ reservations
@@ -244,7 +247,7 @@ def test_a_reservation_begins_at_its_time_and_not_before(queue: Queue) -> None:
     assert reason["code"] == "reservation"
     filler = queue.add("-l", "core=2,walltime=0:10:0", "--", "true")
     queue.until("complete", job, filler)
-    begun = {id: queue.shown(id)["started_at"].timestamp() for id in (job, filler)}
+    begun = {id: moment(queue.shown(id)["started_at"]) for id in (job, filler)}
     assert begun[job] >= at
     assert begun[filler] >= begun[job]
 
@@ -263,11 +266,11 @@ def test_a_reservation_that_cannot_be_granted_is_refused_at_once(queue: Queue) -
 
 def test_of_several_reservations_in_one_input_those_are_kept_that_can_be_granted(queue: Queue) -> None:
     at = int(time.time()) + 3600
-    one = {"cmd": "true", "at": f"@{at}", "request": "core=1,walltime=1h"}
-    jobs = queue.add_lines(one, one, one, words=("--rerun",))
+    one = {"cmd": "true", "at": f"@{at}", "request": "core=2,walltime=1h"}
+    jobs = queue.add_lines(one, one, words=("--rerun",))
     wait_until(lambda: queue.count("failed", *jobs) == 1, "one is rejected")
-    assert queue.states_of(*jobs) == ["ready", "ready", "failed"]
-    assert queue.shown(jobs[2])["reason"]["code"] == "reservation"
+    assert queue.states_of(*jobs) == ["ready", "failed"]
+    assert queue.shown(jobs[1])["reason"]["code"] == "reservation"
 
 
 def test_a_granted_reservation_is_kept_over_a_crash_and_so_are_the_cores(queue: Queue) -> None:
@@ -378,7 +381,9 @@ def test_a_planned_job_that_fails_is_tried_again(queue: Queue) -> None:
 
 
 def test_planned_jobs_survive_the_death_of_the_runner(queue: Queue) -> None:
-    job = queue.add("--retries", "3", "--backoff", "0s", "-l", "core=1", "--", f"sh -c '{queue.waits_for('dead')}'")
+    job = queue.add(
+        "--retries", "3", "--backoff", "0s", "-l", "core=1", "--", f"sh -c '{queue.waits_for('dead')}'"
+    )
     waiting = queue.put("true", request=["core=2"])
     queue.until("running", job)
     queue.kill_runners()
@@ -425,7 +430,9 @@ def test_many_plain_jobs_complete_while_a_planned_job_waits(queue: Queue) -> Non
     queue.until("running", blocker)
     waiting = queue.put("true", request=["core=2,walltime=1h"])
     jobs = queue.add_all("--rerun", "-g", "many", "--time", "1s", "-", input="true\n" * 2000)
-    wait_until(lambda: queue.json("status", "@many")["counts"].get("complete") == 2000, "all are complete", seconds=150)
+    wait_until(
+        lambda: queue.json("status", "@many")["counts"].get("complete") == 2000, "all are complete", seconds=150
+    )
     assert len(jobs) == 2000
     assert queue.state(waiting) == "ready"
     queue.open("many")

@@ -174,13 +174,14 @@ def _write(view: GanttView, path: str, since: float | None, until: float | None)
     now = view.now.timestamp()
     begin, end = span_of(view, since, until)
     drawn = []
+    many = len({job.user for job in view.jobs}) > 1  # colours are then those of users
     for job in view.jobs:
         start, stop = job.start.timestamp(), end if job.end is None else job.end.timestamp()
         if job.resources and start < end and stop > begin:
             label = ", ".join(word for word in (job.name, job.user, job.state) if word)
             rows = runs(numbers(job.resources))
             drawn.append(
-                Drawn(job.id, label, max(start, begin) - now, min(stop, end) - now, rows, f"user {job.user}")
+                Drawn(job.id, label, max(start, begin) - now, min(stop, end) - now, rows, job.user if many else "")
             )
     ids = [number for host in view.hosts for number in numbers(host.resources)]
     note = f"{len(drawn):,} jobs; time counts from {view.now.astimezone():%Y-%m-%d %H:%M:%S %Z}"

@@ -61,6 +61,4 @@ def write_picture(picture: Picture, path: str) -> None:
                 os.unlink(partial)
             raise
     except OSError as error:
-        raise EnvironmentFault(
-            f"cannot write {path}: {error.strerror}", hint="give it another name"
-        ) from None
+        raise EnvironmentFault(f"cannot write {path}: {error.strerror}", hint="give it another name") from None

@@ -107,11 +107,15 @@ def _applies(to: frozenset[int] | bool, entry: int) -> bool:
 
 def _refuse_impossible(world: World, event: ChunkArrived) -> None:
     """Refuse the chunk if an entry asks for what no host has. Each specification is looked at once."""
-    impossible = {
-        index: why
-        for index in (set(event.spec_of) if event.spec_of else {0})
-        if event.cmds and (why := asking.impossible(world, event.specs[index]))
-    }
+    impossible: dict[int, str] = {}
+    for index in (sorted(set(event.spec_of)) if event.spec_of else [0]) if event.cmds else ():
+        try:
+            why = asking.impossible(world, event.specs[index])
+        except BadInput as error:
+            line = _line(event, event.spec_of.index(index) if event.spec_of else 0)
+            raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
+        if why is not None:
+            impossible[index] = why
     if not impossible:
         return
     for position in range(len(event.cmds)):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from zoneinfo import ZoneInfo
 
 from rota.core.job import Job, Spec
 from rota.core.policing import policy_of, quotas_of
 from rota.core.siting import site_now
 from rota.core.world import World
-from rota.errors import NeverFits
+from rota.errors import BadInput, NeverFits
 from rota.plan.ask import Ask
 from rota.plan.clock import Clock
 from rota.plan.expression import parse, text
@@ -145,14 +147,24 @@ def impossible(world: World, spec: Spec) -> str | None:
     return None
 
 
+@contextmanager
+def _named_field(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"field '{name}': {error.message}", hint=error.hint) from None
+
+
 def refuse_unplannable(world: World, spec: Spec) -> None:
     """Raise `BadInput` for unknown levels and properties, `NeverFits` for what no resources could do."""
     site = site_now(world)
     levels = {*site.levels, *site.kinds, *ALIASES}
     for written in spec.request:
-        check_alternative(parse_request(written), written, levels=levels, kinds=site.kinds)
+        with _named_field("request"):
+            check_alternative(parse_request(written), written, levels=levels, kinds=site.kinds)
     if spec.where:
-        site.matching(spec.where)
+        with _named_field("where"):
+            site.matching(spec.where)
     if not site.count:
         return
     ask = ask_of(spec, spec.size)

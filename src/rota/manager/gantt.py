@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
 from rota.core.job import Job
 from rota.core.siting import site_now
-from rota.core.states import State
+from rota.core.states import WAITING
 from rota.core.world import World
+from rota.plan import entry as entries
 from rota.plan.bits import spans_of
 from rota.plan.building import host_record
-from rota.plan.entry import RUNNING, WAITING
 from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.resources import Site
@@ -22,7 +23,7 @@ from rota.wire import messages as m
 from rota.wire.views import GanttHost, GanttJob, GanttView, GanttWaiting
 
 #: Jobs without a planned start of which the reason is told.
-_REASONS = 100
+_REASONS = 50
 _MOST_JOBS = 100_000
 #: An answer holds at most about this much.
 _BYTES = 16 << 20
@@ -61,12 +62,13 @@ def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
     site = planner.site if planner is not None else site_now(world)
     since = -inf if ask.since is None else ask.since
     until = inf if ask.until is None else ask.until
+    planned = list(_planned(world, planner))
     found = [
         row
-        for row in (*_running(world, planner, site, wall), *_planned(world, planner))
+        for row in (*_running(world, planner, site, wall), *planned)
         if row.start < until and (row.end is None or row.end > since)
     ]
-    waiting = list(_unplanned(world, planner))
+    waiting = list(islice(_unplanned(world, planner), _REASONS))
     return Snapshot(
         wall=wall,
         plan=planner is not None,
@@ -74,13 +76,9 @@ def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
         records=world.site,
         connected={runner.host for runner in world.runners.values() if runner.connected},
         rows=found,
-        waiting=waiting[:_REASONS],
-        waiting_total=sum(counts[state] for counts in world.counts.values() for state in _WAITING_STATES)
-        - sum(row.label == State.READY.label for row in found),
+        waiting=waiting,
+        waiting_total=sum(counts[state] for counts in world.counts.values() for state in WAITING) - len(planned),
     )
-
-
-_WAITING_STATES = (State.READY, State.DEPENDENT, State.HELD, State.DELAYED, State.BLOCKED)
 
 
 def _running(world: World, planner: Planner | None, site: Site, wall: float) -> Iterator[_Row]:
@@ -93,7 +91,7 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
                 continue
             lease, label, host = job.lease, job.state.label, runner.host
             entry = planner.entries.get(id) if planner is not None else None
-            if entry is not None and entry.state == RUNNING and entry.start is not None:
+            if entry is not None and entry.state == entries.RUNNING and entry.start is not None:
                 yield _Row(entry.start, entry.end, job, label, host, entry.resources)
                 continue
             start = lease.started_at
@@ -114,7 +112,7 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
 def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
     for entry in planner.entries.values() if planner is not None else ():
         job = world.jobs.get(entry.id)
-        if entry.state == WAITING and entry.start is not None and job is not None and job.lease is None:
+        if entry.state == entries.WAITING and entry.start is not None and job is not None and job.lease is None:
             yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources)
 
 

@@ -118,7 +118,8 @@ class Manager:
         self._loads = 0
         self._next_peer = 0
         self._stopping = False
-        self._delay_minded = False
+        self._minded: asyncio.TimerHandle | None = None
+        self._minded_until = 0.0
         self._stood_still_s = 0.0
         self._ticked_at = time.monotonic()
         self._checked_at = time.monotonic()
@@ -235,12 +236,17 @@ class Manager:
     def _mind_delays(self) -> None:
         """A delay that is over before the next tick gets a timer of its own."""
         due = self._engine.next_due()
-        if due is not None and not self._delay_minded and due - time.time() < _TICK_S:
-            self._delay_minded = True
-            self.loop.call_later(max(0.0, due - time.time()), self._delay_over)
+        if due is None or due - time.time() >= _TICK_S:
+            return
+        if self._minded is not None:
+            if self._minded_until <= due:
+                return
+            self._minded.cancel()
+        self._minded_until = due
+        self._minded = self.loop.call_later(max(0.0, due - time.time()), self._delay_over)
 
     def _delay_over(self) -> None:
-        self._delay_minded = False
+        self._minded = None
         self.happened(events.TimerFired())
 
     def _tick(self) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from rota.core.asking import ask_of, refuse_unplannable
 from rota.core.job import Spec
+from rota.core.pausing import why_nothing_starts
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.admission import Admission
@@ -40,12 +41,19 @@ def question(
     except NeverFits as never:
         reason = WhyReason(never.code, never.message, [], never.hint or "")
         return lambda: _none(reason, notices)
+    stopped = why_nothing_starts(world)
+    still = None if stopped is None else WhyReason(stopped.code, stopped.message, [], "rota manager resume")
+    if not spec.on_terms and not spec.size.cpus:  # it takes no core, and is in no plan
+        alone = _view(Answer(wall, wall + (spec.walltime_s or spec.size.time_s), 0, 0, [], []), spec, wall)
+        alone.reason, alone.notices = still, notices
+        return lambda: alone
     wanted, planner_of, job = ask_of(spec, spec.size), world.placement.outlook(wall), world.next_job
     planner = planner_of.planner
 
     def answer() -> PlanView:
         found = ask_copy(planner, wanted, wall, job=job)
         view = _view(found, spec, wall)
+        view.reason = still or view.reason
         if found.start is not None:
             view.resources = planner.site.spans(found.resources)
             view.hosts = planner.site.hosts_of(found.resources)

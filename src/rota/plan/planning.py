@@ -530,14 +530,14 @@ class Planning:
         wrong = []
         looked_after = self._first.keys() | self._fresh | self._parked
         wrong += [f"plan: nobody looks after lane {key}" for key in self._lanes if key not in looked_after]
-        leased = {held.job for held in self.terms.held()} | set(self._over)
-        if leased != self._leased and leased - set(self._over) != self._leased:
+        left = set(self._over) | set(self._gone)
+        leased = {held.job for held in self.terms.held()}
+        if leased - left != self._leased - left:
             wrong.append(f"plan: {sorted(self._leased)} have a lease for the plan, {sorted(leased)} really")
         begun = set(self._blocked) | {begin.entry.id for begin in self._stuck}
         firsts = set(self._first.values())
         if begun - firsts:
             wrong.append(f"plan: {sorted(begun - firsts)} have begun and are nobody's first")
-        left = set(self._over) | set(self._gone)
         if planner.running.keys() - left != (begun | self._leased) - left:
             wrong.append(f"plan: {sorted(planner.running)} run, {sorted(begun)} and {sorted(self._leased)} should")
         if planner.entries.keys() - left != (firsts | self._leased) - left:

@@ -24,9 +24,9 @@ def may_reserve(planner: Planner, entry: Entry, now: float) -> bool:
     ask = entry.ask
     assert ask.at is not None
     if ask.types.besteffort or ask.types.inner:
-        entry.reason = Waits("reservation", "besteffort and inner jobs cannot be reservations")
+        entry.reason = Waits("reservation", "rejected: besteffort and inner jobs cannot be reservations")
     elif ask.at < now:
-        entry.reason = Waits("reservation", "the reservation begins in the past")
+        entry.reason = Waits("reservation", "rejected: it begins in the past")
     elif entry.trouble is not None:
         entry.reason = Waits("reservation", f"rejected: {entry.trouble.message}")
     else:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from rota.errors import BadInput
-from rota.plan.bits import parse_spans
+from rota.plan.bits import parse_spans, spans_of
 from rota.runner.log import say
 from rota.wire.messages import Allocation
 
@@ -44,11 +44,11 @@ def remove_nodefile(path: str) -> None:
 def on_its_cores(allocation: Allocation | None) -> Iterator[None]:
     """Within this, what is started runs on the cores of an allocation, from its first moment: a child
     inherits them, and this process takes back its own at once."""
-    cores = _cores(allocation)
+    own = os.sched_getaffinity(0)
+    cores = _cores(allocation, own)
     if not cores:
         yield
         return
-    own = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, cores)
     except (OSError, ValueError, OverflowError) as error:
@@ -62,14 +62,25 @@ def on_its_cores(allocation: Allocation | None) -> Iterator[None]:
         os.sched_setaffinity(0, own)
 
 
-def _cores(allocation: Allocation | None) -> list[int]:
+def cpu_list(allocation: Allocation) -> str:
+    """The cores of an allocation by the kernel's numbers, for the job to know them."""
+    cores = _cores(allocation, os.sched_getaffinity(0))
+    return spans_of(cores) if cores else allocation.cpu_list
+
+
+def _cores(allocation: Allocation | None, own: set[int]) -> list[int]:
+    """The kernel's numbers of the cores of an allocation, which counts from 0 those that this process may use."""
     if allocation is None or not allocation.cpu_list:
         return []
+    usable = sorted(own)
     try:
-        return parse_spans(allocation.cpu_list, most=_MOST_CORES)
+        places = parse_spans(allocation.cpu_list, most=_MOST_CORES)
+        if max(places) >= len(usable):
+            raise BadInput(f"this machine has {len(usable)} for it")
     except BadInput as error:
         _tell(allocation, error)
         return []
+    return [usable[place] for place in places]
 
 
 def _tell(allocation: Allocation | None, error: Exception) -> None:

@@ -11,7 +11,7 @@ import msgspec
 
 from rota.plan.size import CORE, Size
 from rota.runner import libc
-from rota.runner.allocation import nodefile_path
+from rota.runner.allocation import cpu_list, nodefile_path
 from rota.wire.messages import Allocation, Grant, RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
@@ -113,7 +113,7 @@ class Environment(Variables):
             user.pop(name, None)
         if allocation is not None:
             if allocation.cpu_list:
-                own[b"ROTA_CPU_LIST"] = allocation.cpu_list.encode()
+                own[b"ROTA_CPU_LIST"] = cpu_list(allocation).encode()
             if allocation.nodes:
                 own[b"ROTA_NODEFILE"] = os.fsencode(nodefile)
         user.update(own)

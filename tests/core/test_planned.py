@@ -1,0 +1,474 @@
+"""Jobs that ask for more than a size, in the engine: who begins when, what survives, and that nobody jumps the queue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from rota.core import events
+from rota.core.job import Condition, Outcome
+from rota.core.states import State
+from rota.errors import BadInput, NeverFits, NotGranted
+from rota.plan.limits import Limit, Window
+from rota.plan.need import LimitUse
+from rota.plan.placement import Capacity
+from rota.plan.planning import Planning
+from rota.plan.size import Size
+from tests.core.machine import GIB, Entry, Machine, spec
+from tests.core.test_modify import modify
+
+
+@pytest.fixture
+def m() -> Machine:
+    """Two cores, and a runner."""
+    machine = Machine(cpus=200)
+    machine.with_runner()
+    return machine
+
+
+def add(m: Machine, cmd: str = "true", **fields: Any) -> int:
+    if "request" in fields and isinstance(fields["request"], str):
+        fields["request"] = (fields["request"],)
+    (job,) = m.add(cmd, fresh=True, **fields).added
+    return job
+
+
+def site(m: Machine, *changes: tuple[str, str, Any]) -> None:
+    by = m.asker()
+    m.happened(events.SiteChanged(by=by, changes=list(changes)))
+    m.answer(by.n)
+
+
+def running(m: Machine) -> set[int]:
+    return set(m.running())
+
+
+def planning(m: Machine) -> Planning:
+    assert isinstance(m.world.placement, Planning)
+    return m.world.placement
+
+
+def given(m: Machine, job: int) -> str:
+    lease = m.world.jobs[job].lease
+    assert lease is not None
+    assert lease.given is not None
+    return lease.given.resources
+
+
+def reason(m: Machine, job: int) -> str:
+    (row,) = m.store.jobs([job])
+    return str(row.reason_code)
+
+
+# ------------------------------------------------------------------ idle means: nobody waits that fits
+
+
+def test_a_new_job_starts_on_an_idle_machine_without_waiting_for_a_tick(m: Machine) -> None:
+    job = add(m, request="core=1")
+    assert running(m) == {job}
+
+
+def test_who_waits_longest_gets_the_machine_that_becomes_free(m: Machine) -> None:
+    busy = add(m, request="core=2")
+    first, second = add(m, request="core=2"), add(m, request="core=2")
+    m.end(busy)
+    assert running(m) == {first}
+    m.end(first)
+    assert running(m) == {second}
+
+
+def test_a_job_that_fits_elsewhere_does_not_take_what_another_waits_for() -> None:
+    m = Machine(cpus=100, hosts=2)
+    for host in ("h1", "h2"):
+        m.join(m.start_runner(host))
+    m.pump()
+    busy = add(m, where="host = 'h1'")
+    one = add(m, where="host = 'h1'")
+    two, three = add(m, request="core=1"), add(m, request="core=1")
+    assert running(m) == {busy, two}
+    m.end(busy)
+    assert running(m) == {two, one}
+    m.end(two)
+    assert running(m) == {one, three}
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_newcomer_does_not_jump_the_queue_when_something_was_just_released(m: Machine, plain: bool) -> None:
+    busy = add(m, request="core=2")
+    waiting = add(m, request="core=2")
+    model, seat = m.running()[busy]
+    model.end(seat, Outcome(exit_code=0, started_at=m.wall, ended_at=m.wall), m.wall)
+    model.report()
+    late = m.send_chunk([Entry("late", m.world.jobs[waiting].spec)], fresh=True)
+    if plain:
+        m.add("plain", fresh=True)
+    m.answer(late)
+    assert running(m) == {waiting}
+
+
+def test_a_job_starts_on_a_host_that_comes_later() -> None:
+    m = Machine(cpus=100)
+    m.with_runner()
+    job = add(m, request="host=1/core=2", allow_unsatisfiable=True)
+    assert m.state(job) is State.READY
+    m.capacity["h2"] = Capacity(cpus=200, mem=8 * GIB, disk=GIB)
+    m.happened(events.HostAppeared(host="h2", capacity=m.capacity["h2"]))
+    m.join(m.start_runner("h2"))
+    m.pump()
+    assert running(m) == {job}
+
+
+def test_nothing_starts_on_a_drained_host_and_all_start_when_it_is_not_any_more(m: Machine) -> None:
+    site(m, ("host", "h1", {"drain": True}))
+    jobs = {add(m), add(m, request="core=1")}
+    assert running(m) == set()
+    site(m, ("host", "h1", None))
+    assert running(m) == jobs
+
+
+def test_a_host_that_is_said_to_be_dead_ends_what_runs_there_but_not_what_only_holds_it(m: Machine) -> None:
+    job, holder = add(m, request="core=1", retries=3), add(m, request="core=1", types=("noop",))
+    site(m, ("host", "h1", {"state": "dead"}))
+    assert m.state(job) is State.CANCELLED
+    assert m.state(holder) is State.RUNNING
+
+
+# ------------------------------------------------------------------ from packing to planning and back
+
+
+def test_the_plan_is_there_only_while_somebody_needs_it(m: Machine) -> None:
+    plain = add(m)
+    assert planning(m).planner is None
+    planned = add(m, request="core=1")
+    waiting = add(m)
+    assert planning(m).planner is not None
+    assert running(m) == {plain, planned}
+    m.end(planned)
+    assert running(m) == {plain, waiting}
+    assert planning(m).planner is None
+    m.end(plain)
+    m.end(waiting)
+
+
+def test_what_was_sent_ahead_before_there_was_a_plan_is_never_beside_what_the_plan_gives(m: Machine) -> None:
+    for number in range(60):
+        m.add(f"short {number}")
+        for job in list(m.running())[:1]:
+            m.end(job)
+    m.send_chunk([Entry(f"more {n}", m.world.specs.get(1) or next(iter(m._spec_ids))) for n in range(40)])
+    m.pump()
+    planned = add(m, request="core=2")
+    for _ in range(200):
+        if not m.running():
+            break
+        m.end(next(iter(m.running())))
+    assert m.state(planned) is State.COMPLETE
+    assert m.unfinished() == []
+
+
+def test_leases_of_a_runner_that_is_away_keep_their_cores_when_the_plan_opens(m: Machine) -> None:
+    first, second = add(m), add(m)
+    (model,) = m.runners.values()
+    m.disconnect(model)
+    planned = add(m, request="core=1")
+    m.join(model)
+    m.pump()
+    assert running(m) == {first, second}
+    m.end(first)
+    assert running(m) == {second, planned}
+
+
+def test_jobs_without_a_core_take_none_of_the_plan_but_their_memory_counts(m: Machine) -> None:
+    without = [add(m, size=Size(cpus=0, mem=3 * GIB)) for _ in range(2)]
+    first = add(m, request="core=2", size=Size(mem=GIB))
+    assert running(m) == {*without, first}
+    m.end(first)
+    large = add(m, request="core=1", size=Size(mem=6 * GIB))
+    assert running(m) == set(without)
+    m.end(without[0])
+    m.end(without[1])
+    assert running(m) == {large}
+
+
+# ------------------------------------------------------------------ limits
+
+
+def test_a_job_outside_the_hours_of_its_limit_waits_and_holds_no_core(m: Machine) -> None:
+    m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("night", None, Window(60, 120))]))
+    kept = add(m, request="core=2", limits=(LimitUse("night"),))
+    other = add(m, request="core=2")
+    assert running(m) == {other}
+    m.end(other)
+    assert running(m) == set()
+    m.advance(3600.0)
+    m.pump()
+    assert running(m) == {kept}
+
+
+def test_who_wants_a_limit_alone_holds_no_core_while_others_use_it(m: Machine) -> None:
+    m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
+    user = add(m, request="core=1", limits=(LimitUse("a"),))
+    alone = add(m, request="core=1", limits=(LimitUse("a", exclusive=True),))
+    other = add(m, request="core=1")
+    assert running(m) == {user, other}
+    m.end(user)
+    assert running(m) == {other, alone}
+
+
+def test_a_limit_that_is_declared_again_as_it_was_changes_no_plan(
+    m: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
+    add(m, request="core=2", limits=(LimitUse("a"),))
+    renewed = []
+    monkeypatch.setattr(planning(m), "_renew", lambda *_args: renewed.append(1))
+    m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
+    m.pump()
+    assert renewed == []
+
+
+# ------------------------------------------------------------------ reservations
+
+
+def test_a_reservation_begins_at_its_time_without_any_other_event(m: Machine) -> None:
+    job = add(m, request="core=2,walltime=0:10:0", at=m.wall + 100)
+    assert running(m) == set()
+    due = m.engine.next_due()
+    assert due == m.wall + 100
+    m.advance(99.0)
+    m.pump()
+    assert running(m) == set()
+    m.advance(1.0)
+    m.pump()
+    assert running(m) == {job}
+
+
+def test_a_single_reservation_that_cannot_be_had_is_refused_and_leaves_no_trace(m: Machine) -> None:
+    first = add(m, request="core=2,walltime=1", at=m.wall + 100)
+    with pytest.raises(NotGranted, match="rejected"):
+        add(m, request="core=1,walltime=1", at=m.wall + 100)
+    with pytest.raises(NotGranted, match="past"):
+        add(m, request="core=1,walltime=1", at=m.wall - 1)
+    assert m.world.next_job >= first
+    assert [id for id in range(1, m.world.next_job) if m.world.outcome(id) == 0] == [first]
+    m.add("true", check=True, request=("core=1,walltime=0:1:0",), at=m.wall + 10)
+    assert list(m.world.reserved) == [first]
+
+
+def test_several_reservations_of_one_input_are_answered_one_by_one(m: Machine) -> None:
+    at = m.wall + 100
+    jobs = m.add("a", "b", "c", request=("core=1,walltime=1",), at=at).added
+    assert m.states(*jobs) == [State.READY, State.READY, State.FAILED]
+    assert reason(m, jobs[2]) == "reservation"
+    m.advance(100.0)
+    m.pump()
+    assert running(m) == set(jobs[:2])
+
+
+def test_a_granted_reservation_is_kept_over_a_crash_before_any_runner_is_back(m: Machine) -> None:
+    busy = add(m, request="core=1,walltime=0:1:0")
+    job = add(m, request="core=1,walltime=1", at=m.wall + 100)
+    rival = add(m, request="core=2,walltime=1", queue="admin")
+    m.crash()
+    m.advance(1.0)
+    (model,) = m.runners.values()
+    assert m.state(job) is State.READY
+    m.join(model)
+    m.pump()
+    m.end(busy)
+    m.advance(99.0)
+    m.pump()
+    assert job in running(m) or rival in running(m)
+    for each in (rival, job):
+        if each in running(m):
+            m.end(each)
+    m.run_out()
+    assert m.state(job) is State.COMPLETE
+
+
+def test_a_reservation_that_comes_while_no_runner_is_there_is_answered_when_one_is() -> None:
+    m = Machine(cpus=200)
+    first = add(m, request="core=2,walltime=1", at=m.wall + 100)
+    assert m.state(first) is State.READY
+    m.with_runner()
+    assert list(m.world.reserved) == [first]
+
+
+def test_a_reservation_that_is_held_gives_back_what_it_was_granted(m: Machine) -> None:
+    first = add(m, request="core=2,walltime=1", at=m.wall + 100)
+    m.do("hold", first)
+    assert not m.world.reserved
+    second = add(m, request="core=2,walltime=1", at=m.wall + 100)
+    m.do("release", first)
+    assert m.states(first, second) == [State.FAILED, State.READY]
+    assert reason(m, first) == "reservation"
+
+
+def test_a_reservation_whose_host_does_not_come_back_fails_at_its_end(m: Machine) -> None:
+    job = add(m, request="core=1,walltime=0:10:0", at=m.wall + 100)
+    (model,) = m.runners.values()
+    m.disconnect(model)
+    m.advance(650.0)
+    assert m.state(job) is State.READY
+    m.advance(60.0)
+    m.pump()
+    assert m.state(job) is State.FAILED
+    assert reason(m, job) == "reservation"
+
+
+def test_a_reservation_that_begins_late_still_ends_on_time(m: Machine) -> None:
+    job = add(m, request="core=1,walltime=0:10:0", at=m.wall + 100)
+    (model,) = m.runners.values()
+    m.disconnect(model)
+    m.advance(200.0)
+    m.join(model)
+    m.pump()
+    lease = m.world.jobs[job].lease
+    assert lease is not None
+    assert lease.given is not None
+    assert lease.given.walltime_s == pytest.approx(500.0)
+
+
+def test_nothing_is_due_while_the_manager_is_paused(m: Machine) -> None:
+    add(m, request="core=1,walltime=0:10:0", at=m.wall + 100)
+    m.happened(events.ManagerPaused())
+    m.advance(200.0)
+    assert m.engine.next_due() is None
+
+
+# ------------------------------------------------------------------ besteffort
+
+
+def test_a_preemption_is_said_again_to_a_runner_that_did_not_hear_it(m: Machine) -> None:
+    low = add(m, request="core=2", types=("besteffort",), queue="besteffort")
+    (model,) = m.runners.values()
+    m.send_chunk([Entry("high", msgspec.structs.replace(m.world.jobs[low].spec, types=(), queue="default"))])
+    model.disconnect()  # before the kill is on its way
+    m.pump()
+    assert m.state(low) is State.FINISHING
+    m.join(model)
+    m.pump()
+    assert m.state(low) is State.FAILED
+    assert reason(m, low) == "preempted"
+
+
+def test_a_preemption_is_remembered_over_a_crash(m: Machine) -> None:
+    low = add(m, request="core=2", types=("besteffort",), queue="besteffort")
+    m.send_chunk([Entry("high", msgspec.structs.replace(m.world.jobs[low].spec, types=(), queue="default"))])
+    m.commit(perform=False)
+    m.crash()
+    assert m.state(low) is State.FINISHING
+    (model,) = m.runners.values()
+    m.join(model)
+    m.pump()
+    assert m.state(low) is State.FAILED
+    (row,) = m.store.jobs([low])
+    assert row.reason_code == "preempted"
+    assert "-1" not in (row.reason_message or "")
+    assert len(running(m)) == 1
+
+
+def test_who_waits_for_a_preemption_may_be_killed_meanwhile(m: Machine) -> None:
+    low = add(m, request="core=2", types=("besteffort", "idempotent"), queue="besteffort")
+    n = m.send_chunk([Entry("high", msgspec.structs.replace(m.world.jobs[low].spec, types=(), queue="default"))])
+    m.commit()
+    high = m.replies[n].added[0]
+    m.act("kill", high)
+    m.pump()
+    assert m.state(high) is State.CANCELLED
+    m.run_out()
+    assert m.state(low) is State.COMPLETE
+
+
+def test_an_older_job_that_comes_back_does_not_disturb_one_that_has_begun(m: Machine) -> None:
+    busy = add(m, request="core=2")
+    first, second = (add(m, request="core=2") for _ in range(2))
+    m.do("hold", first, second)
+    m.end(busy)
+    low = add(m, request="core=2", types=("besteffort",), queue="besteffort")
+    m.act("release", second)  # it begins as soon as the other has ended
+    assert m.state(low) is State.FINISHING
+    m.act("release", first)
+    m.pump()
+    assert running(m) == {second}
+    m.end(second)
+    assert running(m) == {first}
+
+
+# ------------------------------------------------------------------ again, later, changed
+
+
+def test_a_planned_job_that_fails_waits_again_for_what_it_asked(m: Machine) -> None:
+    job = add(m, request="core=2", retries=1, backoff_s=30.0)
+    m.end(job, exit_code=1)
+    assert m.state(job) is State.DELAYED
+    m.advance(61.0)
+    m.pump()
+    assert running(m) == {job}
+    assert given(m, job) == "1-2"
+    m.end(job)
+    assert m.state(job) is State.COMPLETE
+
+
+def test_a_job_after_a_planned_one_begins_when_that_is_complete(m: Machine) -> None:
+    parent = add(m, request="core=1")
+    (child,) = m.add("child", after=((parent, Condition.OK, False),), request=("core=2",)).added
+    assert m.state(child) is State.DEPENDENT
+    m.end(parent)
+    assert running(m) == {child}
+
+
+def test_a_waiting_job_may_ask_for_something_else(m: Machine) -> None:
+    busy = add(m, request="core=1")
+    job = add(m, request="core=2")
+    modify(m, job, request=("core=1",))
+    assert running(m) == {busy, job}
+    with pytest.raises(BadInput, match="unknown level"):
+        modify(m, add(m, request="core=2"), request=("hots=1",))
+    with pytest.raises(NeverFits):
+        modify(m, add(m, request="core=2"), request=("core=3",))
+
+
+def test_a_plain_job_becomes_a_planned_one_and_plain_again(m: Machine) -> None:
+    busy = [add(m), add(m)]
+    job = add(m)
+    modify(m, job, types=("besteffort",), queue="besteffort")
+    assert planning(m).planner is not None
+    modify(m, job, types=(), queue="default")
+    assert planning(m).planner is None
+    m.end(busy[0])
+    assert running(m) == {busy[1], job}
+
+
+def test_cores_are_the_same_after_a_crash_and_are_not_given_twice(m: Machine) -> None:
+    first, second = add(m, request="core=1"), add(m, request="core=1")
+    waiting = add(m, request="core=1")
+    held = given(m, first), given(m, second)
+    assert sorted(held) == ["1", "2"]
+    m.crash()
+    (model,) = m.runners.values()
+    m.join(model)
+    m.pump()
+    assert (given(m, first), given(m, second)) == held
+    assert running(m) == {first, second}
+    m.end(second)
+    assert given(m, waiting) == held[1]
+
+
+def test_who_expires_gives_up_though_others_that_ask_for_the_same_are_before_it(m: Machine) -> None:
+    add(m, request="core=2")
+    types = (f"expire={m.wall + 50:.0f}",)
+    jobs = m.add("a", "b", request=("core=2",), types=types).added
+    m.advance(51.0)
+    m.pump()
+    assert m.states(*jobs) == [State.FAILED, State.FAILED]
+
+
+def test_an_unknown_word_names_line_field_and_column(m: Machine) -> None:
+    lines = [Entry("a", spec()), Entry("b", spec(request=("core=1+hots=1",)))]
+    with pytest.raises(BadInput, match=r"line 2: field 'request': .*hots.*column 8"):
+        m.answer(m.send_chunk(lines))
+    with pytest.raises(BadInput, match="field 'where'"):
+        add(m, where="colour = 'red'")
