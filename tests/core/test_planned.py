@@ -1,4 +1,4 @@
-"""Jobs that ask for more than a size, in the engine: who begins when, what survives, and that nobody jumps the queue."""
+"""Jobs that ask for more than a size, in the engine: who begins when, what survives, who is before whom."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _blocks(page: str, *, begin: str) -> str:
         ),
         (
             "docs/planning.md", "# Reading the plan",
-            ["job 2 is ready", "until job 1 ends", '"blockers":', "(planned)", "start now", "|1=", "|2-", "alternative 2"],
+            ["job 2 is ready", "until job 1 ends", '"blockers":', "(planned)", "|1=", "|2-", "alternative 2"],
         ),
         (
             "docs/simulate.md", "# Simulating a site",

@@ -5,6 +5,7 @@ Kept sparsely: only hosts that have a figure, and only what somebody takes there
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterator, Mapping
 from math import inf
 
@@ -32,6 +33,14 @@ class Ledger:
         self._guests: dict[tuple[str, str], Steps] = {}  #: the same with besteffort jobs, which others do not see
         self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
         self._low: set[int] = set()  #: besteffort jobs that hold something
+        self._ends: list[int] = []  #: moments at which something is given back, ascending, one for each job
+        #: name → so much of it each core of every host could have
+        self._fair: dict[str, int] = {}
+        for host, capacities in self._capacity.items():
+            cores = site.hosts[host].bit_count()
+            for name, capacity in capacities.items():
+                self._fair[name] = min(self._fair.get(name, capacity), capacity // cores)
+        self._most: dict[str, int] = {}  #: name → the most that any job has asked of it
 
     def taking(self, ask: Ask) -> Taking | None:
         """What a job takes of each host of which there is not plenty; None: nothing."""
@@ -41,7 +50,14 @@ class Ledger:
         found = {name: amount for name, amount in asked.items() if amount and name in self._named}
         if ask.gpus and "gpus" not in self._named:
             found["gpus"] = ask.gpus  # a host without a figure has none
+        for name, amount in found.items():
+            if amount > self._most.get(name, 0):
+                self._most[name] = amount
         return found or None
+
+    def may_lack(self, taking: Taking) -> bool:
+        """Might there be too little of it? Not if every core could be somebody's who takes the most that any does."""
+        return any(name == "gpus" or self._most.get(name, 0) > self._fair.get(name, 0) for name in taking)
 
     def everywhere(self, ask: Ask) -> Taking:
         """Limits of the site that it takes; who wants one alone takes all of it."""
@@ -135,6 +151,7 @@ class Ledger:
             ]
         if held:
             self._held[job] = held
+            insort(self._ends, last)
             if low:
                 self._low.add(job)
             self._count(held, 1, low=low)
@@ -143,6 +160,7 @@ class Ledger:
         """The job holds nothing of it any more."""
         held = self._held.pop(job, None)
         if held:
+            del self._ends[bisect_left(self._ends, held[0][-1])]
             self._count(held, -1, low=job in self._low)
             self._low.discard(job)
 
@@ -156,7 +174,7 @@ class Ledger:
 
     def ends(self) -> list[float]:
         """Moments at which something is given back, ascending."""
-        return sorted({last / SECOND for held in self._held.values() for *_rest, last in held})
+        return [last / SECOND for last in self._ends]
 
     def holders(self, name: str) -> Iterator[int]:
         """Jobs that hold a limit of the site."""

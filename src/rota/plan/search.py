@@ -197,6 +197,8 @@ class Search(Holdings):
             return None, ()
         shape, hard = option.shape, option.hard
         taking = entry.taking
+        if taking is not None and not self.special and not self.ledger.may_lack(taking):
+            taking = None
         obstacles = [] if hard or entry.ask.at is not None else self._obstacles()
         split = 0  #: cores that are shared already: better one of these than another whole one
         for each in self.special.values() if entry.ask.share else ():
@@ -220,7 +222,7 @@ class Search(Holdings):
 
         also = sorted({until for until, _mask in obstacles if until != inf}) if obstacles else []
         if taking is not None:
-            also = sorted({*also, *ledger.ends()})
+            also = sorted({*also, *ledger.ends()}) if also else ledger.ends()
         return pick, also
 
     def picking(self, entry: Entry) -> Pick:
