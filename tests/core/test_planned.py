@@ -472,3 +472,43 @@ def test_an_unknown_word_names_line_field_and_column(m: Machine) -> None:
         m.answer(m.send_chunk(lines))
     with pytest.raises(BadInput, match="field 'where'"):
         add(m, where="colour = 'red'")
+
+
+def test_after_a_crash_who_was_given_cores_keeps_them_and_who_was_not_takes_the_others(m: Machine) -> None:
+    plain = add(m)
+    planned = add(m, request="core=1")
+    m.end(plain)
+    plain = add(m, types=("noop",))
+    m.end(planned)
+    early = add(m)
+    late = add(m, request="core=1")
+    assert running(m) == {plain, early}
+    for _ in range(2):
+        m.crash()
+        (model,) = m.runners.values()
+        m.join(model)
+        m.pump()
+    assert running(m) == {plain, early}
+    m.end(early)
+    assert running(m) == {plain, late}
+    assert given(m, late) != given(m, plain)
+
+
+def test_jobs_planned_one_after_the_other_do_not_begin_at_once_when_nobody_looked_for_long(m: Machine) -> None:
+    busy = add(m, request="core=2,walltime=0:1:0")
+    jobs = [add(m, f"job {n}", request=f"core=2,walltime=0:1:{n}") for n in range(4)]
+    low = [
+        add(m, f"low {n}", types=("besteffort",), queue="besteffort", request=f"core=2,walltime=0:1:{n}")
+        for n in (5, 6)
+    ]
+    m.happened(events.ManagerPaused())
+    m.end(busy)
+    m.advance(3600.0)
+    m.happened(events.ManagerResumed())
+    m.pump()
+    assert running(m) == {jobs[0]}
+    for done, following in zip(jobs, [*jobs[1:], *low], strict=False):
+        m.end(done)
+        assert running(m) == {following}
+    m.run_out()
+    assert m.unfinished() == []

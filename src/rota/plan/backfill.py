@@ -11,7 +11,7 @@ from math import inf, nextafter
 from typing import TYPE_CHECKING, Final
 
 from rota.plan.entry import WAITING, Entry, Rank
-from rota.plan.holes import Holes
+from rota.plan.holes import Holes, merged
 
 if TYPE_CHECKING:
     from rota.plan.planner import Planner
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 #: Passes are iterators, so that they can be paused. One step is a job that is placed, or so many of these:
 _TAKEN_OUT: Final = 8
 _LOOKED_AT: Final = 64
+#: More spans that became free than this are looked at as fewer and longer ones.
+_MANY_SPANS: Final = 64
 
 
 class Class:
@@ -210,8 +212,11 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
     Tried are only those for whom something became free since they were tried last.
     """
     slots = planner.slots
-    holes = Holes(slots, now, klass.freed + freed)
-    klass.freed = []
+    klass.freed = klass.freed + freed  # kept until all had their turn
+    if len(klass.freed) > _MANY_SPANS:
+        klass.freed = merged(klass.freed, now)
+    before = len(klass.freed)
+    holes = Holes(slots, now, klass.freed)
     for number, entry in enumerate(list(klass.line), 1):
         if number % _LOOKED_AT == 0:
             yield
@@ -230,6 +235,7 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
                 continue
         _try_again(planner, entry, holes, freed, now, since)
         yield
+    del klass.freed[:before]
 
 
 def _look_again(planner: Planner, entry: Entry) -> bool:

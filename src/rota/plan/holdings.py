@@ -74,6 +74,8 @@ class Holdings:
         #: a pass is paused after so many steps, until `work` is called; None: never
         self.pause_after: int | None = None
         self._pass: tuple[Iterator[None], float, str] | None = None  #: its steps, time and cause
+        self._gentle = False  #: it only lets jobs begin earlier: whatever is left of it, everybody has a place
+        self._left = False  #: a gentle pass was given up before everybody had his turn
         self._refreshed = now
         self._serial = 0
         self._open()

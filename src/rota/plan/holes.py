@@ -216,3 +216,15 @@ def _start(span: _Span) -> float:
 
 def _octave(length: float) -> int:
     return int(length).bit_length() if length < inf else _ENDLESS
+
+
+def merged(spans: list[tuple[float, float]], now: float) -> list[tuple[float, float]]:
+    """The same time as fewer spans, none of which meet."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(spans):
+        start = max(start, now)
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        elif start < end:
+            found.append((start, end))
+    return found

@@ -19,9 +19,22 @@ if TYPE_CHECKING:
 def outlives(planner: Planner, entry: Entry, now: float) -> None:
     """A running job is past its expected end: it keeps its resources, and plans in the way move."""
     assert entry.start is not None
+    extend(planner, entry, new_end(entry.start, now), now, f"job {entry.id} runs longer than expected")
+
+
+def begins_late(planner: Planner, entry: Entry, now: float) -> None:
+    """Nobody looked at the time when it should have begun: it needs its whole length from now on."""
+    end = now + entry.options[entry.alternative].length
+    if entry.end is not None and entry.end < end:
+        extend(planner, entry, end, now, f"job {entry.id} began later than planned")
+
+
+def extend(planner: Planner, entry: Entry, end: float, now: float, cause: str) -> None:
+    """A running job holds what it has until then."""
+    assert entry.start is not None
     assert entry.end is not None
     planner.finish()
-    old, end = entry.end, new_end(entry.start, now)
+    old = entry.end
     moving = in_the_way(planner, entry, old, end)
     for other in moving:
         planner.unplan(other)
@@ -46,7 +59,7 @@ def outlives(planner: Planner, entry: Entry, now: float) -> None:
                 planner.inside[entry.id].cover(inner.resources, inner.start, inner.end)
     heappush(planner.overdue, (end, entry.id))
     steps = _make_way(planner, entry, moving, now)
-    planner.go_through(steps, now, f"job {entry.id} runs longer than expected")
+    planner.go_through(steps, now, cause)
 
 
 def _make_way(planner: Planner, entry: Entry, moving: list[Entry], now: float) -> Iterator[None]:

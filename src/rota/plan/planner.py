@@ -166,12 +166,15 @@ class Planner(Search):
         self.slots.forget_before(now)
         if self.given or not entry.ask.types.besteffort:
             freed += [(start, end) for _entry, start, end, _resources in self.given]
-            self.go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved")
+            gentle = all(klass.backfill == "conservative" for klass in self.classes)
+            self.go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved", gentle=gentle)
         else:
             self._settle(now, "what it waits for moved")
 
     def tick(self, now: float) -> None:
         """Time has passed: jobs past their expected end keep what they hold, and ranks may have changed."""
+        if self._pass is not None and self._gentle and not self._is_due(now):
+            return
         self.finish()
         self.now = now
         while self.overdue and self.overdue[0][0] <= now:
@@ -194,9 +197,16 @@ class Planner(Search):
         elif self._pass is None:
             self._settle(now, "ranks changed")
 
+    def _is_due(self, now: float) -> bool:
+        """Is there something that time alone has changed?"""
+        moments = [self._refreshed + REFRESH_S]
+        moments += [heap[0][0] for heap in (self.overdue, self._expiries) if heap]
+        return bool(self._late) or min(moments) <= now
+
     def begin(self, now: float) -> list[Begin]:
-        """Everything that is planned for now begins. A paused pass is finished first: it may still move some."""
-        self.finish()
+        """Everything that is planned for now begins. A paused pass that may still move some is finished first."""
+        if not self._gentle:
+            self.finish()
         self.now = now
         found, self.starting = self.starting, []
         found += [each for each in self._late.values() if each.start is not None and each.start <= now]
@@ -209,7 +219,7 @@ class Planner(Search):
         begun = []
         guests = []
         for entry in found:
-            if entry.state != WAITING or entry.id in self._late:
+            if entry.state != WAITING or entry.id in self._late or entry.start is None or entry.start > now:
                 continue
             if entry.fixed and entry.end is not None and entry.end <= now:
                 self.expired.append(entry.id)  # what it lacked did not come
@@ -222,7 +232,7 @@ class Planner(Search):
                 begun.append(self._begin(entry, now))
         if self._pass is not None:
             guests = []  # they have their turn when everybody else is planned
-        elif begun and self.low.line:
+        elif self.low.line and (begun or any(each.start is not None and each.start < now for each in guests)):
             besteffort.plan(self, now)
             guests = [
                 each for each in self.low.line if each.start is not None and each.start <= now and not each.after
@@ -239,9 +249,12 @@ class Planner(Search):
         self._leave(entry)
         besteffort.avoid(self, entry, now)
         victims = besteffort.victims(self, entry)
-        if entry.start is not None and entry.start < now:
+        late = entry.start is not None and entry.start < now
+        if late:
             entry.start = now
         self._run(entry)
+        if late and not entry.fixed:
+            lateness.begins_late(self, entry, now)
         return Begin(entry, victims)
 
     def next_start(self) -> float | None:
@@ -370,10 +383,22 @@ class Planner(Search):
         self._children[id] = [child for child in self._children.get(id, ()) if child.state == WAITING]
         return self.submit(id, ask, now, after=after, submitted=submitted, serial=serial)
 
-    def go_through(self, steps: Iterator[None], now: float, cause: str) -> None:
+    @property
+    def working(self) -> bool:
+        """Is a pass paused?"""
+        return self._pass is not None
+
+    @property
+    def unsettled(self) -> bool:
+        """Is one paused in which some have no place yet?"""
+        return self._pass is not None and not self._gentle
+
+    def go_through(self, steps: Iterator[None], now: float, cause: str, *, gentle: bool = False) -> None:
         """Begin a pass, and carry it out unless passes are paused."""
         self.finish()
-        self._pass = (steps, now, cause)
+        self._pass, self._gentle = (steps, now, cause), gentle
+        if gentle:
+            self._left = False
         if self.pause_after is None:
             self.finish()
         else:
@@ -389,12 +414,24 @@ class Planner(Search):
                 return True
         self._pass = None
         self._settle(now, cause)
+        if self._left:
+            # The pass that was given up begins again, for all that became free since.
+            self.go_through(backfill.on_freed(self, [], now), now, "what it waits for moved", gentle=True)
+            return self.working
         return False
 
     def finish(self) -> None:
-        """Carry out what is left of a pass that was paused; before anything else happens it must be."""
-        while self.work(1_000_000):
-            pass
+        """Carry out what is left of a pass that was paused; before anything else happens it must be.
+
+        A gentle one is given up instead: the next one begins anew with all that became free meanwhile.
+        """
+        if self._pass is not None and self._gentle and self.pause_after is not None:
+            steps, now, cause = self._pass
+            self._pass, self._left = None, True
+            del steps
+            self._settle(now, cause)
+        while self._pass is not None:
+            self.work(1_000_000)
 
     def _settle(self, now: float, cause: str) -> None:
         """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""

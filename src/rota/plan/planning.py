@@ -45,6 +45,8 @@ _LAST = 1 << 62
 #: Of how many kinds of waiting plain jobs the first is in a plan that is only asked.
 _MOST_FIRSTS = 1000
 
+#: A pass of the planner is interrupted after so many steps, so that the manager goes on serving.
+_STEPS = 64
 #: Priority, need and group of jobs that ask for the same.
 _Key = tuple[int, Need, int]
 
@@ -205,15 +207,21 @@ class Planning:
             return self._packing.place(now)
         planner = self.planner
         assert planner is not None
-        self._settle(planner, wall)
+        planner.work(_STEPS)
         opened, chosen = self._packing.place(now)  # those that take no core
+        if planner.unsettled:
+            return opened, chosen
+        self._settle(planner, wall)
         self._unpark()
-        planner.tick(wall)
+        if not planner.unsettled:
+            planner.tick(wall)
         stuck, self._stuck = self._stuck, []
         for begin in stuck:
             self._begin(planner, begin, now, opened, chosen)
-        while True:
+        while not planner.unsettled:
             self._plan_first(planner, wall)
+            if planner.unsettled:
+                break
             begun = planner.begin(wall)
             if not begun:
                 break
@@ -223,7 +231,9 @@ class Planning:
 
     def next_event(self) -> float | None:
         """When something should be decided though nothing happens (wall time)."""
-        return self.planner.next_event() if self.planner is not None else None
+        if self.planner is None:
+            return None
+        return self.planner.now if self.planner.working else self.planner.next_event()
 
     @property
     def has_news(self) -> bool:
@@ -254,9 +264,11 @@ class Planning:
         site = self.terms.site()
         quotas = self.terms.quotas(site)
         self.planner = Planner(site, self.terms.policy(), quotas=quotas, now=wall, limits=self._capacities())
+        self.planner.pause_after = _STEPS
         self._site_changed = self._limits_changed = False
         self._over, self._gone = [], []
-        for held in sorted(self.terms.held(), key=lambda each: each.since):
+        # Those that were given nothing take what those leave that were.
+        for held in sorted(self.terms.held(), key=lambda each: (not each.resources, each.since)):
             self._adopt(self.planner, held, wall)
         for priority, need, jobs in self._packing.hand_over():
             self._line_up(need, priority, jobs)
@@ -331,15 +343,13 @@ class Planning:
         over, self._over = self._over, []
         for job in gone:
             planner.ended(job, wall, complete=False)
-        for job in over:
+            self._has_ended(job)
+        for number, job in enumerate(over, 1):
             self._leased.discard(job)
             self._roomless.pop(job, None)
+            planner.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
             planner.ended(job, wall)
-            for waiting, (begin, victims) in list(self._blocked.items()):
-                victims.discard(job)
-                if not victims:
-                    del self._blocked[waiting]
-                    self._stuck.append(begin)
+            self._has_ended(job)
         if self._limits_changed:
             self._limits_changed = False
             self._site_changed = self._site_changed or self._capacities() != planner.limits
@@ -349,6 +359,23 @@ class Planning:
             over = over or list(self._roomless)
         if over and self._roomless:
             self._find_room(planner, wall)
+
+    def _has_ended(self, job: int) -> None:
+        """Who waited for nothing but its end may begin."""
+        for waiting, (begin, victims) in list(self._blocked.items()):
+            victims.discard(job)
+            if not victims:
+                del self._blocked[waiting]
+                self._stuck.append(begin)
+
+    def _put_back(self, planner: Planner, job: int) -> None:
+        """A job that was to begin and has no lease yet waits again."""
+        key = self._where[job]
+        planner.ended(job, planner.now, complete=False)
+        del self._first[key]
+        self._stuck = [begin for begin in self._stuck if begin.entry.id != job]
+        self._blocked.pop(job, None)
+        self._has_ended(job)
 
     def _renew(self, planner: Planner, wall: float) -> None:
         assert self.terms is not None
@@ -363,8 +390,10 @@ class Planning:
 
     def _plan_first(self, planner: Planner, wall: float) -> None:
         """The first job of every lane is in the plan."""
-        fresh, self._fresh = self._fresh, set()
-        for key in sorted(fresh, key=lambda key: (-key[0], self._lanes[key].head() or 0)):
+        for key in sorted(self._fresh, key=lambda key: (-key[0], self._lanes[key].head() or 0)):
+            if planner.unsettled:
+                return  # others come when everybody has a place again
+            self._fresh.discard(key)
             lane = self._lanes[key]
             head = lane.head()
             first = self._first.get(key)
@@ -450,7 +479,13 @@ class Planning:
         """Lease a job whose time has come, unless somebody must end first."""
         entry = begin.entry
         job = entry.id
+        if planner.entries.get(job) is not entry:
+            return  # it was put back meanwhile
         victims = {victim for victim in begin.victims if victim in planner.entries}
+        for victim in victims - self._leased:
+            self._fresh.add(self._where[victim])
+            self._put_back(planner, victim)
+        victims &= self._leased
         if victims:
             self._blocked[job] = (begin, victims)
             self._news.preempted.extend(Preempted(victim, job) for victim in victims)
@@ -460,8 +495,7 @@ class Planning:
         given, host = _given(planner, entry, need, self._packing.host_names())
         if host is not None and self._kept(need, host):
             # It must not hold resources while it waits for something that is in no plan.
-            planner.ended(job, planner.now, complete=False)
-            del self._first[key]
+            self._put_back(planner, job)
             self._parked.add(key)
             return
         if host is None or not self._has_room(planner, host, given.size):

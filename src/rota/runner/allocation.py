@@ -74,13 +74,12 @@ def _cores(allocation: Allocation | None, own: set[int]) -> list[int]:
         return []
     usable = sorted(own)
     try:
-        places = parse_spans(allocation.cpu_list, most=_MOST_CORES)
-        if max(places) >= len(usable):
-            raise BadInput(f"this machine has {len(usable)} for it")
+        return [usable[place] for place in parse_spans(allocation.cpu_list, most=_MOST_CORES)]
     except BadInput as error:
         _tell(allocation, error)
-        return []
-    return [usable[place] for place in places]
+    except IndexError:
+        _tell(allocation, BadInput(f"there are {len(usable)} here"))
+    return []
 
 
 def _tell(allocation: Allocation | None, error: Exception) -> None:
