@@ -512,3 +512,19 @@ def test_jobs_planned_one_after_the_other_do_not_begin_at_once_when_nobody_looke
         assert running(m) == {following}
     m.run_out()
     assert m.unfinished() == []
+
+
+def test_a_later_job_does_not_slip_in_between_many_that_ask_for_the_same() -> None:
+    m = Machine(cpus=400)
+    m.with_runner()
+    busy = add(m, request="core=4,walltime=1m")
+    alike = m.add(*[f"echo {n}" for n in range(6)], fresh=True, request=("core=1,walltime=30s",)).added
+    big = add(m, request="core=3,walltime=10h")
+    m.end(busy)
+    assert running(m) == set(alike[:4])
+    for job in alike[:4]:
+        m.end(job)
+    assert running(m) == set(alike[4:])
+    for job in alike[4:]:
+        m.end(job)
+    assert running(m) == {big}

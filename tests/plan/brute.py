@@ -423,12 +423,24 @@ class Brute:
             else:
                 job.start, job.end, job.resources = found
                 job.fixed = True
+                endless = [other for other in self.waiting() if self._endless_before(other, job)]
+                for other in endless:
+                    self.out(other)
+                lower = sorted([*lower, *endless], key=lambda other: other.rank)
                 self.follow(job, pending=lower)
             self.put_back(lower)
         else:
             self.put_back([job, *lower])
         self.besteffort()
         return granted
+
+    def _endless_before(self, other: Job, job: Job) -> bool:
+        """Is it planned, and nothing would end it in time, where a reservation was granted?"""
+        if other.start is None or other.end is None or other.home or not other.resources & job.resources:
+            return False
+        length = other.end - other.start
+        soft = any(each.walltime_s is None and other.ask.time_s == length for each in other.ask.alternatives)
+        return soft and job.end is not None and self.now < other.start < job.end
 
     def _hopeless(self, job: Job) -> bool:
         short = frozenset(

@@ -262,8 +262,8 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     _drop_lease(world, turn, job, ended=True)
     reason = _reason(outcome)
     again = ""  #: why it is queued again, at no cost
-    if reason is None:
-        state = State.COMPLETE
+    if reason is None or (reason.code == "walltime" and "noop" in job.spec.types and not killed):
+        state, reason = State.COMPLETE, None  # one that only holds resources does so to the end of its time
     elif preempted and not killed:
         state = State.FAILED
         reason = Reason("preempted", f"ended for {_named(preempted)}, which began on its resources")

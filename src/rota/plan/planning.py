@@ -2,7 +2,8 @@
 
 A plain job asks for a size and nothing else; a million of them are packed at the speed of the runners.
 A request, a type, a queue, a reservation or a quota needs a plan, and then everybody is in it, so that
-nobody jumps the queue. Jobs that ask for the same stand in one lane, of which the first is in the plan.
+nobody jumps the queue. Jobs that ask for the same stand in as many lanes as of them could run at once, and
+of each lane the first is in the plan: whatever becomes free at one moment, those whose turn it is are there.
 """
 
 from __future__ import annotations
@@ -47,8 +48,10 @@ _MOST_FIRSTS = 1000
 
 #: A pass of the planner is interrupted after so many steps, so that the manager goes on serving.
 _STEPS = 64
-#: Priority, need and group of jobs that ask for the same.
-_Key = tuple[int, Need, int]
+#: Priority, need and group of jobs that ask for the same, and which of their lanes it is.
+_Key = tuple[int, Need, int, int]
+#: Jobs that ask for the same stand in no more lanes than this.
+_MOST_LANES = 10_000
 
 
 class Planning:
@@ -64,6 +67,7 @@ class Planning:
         self._where: dict[int, _Key] = {}
         self._first: dict[_Key, int] = {}  #: the job of each lane that is in the plan
         self._fresh: set[_Key] = set()  #: lanes that should have another job in the plan
+        self._widths: dict[Need, int] = {}  #: how many of such jobs could run at once
         self._over: list[int] = []  #: leases that ended since the last look
         self._gone: list[int] = []  #: jobs that are in the plan and wait no more
         self._blocked: dict[int, tuple[Begin, set[int]]] = {}  #: job → whom it waits for to end
@@ -155,13 +159,31 @@ class Planning:
             group = -job if alone else need.terms or self.terms.group(job)
             by_group.setdefault(group, []).append(job)
         for group, some in by_group.items():
-            key = (priority, need, group)
-            lane = self._lanes.get(key)
-            if lane is None:
-                lane = self._lanes[key] = Lane(priority, need)
-            lane.add(some)
-            self._where.update(dict.fromkeys(some, key))
-            self._fresh.add(key)
+            width = 1 if alone else self._at_once(need, some[0])
+            by_lane: dict[int, list[int]] = {}
+            for job in some:
+                by_lane.setdefault(job % width, []).append(job)
+            for number, part in by_lane.items():
+                key = (priority, need, group, number)
+                lane = self._lanes.get(key)
+                if lane is None:
+                    lane = self._lanes[key] = Lane(priority, need)
+                lane.add(part)
+                self._where.update(dict.fromkeys(part, key))
+                self._fresh.add(key)
+
+    def _at_once(self, need: Need, job: int) -> int:
+        """How many jobs like this could run at once on the present site."""
+        planner = self.planner
+        if planner is None:
+            return 1
+        width = self._widths.get(need)
+        if width is None:
+            assert self.terms is not None
+            least = min((shape.least for shape in planner.shapes(self.terms.ask(job))), default=1)
+            width = planner.site.count // max(1, least)
+            width = self._widths[need] = max(1, min(width, _MOST_LANES))
+        return width
 
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
         key = self._where.pop(job, None)
@@ -250,8 +272,10 @@ class Planning:
             planner.moved.clear()
             for id in planner.expired:
                 entry = planner.entries.get(id)
+                late = entry is not None and entry.ask.types.deadline is not None
                 code = "reservation" if entry is not None and entry.fixed else "expired"
-                news.ended.append((id, code, "it did not begin in time"))
+                said = "it could not end before its deadline" if late else "it did not begin in time"
+                news.ended.append((id, code, said))
             planner.expired.clear()
         return news
 
@@ -270,8 +294,11 @@ class Planning:
         # Those that were given nothing take what those leave that were.
         for held in sorted(self.terms.held(), key=lambda each: (not each.resources, each.since)):
             self._adopt(self.planner, held, wall)
-        for priority, need, jobs in self._packing.hand_over():
-            self._line_up(need, priority, jobs)
+        waiting = [(lane.priority, lane.need, sorted(lane.jobs())) for lane in self._lanes.values()]
+        self._lanes, self._where, self._widths = {}, {}, {}
+        for priority, need, jobs in (*waiting, *self._packing.hand_over()):
+            if jobs:
+                self._line_up(need, priority, jobs)
         self._first.clear()
         self._fresh = set(self._lanes)
 
@@ -379,6 +406,7 @@ class Planning:
 
     def _renew(self, planner: Planner, wall: float) -> None:
         assert self.terms is not None
+        self._widths.clear()
         site = self.terms.site()
         planner.change_rules(
             site,
@@ -636,7 +664,8 @@ class Planning:
             kept = limit_reasons(self.limits, need, list(planner.site.hosts)) if key in self._parked else []
             return kept or [Waits("resources", "it is about to be planned")]
         if first != job:
-            before = sum(1 for each in self._lanes[key].heap if each < job and each not in self._lanes[key].gone)
+            alike = (lane for other, lane in self._lanes.items() if other[:3] == key[:3])
+            before = sum(1 for lane in alike for each in lane.jobs() if each < job)
             said = f"{before:,} {'jobs that ask' if before != 1 else 'job that asks'} for the same"
             found.append(Waits("resources", f"{said} {'are' if before != 1 else 'is'} before it", ahead=first))
         entry = planner.entries.get(first)
