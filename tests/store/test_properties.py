@@ -62,7 +62,17 @@ def histories(draw: st.DrawFn) -> list[Changes | None]:
             number = attempts[job] = attempts.get(job, 0) + 1
             token = draw(st.integers(0, (1 << 63) - 1))
             batch.attempts.append(
-                (job, number, token, draw(names), draw(names), draw(times), draw(spec_ids), draw(sizes), draw(gifts))
+                (
+                    job,
+                    number,
+                    token,
+                    draw(names),
+                    draw(names),
+                    draw(times),
+                    draw(spec_ids),
+                    draw(sizes),
+                    draw(gifts),
+                )
             )
         known = sorted(attempts.items())
         if known:

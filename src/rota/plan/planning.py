@@ -36,7 +36,7 @@ from rota.plan.planner import Planner
 from rota.plan.reasons import limit_reasons
 from rota.plan.resources import Figures
 from rota.plan.shapes import Shape
-from rota.plan.sharing import may_share
+from rota.plan.sharing import WHOLE, may_share
 from rota.plan.size import CORE, Size
 from rota.plan.whatif import copy_of
 
@@ -333,36 +333,49 @@ class Planning:
         site = planner.site
         mask = site.mask(id for id in _ids(held.resources) if site.knows(id))
         if not mask:
-            mask = self._room_for(planner, held)
-            if not mask:
+            mask, enough = self._room_for(planner, held)
+            if not enough:
                 self._roomless[held.job] = held
         self._leased.add(held.job)
         planner.adopt(held.job, ask, start=held.since, resources=mask, now=wall)
 
-    def _room_for(self, planner: Planner, held: Held) -> int:
-        """Resources on its host that nobody runs on, for a lease that no plan gave any."""
+    def _room_for(self, planner: Planner, held: Held) -> tuple[int, bool]:
+        """Resources on its host that nobody else runs on, for a lease that no plan gave any; and are they enough?
+
+        What is left is taken in any case: it may well run there, and nobody else should.
+        """
         assert self.terms is not None
-        free = planner.site.hosts.get(held.host, 0)
+        ask = self.terms.ask(held.job)
+        there = free = planner.site.hosts.get(held.host, 0)
+        parts: dict[int, int] = {}  #: of cores that are shared, how much is taken
         for entry in planner.running.values():
+            if entry.id == held.job:
+                continue
             free &= ~entry.resources
-        if not free:
-            return 0
-        for alternative in self.terms.ask(held.job).alternatives:
+            if entry.ask.share and entry.resources & there:
+                parts[entry.resources] = parts.get(entry.resources, 0) + entry.ask.share
+        for core, taken in parts.items() if ask.share else ():
+            if taken + ask.share <= WHOLE:
+                return core, True
+        for alternative in ask.alternatives:
             # On what may not be used now as well: it runs there.
-            mask = Shape(alternative, planner.site, within=planner.site.everything).choose(free)
+            mask = Shape(alternative, planner.site, within=planner.site.everything).choose(free) if free else 0
             if mask:
-                return mask
-        return 0
+                return mask, True
+        for core in parts:
+            free |= core  # a part of a shared core may be its as well
+        return (0 if ask.share else free), False
 
     def _find_room(self, planner: Planner, wall: float) -> None:
         """Leases that were sent ahead begin as soon as somebody ends, before all that wait."""
         assert self.terms is not None
         for job, held in list(self._roomless.items()):
-            mask = self._room_for(planner, held)
-            if mask:
-                del self._roomless[job]
+            mask, enough = self._room_for(planner, held)
+            if mask != planner.entries[job].resources:
                 planner.ended(job, wall)
                 planner.adopt(job, self.terms.ask(job), start=wall, resources=mask, now=wall)
+            if enough:
+                del self._roomless[job]
 
     def _settle(self, planner: Planner, wall: float) -> None:
         """Tell the planner what has ended, and that resources have changed."""
@@ -647,7 +660,9 @@ class Planning:
             site, self.terms.policy(), quotas=self.terms.quotas(site), now=wall, limits=self._capacities()
         )
         for held in sorted(self.terms.held(), key=lambda each: each.since):
-            mask = site.mask(id for id in _ids(held.resources) if site.knows(id)) or self._room_for(planner, held)
+            mask = (
+                site.mask(id for id in _ids(held.resources) if site.knows(id)) or self._room_for(planner, held)[0]
+            )
             planner.adopt(held.job, self.terms.ask(held.job), start=held.since, resources=mask, now=wall)
         firsts, others = self._packing.firsts(_MOST_FIRSTS)
         for job in firsts:

@@ -286,7 +286,7 @@ def _parents(given: int | str | list[int | str]) -> tuple[Parent, ...]:
     for item in given if isinstance(given, list) else [given]:
         for word in str(item).split(","):
             condition, colon, name = word.strip().rpartition(":")
-            if not name.strip().isdecimal() or (colon and condition not in CONDITIONS):
+            if not name.strip().isdecimal() or len(name) > 400 or (colon and condition not in CONDITIONS):
                 raise WrongField(
                     "after",
                     f"{shown(word)} is not a job",
