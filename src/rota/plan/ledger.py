@@ -56,7 +56,7 @@ class Ledger:
         return found or None
 
     def may_lack(self, taking: Taking) -> bool:
-        """Might there be too little? Not if on every core there could be somebody who takes the most that any does."""
+        """Might there be too little? Not if each core could have the most of it that anybody takes."""
         return any(name == "gpus" or self._most.get(name, 0) > self._fair.get(name, 0) for name in taking)
 
     def everywhere(self, ask: Ask) -> Taking:
