@@ -140,6 +140,14 @@ def test_one_job_of_a_year_does_not_hide_the_others() -> None:
     assert span_of(found, None, NOW.timestamp() + 7200)[1] == NOW.timestamp() + 7200
 
 
+def test_jobs_that_share_are_both_seen() -> None:
+    jobs = [job(7, 0, 30, "1", "running", "timesharing=*,*"), job(8, 10, 60, "1", "running", "timesharing=*,*")]
+    found = view([host("n001", "1")], jobs)
+    assert rows(found) == {"n001": "|7========" + "|7+8" + "*" * 16 + "|8" + "=" * 28}
+    lines = chart(found, NOW.timestamp(), NOW.timestamp() + 3600, Look())
+    assert "|ID+ID*** jobs that share" in " ".join(lines)
+
+
 # ------------------------------------------------------------------ the command
 
 
@@ -219,7 +227,7 @@ def test_only_what_lies_within_the_times_asked_for(site: Site) -> None:
 )
 def test_a_picture_is_written(site: Site, tmp_path: Path, name: str, begins: bytes) -> None:
     job = site.holds("-l", "core=4,walltime=1h")
-    assert site.ok("gantt", "--picture", str(tmp_path / name)) == ""
+    assert site.ok("gantt", "--picture", str(tmp_path / name)) == f"drawn into {tmp_path / name}\n"
     data = (tmp_path / name).read_bytes()
     assert data.startswith(begins)
     if name != "p.png":
@@ -245,3 +253,13 @@ def test_without_a_manager_it_says_how_to_start_one(rota: Deployment) -> None:
     done = rota.rota("gantt")
     assert done.returncode == 4
     assert "rota manager start" in done.stderr
+
+
+def test_what_is_planned_outside_the_window_is_not_without_a_plan(site: Site) -> None:
+    site.holds("-l", "core=4,walltime=1h")
+    planned = site.waits("-l", "core=4,walltime=1h")
+    site.only_reason(planned)
+    out = site.ok("gantt", "--to", "now+5m")
+    assert "1 running, 0 planned, 1 later" in out
+    assert "without a planned start" not in out
+    assert "0 running, 1 planned, 1 over before" in site.ok("gantt", "--from", "now+90m", "--to", "now+100m")

@@ -147,3 +147,26 @@ def test_without_a_manager_it_says_how_to_start_one(rota: Deployment) -> None:
     done = rota.rota("plan", "--cpus", "1")
     assert done.returncode == 4
     assert "rota manager start" in done.stderr
+
+
+def test_a_walltime_that_is_a_bare_number_is_told_to_be_hours(site: Site) -> None:
+    done = site.rota("plan", "-l", "core=1,walltime=30")
+    assert done.stderr == "rota: warning: walltime=30 is 30 h; write 30m or 90s for less\n"
+    assert site.rota("plan", "-l", "core=1,walltime=0:30").stderr == ""
+
+
+def test_memory_that_no_host_has_is_named(site: Site) -> None:
+    found = planned(site, "-l", "core=1,walltime=5m", "--mem", "400G")
+    assert found["reason"]["message"] == "never fits: no host has 400G mem"
+
+
+def test_a_container_that_is_not_there_is_told_at_once(site: Site) -> None:
+    plain = site.holds("--cpus", "1", "--mem", "10M")
+    done = site.rota("add", "-t", f"inner={plain}", "-l", "core=1,walltime=5m", "--", "true")
+    assert done.returncode == 2
+    assert f"job {plain} is not a container" in done.stderr
+    done = site.rota("add", "-t", "inner=nobody", "-l", "core=1,walltime=5m", "--", "true")
+    assert done.returncode == 0
+    assert "there is no container 'nobody'" in done.stderr
+    site.holds("-t", "container", "-n", "box", "-l", "core=1,walltime=5m")
+    assert site.rota("add", "-t", "inner=box", "-l", "core=1,walltime=1m", "--", "true").stderr == ""

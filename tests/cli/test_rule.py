@@ -196,3 +196,10 @@ def test_mistakes_are_named_in_one_line(shared: Deployment, words: list[str], me
 def test_a_rule_that_is_not_there_is_not_found(shared: Deployment, verb: str) -> None:
     done = shared.rota("rule", verb, "default-queu")
     assert (done.returncode, "default-queue" in done.stderr) == (3, True)
+
+
+def test_a_request_for_levels_that_the_site_has_not_is_an_error(shared: Deployment) -> None:
+    done = shared.rota("rule", "test", "-l", "foo=2")
+    assert done.returncode == 2
+    assert "unknown level 'foo'" in done.stderr
+    assert "cpus" not in shared.rota("rule", "test", "-l", "core=2").stdout

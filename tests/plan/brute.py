@@ -591,14 +591,14 @@ class Brute:
     def _avoid(self, job: Job) -> None:
         """Take what ends the fewest besteffort jobs, then the youngest."""
         guests = [other for other in self._guests() if other.resources & job.resources]
-        if not guests or job.fixed or job.ask.types.container or job.home:
+        if not guests or (job.ask.types.container and self.inside(job)):
             return
         assert job.start is not None
         assert job.end is not None
         alternative = job.ask.alternatives[job.option]
         hard = job.lengths(self.policy)[job.option][1]
         free = self.free(job, self.now, job.end, hard=hard)
-        guests = [other for other in self._guests() if other.resources & free]
+        guests = [other for other in self._guests() if other.resources & free and other.id != job.home]
         guests.sort(key=lambda other: (-(other.start or 0.0), len(other.resources), other.id))
         for number in range(len(guests) + 1):
             for some in combinations(guests, number):

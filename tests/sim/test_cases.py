@@ -583,6 +583,14 @@ def test_a_job_that_did_not_start_before_it_expires_gives_up() -> None:
     found = run(P5, job("core=5,walltime=60s"), job("core=5,walltime=60s", type=["expire=30"]))
     assert found[2]["start"] is None
     assert found[2]["state"] == "failed"
+    assert found[2]["reason"]["code"] == "expired"
+
+
+def test_a_job_that_missed_its_deadline_fails_and_says_so() -> None:
+    found = run(P5, job("core=5,walltime=60s"), job("core=5,walltime=60s", type=["deadline=100"]))
+    assert found[2]["start"] is None
+    assert found[2]["state"] == "failed"
+    assert found[2]["reason"] == {"code": "expired", "message": "it could not end before its deadline"}
 
 
 def test_a_bad_request_is_an_error_that_names_the_field_and_the_column() -> None:

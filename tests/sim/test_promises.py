@@ -174,3 +174,41 @@ def test_a_container_may_move_while_a_job_that_does_not_fit_in_it_waits() -> Non
     )
     assert found.starts() == {1: 100, 2: None, 3: 0, 4: 60}
     assert found.code(2) == "container"
+
+
+# -- found by others
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_a_job_that_was_postponed_begins_at_its_time_though_nothing_else_happens(policy: str) -> None:
+    assert run(ONE_HOST, job("core=1,walltime=10s", type=["postpone=100"]), policy=policy).starts() == {1: 100}
+
+
+def test_what_runs_in_a_besteffort_container_ends_with_it() -> None:
+    found = run(
+        ONE_HOST,
+        job("core=4,walltime=100s", name="c", type=["container", "besteffort"]),
+        job("core=2,walltime=50s", type=["inner=c"]),
+        job("core=4,walltime=5s", submit=5),
+    )
+    assert found.starts() == {1: 0, 2: 0, 3: 5}
+    assert [found[id]["end"] for id in (1, 2)] == [5, 5]
+
+
+@pytest.mark.parametrize("terms", [{"type": ["container"]}, {"at": 20}])
+def test_containers_and_reservations_spare_besteffort_jobs_where_they_can(terms: dict[str, Any]) -> None:
+    rows = [{"ids": "1-8", "host": "a"}]
+    low = job("core=2,walltime=100s", type=["besteffort"])
+    found = run(rows, low, job("core=4,walltime=10s", submit=10, **terms))
+    assert found[1]["state"] == "complete"
+    assert found[2]["resources"] == "3-6"
+
+
+def test_a_besteffort_job_behind_one_that_follows_a_failure_runs_once() -> None:
+    found = run(
+        ONE_HOST,
+        job("core=1,walltime=10s", exit=1),
+        job("core=4,walltime=5s", after=["afternotok:1"]),
+        job("core=4,walltime=1s", after="afterany:2", type=["besteffort"]),
+    )
+    assert found.starts() == {1: 0, 2: 10, 3: 15}

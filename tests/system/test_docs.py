@@ -52,6 +52,10 @@ def _blocks(page: str, *, begin: str) -> str:
             ["job 2 is ready", "until job 1 ends", '"blockers":', "(planned)", "|1=", "|2-", "alternative 2"],
         ),
         (
+            "docs/requests.md", "# What a job can ask for",
+            ["(after 2h00m)", "alternative 2", "inside the box", "postponed", "whole machine", "exit status 2"],
+        ),
+        (
             "docs/simulate.md", "# Simulating a site",
             ["easy             3      1.33", "conservative", "3 jobs · average wait 33s"],
         ),

@@ -57,6 +57,7 @@ def gantt(
       rota gantt --picture plan.html
       rota gantt --json
     """
+    from rota.cli.terminal import harmless
     from rota.client.moments import parse_moment
     from rota.errors import BadInput
 
@@ -79,7 +80,9 @@ def gantt(
         sys.stdout.write(msgspec.json.encode(view).decode() + "\n")
     elif call.quiet:
         sys.stdout.write("".join(f"{job.id}\n" for job in view.jobs))
-    elif picture is None:
+    elif picture is not None:
+        print(f"drawn into {harmless(picture)}")
+    else:
         print("\n".join(_lines(view, first, last, _look(width, rows))))
     return 0
 
@@ -121,6 +124,10 @@ def _lines(view: GanttView, since: float | None, until: float | None, look: Look
     begin, end = span_of(view, since, until)
     running = sum(job.state != "ready" for job in view.jobs)
     said = f"{running:,} running, {len(view.jobs) - running:,} planned"
+    if view.later:
+        said += f", {view.later:,} later"
+    if view.earlier:
+        said += f", {view.earlier:,} over before"
     if view.waiting_total:
         said += f", {view.waiting_total:,} without a planned start"
     lines = [f"{view.now.astimezone():%a %d %b %Y, %H:%M:%S %Z}: {said}", ""]

@@ -55,28 +55,33 @@ def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
     names = [_name(each) for each in view.hosts]
     room = min(max([len(name) for name in names] + [8]) + 10, max(look.width // 3, 12))
     columns = max(look.width - room - 1, _LEAST)
-    rows = list(folded(view, begin, end, columns))
+    together = Together()
+    rows = list(folded(view, begin, end, columns, together))
     shown = rows[: look.rows] if look.rows else rows
     left = min(room, max((cells(row.label) for row in shown), default=4))
     if left < room and len(view.jobs) <= _FEW_JOBS:  # what the labels do not need is for time
         columns = max(look.width - left - 1, _LEAST)
-        rows = list(folded(view, begin, end, columns))
+        rows = list(folded(view, begin, end, columns, together))
         shown = rows[: look.rows] if look.rows else rows
     at_now = _column(now, begin, end, columns)
     lines = list(_axis(begin, end, at_now if begin <= now < end else None, columns, left, look))
-    lines += [f"{_padded(row.label, left, look)} {_drawn(row.places, view.jobs, look)}" for row in shown]
+    lines += [f"{_padded(row.label, left, look)} {_drawn(row.places, view.jobs, together, look)}" for row in shown]
     if len(shown) < len(rows):
         lines.append(
             f"{'...' if look.plain else '…'} and {len(rows) - len(shown):,} more rows (--rows 0 shows all)"
         )
-    return [*lines, "", *legend(look)]
+    shared = any(place < _NOT_USABLE for row in shown for place in row.places)
+    return [*lines, "", *legend(look, shared=shared)]
 
 
-def legend(look: Look) -> list[str]:
+def legend(look: Look, *, shared: bool = False) -> list[str]:
     """What the signs mean, in as many lines as the width needs."""
     dots = "..." if look.plain else "···"
     lines = [""]
-    for part in ("|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"):
+    parts = ["|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"]
+    if shared:
+        parts.append("|ID+ID*** jobs that share")
+    for part in parts:
         if lines[-1] and len(lines[-1]) + 2 + len(part) > look.width:
             lines.append("")
         lines[-1] += f"  {part}" if lines[-1] else part
@@ -86,12 +91,31 @@ def legend(look: Look) -> list[str]:
 # ------------------------------------------------------------------ who is where
 
 
-def folded(view: GanttView, begin: float, end: float, columns: int) -> Iterator[Row]:
+class Together:
+    """Numbers for places that several jobs share; smaller than any other."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[int, ...], int] = {}
+        self._members: dict[int, tuple[int, ...]] = {}
+
+    def members(self, place: int) -> tuple[int, ...]:
+        """The jobs at a place, as numbers from 1 on."""
+        return self._members.get(place, (place,))
+
+    def joined(self, place: int, number: int) -> int:
+        """The place if one more job is there."""
+        members = tuple(sorted({*self.members(place), number}))
+        code = self._codes.setdefault(members, _NOT_USABLE - 1 - len(self._codes))
+        self._members[code] = members
+        return code
+
+
+def folded(view: GanttView, begin: float, end: float, columns: int, together: Together) -> Iterator[Row]:
     """The rows: resources of a host on which the same happens are one, and so are hosts that look alike."""
     domains = {host.host.partition(".")[2] for host in view.hosts}
     domain = f".{domains.pop()}" if len(domains) == 1 else "."  # one that all share tells nothing
     alike: dict[tuple[str, tuple[tuple[int, ...], ...]], list[tuple[str, list[str]]]] = {}
-    for host, parts in _by_host(view, begin, end, columns):
+    for host, parts in _by_host(view, begin, end, columns, together):
         same = alike.setdefault((_state(host), tuple(places for places, _ids in parts)), [])
         same.append((host.host.removesuffix(domain), [_spans(ids) for _places, ids in parts]))
     for (state, rows), hosts in alike.items():
@@ -102,7 +126,7 @@ def folded(view: GanttView, begin: float, end: float, columns: int) -> Iterator[
 
 
 def _by_host(
-    view: GanttView, begin: float, end: float, columns: int
+    view: GanttView, begin: float, end: float, columns: int, together: Together
 ) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[tuple[int, int]]]]]]:
     """Each host, with its resources in groups on which the same happens: places, and runs of ids."""
     owned = [(low, high, number) for number, host in enumerate(view.hosts) for low, high in _runs(host.resources)]
@@ -120,7 +144,8 @@ def _by_host(
         since = -inf if not host.usable else inf
         if host.usable and host.available_until is not None:
             since = host.available_until.timestamp()
-        _fill(grid, _column(since, begin, end, columns), columns, first, last, _NOT_USABLE)
+        _fill(grid, _column(since, begin, end, columns), columns, first, last, _NOT_USABLE, set(), together)
+    sharing = {number + 1 for number, job in enumerate(view.jobs) if _shares(job)}
     for number in sorted(range(len(view.jobs)), key=lambda number: _depth(view.jobs[number])):
         job = view.jobs[number]
         stop = inf if job.end is None else job.end.timestamp()
@@ -131,7 +156,7 @@ def _by_host(
         from_ = min(from_, columns - 1)
         for low, high in taken[number]:
             first, last = bisect_left(edges, low), bisect_left(edges, high + 1)
-            _fill(grid, from_, max(to, from_ + 1), first, last, number + 1)
+            _fill(grid, from_, max(to, from_ + 1), first, last, number + 1, sharing, together)
     rows = list(zip(*grid, strict=True))
     groups: dict[int, dict[tuple[int, ...], list[tuple[int, int]]]] = {}
     for low, high, number in owned:
@@ -142,10 +167,30 @@ def _by_host(
         yield host, list(groups.get(number, {}).items())
 
 
-def _fill(grid: list[array[int]], from_: int, to: int, first: int, last: int, what: int) -> None:
+def _fill(
+    grid: list[array[int]],
+    from_: int,
+    to: int,
+    first: int,
+    last: int,
+    what: int,
+    sharing: set[int],
+    together: Together,
+) -> None:
+    """What is put there covers what was there; of `sharing` jobs both are seen."""
     some = array("l", [what]) * (last - first)
     for column in range(from_, to):
-        grid[column][first:last] = some
+        places = grid[column]
+        if what in sharing and any(place < _NOT_USABLE or place in sharing for place in places[first:last]):
+            for at in range(first, last):
+                there = places[at]
+                places[at] = together.joined(there, what) if there < _NOT_USABLE or there in sharing else what
+        else:
+            places[first:last] = some
+
+
+def _shares(job: GanttJob) -> bool:
+    return any(word.partition("=")[0] == "timesharing" for word in job.type)
 
 
 def _depth(job: GanttJob) -> tuple[int, float]:
@@ -191,7 +236,7 @@ def _name(host: GanttHost) -> str:
 # ------------------------------------------------------------------ on the screen
 
 
-def _drawn(places: tuple[int, ...], jobs: list[GanttJob], look: Look) -> str:
+def _drawn(places: tuple[int, ...], jobs: list[GanttJob], together: Together, look: Look) -> str:
     parts = []
     for what, same in groupby(places):
         length = sum(1 for _ in same)
@@ -199,6 +244,9 @@ def _drawn(places: tuple[int, ...], jobs: list[GanttJob], look: Look) -> str:
             parts.append(_painted(("." if look.plain else "·") * length, "2", look))
         elif what == _NOT_USABLE:
             parts.append(_painted("/" * length, "2", look))
+        elif what < _NOT_USABLE:
+            ids = [jobs[number - 1].id for number in together.members(what)]
+            parts.append(_painted(_shared_block(ids, length), _colour(ids[0], look), look))
         else:
             job = jobs[what - 1]
             parts.append(_painted(_block(job, length), _colour(job.id, look), look))
@@ -212,6 +260,17 @@ def _block(job: GanttJob, length: int) -> str:
     if len(id) == length:
         return id if length > 1 else "|"
     return ("|" + (id if len(id) < length else "")).ljust(length, line)
+
+
+def _shared_block(ids: list[int], length: int) -> str:
+    """Jobs that share so many columns: as many of their ids as there is room for, and stars."""
+    text = "|"
+    for id in ids:
+        more = f"{'+' if len(text) > 1 else ''}{id}"
+        if len(text) + len(more) >= length:
+            break
+        text += more
+    return text.ljust(length, "*") if length > 1 else "*"
 
 
 def _colour(id: int, look: Look) -> str:

@@ -36,12 +36,14 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
       rota plan --cpus 2 --mem 8G --time 30m --json
       rota plan -l nodes=1 -r 2030-01-01T08:00 --walltime 1h --user bob
     """
+    from rota.cli.submitting import warn_of_hours
     from rota.client.here import default_memory
     from rota.client.submission import spec_of
 
     settings = call.settings()
     memory = default_memory(cores=settings.cores, memory=settings.mem)
     spec = spec_of(given(options), text=True, mem=memory)
+    warn_of_hours(spec.request)
     with call.connect() as client:
         found = client.plan_for(spec, user=user or "")
     if call.json:

@@ -65,8 +65,9 @@ def test_rules(
 
     fields = given(options)
     with call.connect() as client:
-        records = client.site("rule", "queue", "setting").site()
+        records = client.site("rule", "queue", "setting", "property").site()
     spec = agreed(_spec(fields, user or _me()))
+    _check_words(spec, records)
     book = Rulebook(records, system=system)
     verdict = book.judge(spec, interactive=interactive, reservations=reservations)
     error = ""
@@ -78,8 +79,27 @@ def test_rules(
     if call.json:
         _print_json(spec, verdict, error)
     elif not call.quiet:
-        _print(verdict, error)
+        _print(verdict, error, request=spec.request)
     return BadInput.exit_status if error else 0
+
+
+def _check_words(spec: Spec, records: dict[str, dict[str, Any]]) -> None:
+    """Raise `BadInput` for levels and properties that the site has not."""
+    from rota.errors import BadInput
+    from rota.plan import expression
+    from rota.plan.grammar import check_alternative, parse_request
+    from rota.plan.records import kinds_of, levels_of
+
+    kinds, levels = kinds_of(records), levels_of(records)
+    field = "request"
+    try:
+        for written in spec.request:
+            check_alternative(parse_request(written), written, levels=levels, kinds=kinds)
+        field = "where"
+        if spec.where:
+            expression.check(expression.parse(spec.where), kinds)
+    except BadInput as error:
+        raise BadInput(f"field '{field}': {error.message}", hint=error.hint) from None
 
 
 def _me() -> str:
@@ -144,7 +164,7 @@ def _print_json(spec: Spec, verdict: Verdict, error: str) -> None:
     )
 
 
-def _print(verdict: Verdict, error: str) -> None:
+def _print(verdict: Verdict, error: str, *, request: tuple[str, ...]) -> None:
     from rota.cli.terminal import harmless
     from rota.plan.rule_form import words_of
 
@@ -162,5 +182,7 @@ def _print(verdict: Verdict, error: str) -> None:
         print(f"refused: {harmless(error)}{by}")
         return
     values = {name: getattr(verdict.facts, name) for name in _SHOWN}
+    if request:  # it says how many
+        values["cpus"] = values["gpus"] = None
     shown = {name: value for name, value in values.items() if value not in ("", (), None, 0)}
     print(f"admitted: {harmless(words_of(shown))}")

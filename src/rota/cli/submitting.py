@@ -60,6 +60,7 @@ class Submission:
             raise BadInput(
                 "--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line"
             )
+        warn_of_hours(self.base.request)
         batches = self._batches(file, command)
         # Most mistakes are in the first lines: find them before anything is started.
         first = first_batch(batches, f"no commands in {self.source}")
@@ -177,6 +178,17 @@ def _source(file: str | None, command: list[str] | None) -> str:
     if file is None and sys.stdin.isatty():
         raise BadInput("there is no input", hint="give a file, '-' for stdin, or a command after '--'")
     return "stdin" if file in (None, "-") else submission.shown(file or "")
+
+
+def warn_of_hours(request: tuple[str, ...]) -> None:
+    """Say what is meant where a walltime is a bare number."""
+    if not request:
+        return
+    from rota.plan.grammar import hours_meant
+
+    for written in request:
+        if remark := hours_meant(written):
+            print(f"rota: warning: {remark}; write 30m or 90s for less", file=sys.stderr)
 
 
 def _read(file: str) -> Iterator[bytes]:

@@ -15,10 +15,11 @@ from rota.plan.ask import Ask
 from rota.plan.clock import Clock
 from rota.plan.expression import parse, text
 from rota.plan.grammar import check_alternative, parse_request
-from rota.plan.ledger import Ledger
+from rota.plan.ledger import Ledger, Taking
 from rota.plan.placement import Held, Reserved
 from rota.plan.policy import Policy
 from rota.plan.quotas import Quotas
+from rota.plan.reasons import amount
 from rota.plan.request import Alternative, Group, Level
 from rota.plan.resources import ALIASES, Site
 from rota.plan.shapes import Shape
@@ -155,6 +156,23 @@ def _named_field(name: str) -> Iterator[None]:
         raise BadInput(f"field '{name}': {error.message}", hint=error.hint) from None
 
 
+def _too_little(ledger: Ledger, taking: Taking, site: Site) -> str:
+    """Of what beside resources the hosts have too little."""
+    everything = site.everything
+    alone = {
+        name: units for name, units in taking.items() if not everything & ~ledger.never({name: units}, everything)
+    }
+    words = []
+    for name, units in (alone or taking).items():
+        if name in ("mem", "disk"):
+            words.append(f"{amount(units)} {name}")
+        else:
+            words.append(f"{units} {name}" if name == "gpus" else f"{units} of {name}")
+    if alone:
+        return f"no host has {' or '.join(words)}"
+    return f"too few of the hosts it could use have {' and '.join(words)}"
+
+
 def refuse_unplannable(world: World, spec: Spec) -> None:
     """Raise `BadInput` for unknown levels and properties, `NeverFits` for what no resources could do."""
     site = site_now(world)
@@ -174,5 +192,10 @@ def refuse_unplannable(world: World, spec: Spec) -> None:
     for alternative in ask.alternatives:
         if Shape(alternative, site, within=site.everything).choose(site.everything, short):
             return
+    if taking is not None and any(
+        Shape(alternative, site, within=site.everything).choose(site.everything)
+        for alternative in ask.alternatives
+    ):
+        raise NeverFits(f"never fits: {_too_little(ledger, taking, site)}")
     asked = " or ".join(spec.request) if spec.request else f"{spec.size.cpus / CORE:g} cpus on one host"
     raise NeverFits(f"never fits: no set of the {site.count} resources is {asked}")

@@ -78,16 +78,17 @@ def act_on_plan(world: World, turn: Turn) -> bool:
     jobs whose time is over, and promises that it moved. True if that may let others begin."""
     news = world.placement.take_news()
     kills: dict[str, list[tuple[int, int, int]]] = {}
-    for id, by in news.preempted:
+    for id, by, code in news.preempted:
         job = world.jobs.get(id)
         if job is None or job.lease is None or job.preempted or job.kill:
             continue
         job.preempted = by
-        job.reason = Reason("preempted", f"being ended for job {by}")
+        ended = f"its container {by} has ended" if code == "container" else f"being ended for job {by}"
+        job.reason = Reason(code, ended)
         if job.state not in (State.LOST, State.FINISHING):
             move(world, job, State.FINISHING)
         write(turn, job)
-        turn.note(id, job.attempt, "preempted", f"job {by} begins on its resources")
+        turn.note(id, job.attempt, code, ended if code == "container" else f"job {by} begins on its resources")
         kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
     for id, code, message in news.ended:
@@ -209,7 +210,10 @@ def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     if job.kill:
         job.reason = Reason("kill_requested", "being killed")
     else:
-        job.reason = Reason("preempted", f"being ended for {_named(job.preempted)}") if job.preempted else None
+        if job.preempted and (job.reason is None or job.reason.code != "container"):
+            job.reason = Reason("preempted", f"being ended for {_named(job.preempted)}")
+        elif not job.preempted:
+            job.reason = None
     write(turn, job)
     turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
 
@@ -266,7 +270,10 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         state, reason = State.COMPLETE, None  # one that only holds resources does so to the end of its time
     elif preempted and not killed:
         state = State.FAILED
-        reason = Reason("preempted", f"ended for {_named(preempted)}, which began on its resources")
+        if job.reason is not None and job.reason.code == "container":
+            reason = Reason("container", f"ended with its container {preempted}")
+        else:
+            reason = Reason("preempted", f"ended for {_named(preempted)}, which began on its resources")
         again = reason.message if "idempotent" in job.spec.types else ""
     elif _asks_again(job, outcome, lease) and not killed:
         state, again = State.FAILED, "exit 99 of an idempotent job"

@@ -134,7 +134,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     take_lease(runner, job)
     # A kill that was asked for before the crash is still wanted.
     code = job.reason.code if job.reason is not None else ""
-    job.preempted = -1 if code == "preempted" else 0
+    job.preempted = -1 if code in ("preempted", "container") else 0
     job.kill = code == "kill_requested" or (job.state is State.FINISHING and not job.preempted)
     if job.kill or job.preempted:
         job.state = State.FINISHING

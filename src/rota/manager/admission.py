@@ -6,13 +6,14 @@ the reservations that a user has waiting.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
-from rota.core.job import Spec
+from rota.core.job import Job, Spec
 from rota.core.policing import queues_of, rules_of
 from rota.core.states import WAITING
 from rota.core.world import World
@@ -28,6 +29,7 @@ from rota.plan.types import parse_types, type_words
 
 #: So many specifications are remembered with what became of them.
 _MOST_KNOWN: Final = 10_000
+_LONGEST_ID: Final = 17
 _COUNTED: Final = "reservations_over"
 
 
@@ -134,12 +136,37 @@ class Admission:
         """Is it the key of a job in memory?"""
         return key in self._world.keys
 
+    def homeless(self, spec: Spec, others: Iterable[Spec] = ()) -> str:
+        """What to say of a job inside a container that is not there, nor among `others`; empty if it is.
+
+        Raises `BadInput` if it is a job that is no container.
+        """
+        home = next((word.removeprefix("inner=") for word in spec.types if word.startswith("inner=")), "")
+        if not home or any(_is_home(other, home) for other in others):
+            return ""
+        named = self._world.jobs.get(int(home)) if home.isdecimal() and len(home) < _LONGEST_ID else None
+        if named is not None and "container" in named.spec.types and _has_yet_to_end(named):
+            return ""
+        if any(_is_home(job.spec, home) and _has_yet_to_end(job) for job in self._world.jobs.values()):
+            return ""
+        if named is not None and "container" not in named.spec.types:
+            raise BadInput(f"field 'type': job {home} is not a container", hint="give one with type 'container'")
+        return f"there is no container '{home}' that waits or runs; the job waits for one of this name"
+
     def waiting_reservations(self, user: str) -> int:
         """How many reservations of this user have not begun."""
         return sum(
             job.spec.at is not None and job.spec.user == user and job.state in WAITING
             for job in self._world.jobs.values()
         )
+
+
+def _is_home(spec: Spec, name: str) -> bool:
+    return spec.name == name and "container" in spec.types
+
+
+def _has_yet_to_end(job: Job) -> bool:
+    return job.lease is not None or job.state in WAITING
 
 
 def refuse(verdict: Verdict) -> None:

@@ -52,6 +52,8 @@ class Snapshot(NamedTuple):
     records: dict[str, dict[str, Any]]
     connected: set[str]
     rows: list[_Row]
+    later: int  #: jobs that begin after what is asked for
+    earlier: int  #: jobs that are over before it
     waiting: list[tuple[Job, Waits]]
     waiting_total: int
 
@@ -63,11 +65,9 @@ def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
     since = -inf if ask.since is None else ask.since
     until = inf if ask.until is None else ask.until
     planned = list(_planned(world, planner))
-    found = [
-        row
-        for row in (*_running(world, planner, site, wall), *planned)
-        if row.start < until and (row.end is None or row.end > since)
-    ]
+    rows = [*_running(world, planner, site, wall), *planned]
+    later = sum(row.start >= until for row in rows)
+    found = [row for row in rows if row.start < until and (row.end is None or row.end > since)]
     waiting = list(islice(_unplanned(world, planner), _REASONS))
     return Snapshot(
         wall=wall,
@@ -76,6 +76,8 @@ def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
         records=world.site,
         connected={runner.host for runner in world.runners.values() if runner.connected},
         rows=found,
+        later=later,
+        earlier=len(rows) - len(found) - later,
         waiting=waiting,
         waiting_total=sum(counts[state] for counts in world.counts.values() for state in WAITING) - len(planned),
     )
@@ -142,6 +144,8 @@ def view(found: Snapshot, limit: int) -> GanttView:
         left_out=len(rows) - len(jobs),
         waiting=[_waiting(job, waits) for job, waits in found.waiting],
         waiting_total=max(found.waiting_total, len(found.waiting)),
+        later=found.later,
+        earlier=found.earlier,
     )
 
 

@@ -96,6 +96,7 @@ class Intake:
         self._limits = limits
         self._admission = admission
         self._notices: list[str] = []  #: for the answer
+        self._homes: set[str] = set()  #: containers that its jobs name
         self._reserving = False  #: it may bring reservations
         self._reserved = 0  #: those that it brought
         self._declared: dict[str, Limit] = {}  #: by its jobs
@@ -154,10 +155,11 @@ class Intake:
                 admitted = self._admission.admit(spec_from(new, uses, user=self.user, env=self._envs[new.env]))
                 spec = admitted.spec
                 check_spec(spec)
+                notices = [*admitted.notices, *self._homeless(spec)]
             except BadInput as error:
                 raise self._placed(add, error) from None
-            if admitted.notices and len(self._notices) < _MOST_NOTICES:
-                self._notices += [self._placed(add, BadInput(text)).message for text in admitted.notices]
+            if notices and len(self._notices) < _MOST_NOTICES:
+                self._notices += [self._placed(add, BadInput(text)).message for text in notices]
             self.dep_groups.update(spec.dep_groups)
             self._reserving |= spec.at is not None
             self._specs.append(spec)
@@ -183,6 +185,15 @@ class Intake:
         if self._reserving:
             self._refuse_reservations(add, keys)
         return keys
+
+    def _homeless(self, spec: Spec) -> list[str]:
+        """What to say of a job inside a container that is not there, once for each container."""
+        home = next((word for word in spec.types if word.startswith("inner=")), "")
+        if not home or home in self._homes:
+            return []
+        self._homes.add(home)
+        said = self._admission.homeless(spec, self._specs)
+        return [said] if said else []
 
     def _refuse_reservations(self, add: m.Add, keys: list[str]) -> None:
         """Raise `BadInput` at the first reservation that is one too many for the user."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from heapq import heappush
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Final
 
@@ -199,6 +200,8 @@ def _waits_for_room(planner: Planner, klass: Class, entry: Entry, now: float) ->
     if not planner.place(entry, now):
         return False
     if klass.backfill == "none":
+        if entry.start is not None and entry.start > now:
+            heappush(planner.wakes, entry.start)  # perhaps nothing else happens then
         planner.unplan(entry)
     return True
 

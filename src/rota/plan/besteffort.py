@@ -9,7 +9,7 @@ from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING
 
-from rota.plan.entry import Entry
+from rota.plan.entry import RUNNING, Entry
 from rota.plan.shapes import TRIES
 from rota.plan.slots import Pick, Slots
 
@@ -79,6 +79,9 @@ def victims(planner: Planner, entry: Entry) -> list[int]:
                             excess -= other.taking[name]
                             if not gone:
                                 found.append(other.id)
+    for id in found:  # it grows: what runs inside a container ends with it
+        inner = planner.lies_inside(planner.running[id])
+        found += [each.id for each in inner if each.state == RUNNING and each.id not in found]
     return found
 
 
@@ -90,7 +93,7 @@ def avoid(planner: Planner, entry: Entry, now: float) -> None:
     """Who begins now takes, of what is free for it, what ends the fewest besteffort jobs."""
     if not any(other.resources & entry.resources for other in planner.guests.values()):
         return
-    if planner.counted or entry.fixed or entry.home or entry.ask.types.container:
+    if planner.counted or planner.lies_inside(entry):
         return
     if entry.start is None or entry.end is None or entry.ask.types.besteffort:
         return
@@ -98,15 +101,18 @@ def avoid(planner: Planner, entry: Entry, now: float) -> None:
     room = planner.room(entry)
     if isinstance(room, Slots):
         free = room.common(now, entry.end)
-        taken = _choose(planner, planner.picking(entry), free, (now, entry.end), entry.resources.bit_count())
+        others = [other for other in running(planner) if other.id != entry.home]
+        taken = _choose(others, planner.picking(entry), free, (now, entry.end), entry.resources.bit_count())
         if taken:
             planner.exchange(entry, taken)
     planner.hold(entry, since=now)
+    if entry.ask.types.container:
+        planner.open_inside(entry)
 
 
-def _choose(planner: Planner, pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
+def _choose(guests: list[Entry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
     """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
-    holding = sorted((entry for entry in running(planner) if entry.resources & free), key=_youngest_first)
+    holding = sorted((entry for entry in guests if entry.resources & free), key=_youngest_first)
     spared = free
     for entry in holding:
         spared &= ~entry.resources

@@ -44,6 +44,7 @@ _NUMBER_END: Final = re.compile(r"[/+,{}= \t\r\n]|$")
 _BRACE_OR_QUOTE: Final = re.compile(r"['\"}]")
 #: As OAR has it: hours, or hours and minutes, or all three; nothing needs two digits.
 _CLOCK: Final = re.compile(r"([0-9]{1,9})(?::([0-9]{1,9})(?::([0-9]{1,9}))?)?")
+_BARE: Final = re.compile(r"(?i:walltime)\s*=\s*([0-9]{1,9})\s*$")
 _BLANK: Final = frozenset(BLANKS)
 _TIME: Final = "write it like walltime=1h30m; a bare number is hours"
 _EXAMPLE: Final = "write it like nodes=2/core=4,walltime=1h"
@@ -52,6 +53,12 @@ _EXAMPLE: Final = "write it like nodes=2/core=4,walltime=1h"
 def parse_request(text: str) -> Alternative:
     """One alternative, of one `-l`. Raises `BadInput` that names the column."""
     return _read(text, longest=LONGEST).alternative
+
+
+def hours_meant(text: str) -> str:
+    """A remark on a walltime that is a bare number, which is hours and easily taken for something else."""
+    match = _BARE.search(text)
+    return f"walltime={match[1]} is {int(match[1])} h" if match else ""
 
 
 def request_text(alternative: Alternative) -> str:

@@ -55,6 +55,7 @@ class Holdings:
         self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
         self.moved: list[Moved] = []
         self.expired: list[int] = []  #: waiting jobs whose time is over
+        self.orphans: list[tuple[int, int]] = []  #: jobs that run, and the container of theirs that is gone
         self.usage = Usage(policy.fair_share.half_life_s)
         for user, seconds in (usage or {}).items():
             self.usage.add(user, "", seconds, seconds, now)
@@ -64,6 +65,7 @@ class Holdings:
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
         self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
         self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
+        self.wakes: list[float] = []  #: heap of moments at which somebody who has no planned start may begin
         self._children: dict[int, list[Entry]] = {}
         self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
         self.was: dict[int, float] = {}  #: what those were promised that this event took out

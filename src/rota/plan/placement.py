@@ -69,6 +69,7 @@ class Preempted(NamedTuple):
 
     job: int
     by: int
+    code: str = "preempted"  #: or "container": the one that it ran in is gone
 
 
 class Held(NamedTuple):

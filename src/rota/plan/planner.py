@@ -69,6 +69,8 @@ class Planner(Search):
         elif ask.at is not None:
             steps = reservations.reserve(self, entry, now)
         else:
+            if ask.types.postpone is not None and self.class_of(ask).backfill != "conservative":
+                heappush(self.wakes, ask.types.postpone)
             self.class_of(ask).add(entry)
             steps = self._refresh(now, submitted=entry) or iter(())
         self.go_through(steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
@@ -191,7 +193,12 @@ class Planner(Search):
             entry = self.entries.get(id)
             if entry is not None and entry.state == WAITING:
                 self.expired.append(id)
+        woken = False
+        while self.wakes and self.wakes[0] <= now:
+            woken = heappop(self.wakes) <= now
         steps = self._refresh(now)
+        if steps is None and woken:
+            steps = backfill.on_freed(self, [], now)
         if steps is not None:
             self.go_through(steps, now, "ranks changed")
         elif self._pass is None:
@@ -200,7 +207,7 @@ class Planner(Search):
     def _is_due(self, now: float) -> bool:
         """Is there something that time alone has changed?"""
         moments = [self._refreshed + REFRESH_S]
-        moments += [heap[0][0] for heap in (self.overdue, self._expiries) if heap]
+        moments += [heap[0][0] for heap in (self.overdue, self._expiries) if heap] + self.wakes[:1]
         return bool(self._late) or min(moments) <= now
 
     def begin(self, now: float) -> list[Begin]:
@@ -284,6 +291,7 @@ class Planner(Search):
                 times.append(end)
                 break
             heappop(self.overdue)
+        times += self.wakes[:1]
         if self._expiries:
             times.append(nextafter(self._expiries[0][0], inf))
         if self._ranks_change():
@@ -561,6 +569,8 @@ class Planner(Search):
             if inner.state != RUNNING:
                 self.unplan(inner)
             inner.home = 0
+            if inner.state == RUNNING:
+                self.orphans.append((inner.id, entry.id))
             if inner.state == RUNNING and inner.end is not None and not inner.ask.types.besteffort:
                 for other in lateness.in_the_way(self, inner, now, inner.end):
                     if (

@@ -261,7 +261,8 @@ class Planning:
     def has_news(self) -> bool:
         """Has something been decided that somebody must act on?"""
         planner = self.planner
-        return any(self._news) or (planner is not None and bool(planner.moved or planner.expired))
+        told = planner is not None and bool(planner.moved or planner.expired or planner.orphans)
+        return any(self._news) or told
 
     def take_news(self) -> News:
         """What was decided since the last time, besides who begins."""
@@ -277,6 +278,8 @@ class Planning:
                 said = "it could not end before its deadline" if late else "it did not begin in time"
                 news.ended.append((id, code, said))
             planner.expired.clear()
+            news.preempted.extend(Preempted(job, gone, "container") for job, gone in planner.orphans)
+            planner.orphans.clear()
         return news
 
     def _wanted(self) -> bool:

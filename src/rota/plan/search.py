@@ -78,7 +78,8 @@ class Search(Holdings):
         types = entry.ask.types
         if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
             return False
-        return not types.inner and types.deadline is None and types.expire is None and not self.site.until
+        timed = (types.deadline, types.expire, types.postpone) != (None, None, None)
+        return not types.inner and not timed and not self.site.until
 
     # -- finding a place
 
@@ -276,7 +277,10 @@ class Search(Holdings):
         if inner:
             container = self.container(inner)
             if container is None:
-                return Waits("container", f"its container {inner} is not there")
+                return Waits(
+                    "container",
+                    f"its container {inner} is not there: no container of this id or name waits or runs",
+                )
             if container.id not in self.inside:
                 return Waits("container", f"its container {inner} has no planned start")
             if not any(option.hard for option in entry.options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from math import inf
 from typing import Final
 
 from msgspec import Struct, structs
@@ -19,10 +20,19 @@ from rota.sim.trace import Trace, read_trace
 #: The exit status by which an idempotent job asks to be queued again, and how long it must have run.
 AGAIN: Final = 99
 AGAIN_AFTER_S: Final = 60.0
-_EXPIRED: Final = Waits("window", "it had not started when it expired")
+_EXPIRED: Final = Waits("expired", "it had not started when it expired")
+_MISSED: Final = Waits("expired", "it could not end before its deadline")
 _TOO_LATE: Final = Waits("reservation", "its time had passed before its resources were there")
 #: Where only the first of a queue has a planned start, the others have no other reason to wait.
 _ITS_TURN: Final = Waits("resources", "it waits for its turn behind the first of its queue")
+
+
+def _gave_up(job: Job) -> Waits:
+    """Why a job that has not started is over."""
+    types = job.ask.types
+    if job.ask.at is not None:
+        return _TOO_LATE
+    return _MISSED if types.deadline is not None and types.deadline <= (types.expire or inf) else _EXPIRED
 
 
 class Record(Struct):
@@ -146,6 +156,7 @@ class SiteRun:
         planned = self._planner.next_start()
         if planned is not None and planned > now:
             moments.append(planned)
+        moments += [moment for moment in self._planner.wakes[:1] if moment > now]
         if not moments:
             return None
         if (told := self._planner.next_event()) is not None and told > now:
@@ -175,17 +186,21 @@ class SiteRun:
             self._submit(record, now)
 
     def _submit(self, record: Record, now: float) -> None:
-        """Tell the planner, if all parents are there and none is in vain."""
-        job = record.job
+        """Tell the planner, if all parents are there and none is in vain; then of those that wait for it."""
+        coming = [record]
         record.state = "ready"
-        parents = [(parent, self._records[parent.id]) for parent in job.after]
-        if (missing := next((parent for parent, other in parents if not self._known(other)), None)) is not None:
-            record.reason = dependencies.not_yet(missing)
-            return
-        self._enter(record, parents, now)
-        for child in self._children.get(job.id, ()):
-            if child.submitted and not self._known(child):
-                self._submit(child, now)
+        while coming:  # chains may be long
+            record = coming.pop()
+            if self._known(record):
+                continue
+            parents = [(parent, self._records[parent.id]) for parent in record.job.after]
+            missing = next((parent for parent, other in parents if not self._known(other)), None)
+            if missing is not None:
+                record.reason = dependencies.not_yet(missing)
+                continue
+            self._enter(record, parents, now)
+            children = self._children.get(record.job.id, ())
+            coming += [child for child in reversed(children) if child.submitted and not self._known(child)]
 
     def _known(self, record: Record) -> bool:
         """Has the planner been told of it, or is it over already?"""
@@ -205,10 +220,11 @@ class SiteRun:
         if job.id not in self._planner.entries:
             said = entry.reason.message if entry.reason is not None else "rejected"
             self._over(record, "failed", Waits("reservation", said))
-        elif job.ask.types.expire is not None:
-            heappush(self._expiring, (job.ask.types.expire, job.id))
-        elif job.ask.at is not None and entry.end is not None:
-            heappush(self._expiring, (entry.end, job.id))
+            return
+        types = job.ask.types
+        limits = [types.expire, types.deadline, entry.end if job.ask.at is not None else None]
+        if found := [moment for moment in limits if moment is not None]:
+            heappush(self._expiring, (min(found), job.id))
 
     # -- starts
 
@@ -249,7 +265,7 @@ class SiteRun:
         while self._expiring and self._expiring[0][0] <= now:
             record = self._records[heappop(self._expiring)[1]]
             if record.state == "ready" and record.job.id in self._planner.entries:
-                self._over(record, "failed", _TOO_LATE if record.job.ask.at is not None else _EXPIRED)
+                self._over(record, "failed", _gave_up(record.job))
                 self._leave(record, now)
                 self._begin_all(now)
 
@@ -333,4 +349,5 @@ class SiteRun:
         for job in found:
             self._planner.ended(job.id, now, complete=False)
         for job in found:
-            self._submit(self._records[job.id], now)
+            if not self._known(self._records[job.id]):  # one may bring others with it
+                self._submit(self._records[job.id], now)

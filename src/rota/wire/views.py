@@ -225,6 +225,8 @@ class GanttView(Struct, kw_only=True, gc=False):
     left_out: int  #: jobs that are not among these because they are too many
     waiting: list[GanttWaiting]  #: the first of them
     waiting_total: int
+    later: int = 0  #: jobs that begin after the time asked for
+    earlier: int = 0  #: jobs that will be over before it
 
 
 class LimitView(Struct, kw_only=True, gc=False):
