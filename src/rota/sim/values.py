@@ -89,6 +89,10 @@ def size(value: float | str) -> int:
     return int(value)
 
 
+#: Before and after, calendars have no end to look at.
+_FIRST_YEAR, _LAST_YEAR = 1900, 2900
+
+
 class Moments:
     """Moments as a trace gives them: seconds from its epoch, or times on the clock of the site."""
 
@@ -116,8 +120,11 @@ class Moments:
 
 def _datetime(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text.strip())
+        found = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         raise BadInput(
             f"{shown(text)} is not a time", hint="write it like 2026-01-05T08:00:00, or in seconds from the epoch"
         ) from None
+    if not _FIRST_YEAR <= found.year <= _LAST_YEAR:
+        raise BadInput(f"{shown(text)} is too far away", hint=f"give a year from {_FIRST_YEAR} to {_LAST_YEAR}")
+    return found
