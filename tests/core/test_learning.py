@@ -470,7 +470,7 @@ def test_a_model_made_of_its_rows_recommends_the_same(
     again = Model.from_rows(model.rows())
     assert everything(again, asked, size) == everything(model, asked, size)
     assert everything(again, asked, None) == everything(model, asked, None)
-    assert list(again.rows()) == list(model.rows())
+    assert sorted(map(repr, again.rows())) == sorted(map(repr, model.rows()))  # those of one moment in any order
     model.observe(success(5 * G))
     again.observe(success(5 * G))
     assert everything(again, asked, size) == everything(model, asked, size)

@@ -174,13 +174,15 @@ def test_idempotent_besteffort_is_queued_again_and_no_retry_is_used(queue: Queue
 def test_an_inner_job_runs_in_its_container_and_not_outside(queue: Queue) -> None:
     box = runs(queue, "box", type=["container"], request=["core=1,walltime=1h"])
     queue.until("running", box)
-    inner = runs(queue, "box", type=[f"inner={box}"], request=["core=1,walltime=10m"])
+    inner = runs(queue, "inner", type=[f"inner={box}"], request=["core=1,walltime=10m"])
     queue.until("running", inner)
     assert cores(queue, inner) == cores(queue, box)
     large = queue.put("true", type=[f"inner={box}"], request=["core=2,walltime=10m"])
     assert [each["code"] for each in queue.why(large)["reasons"]] == ["container"]
+    queue.open("inner")
+    queue.until("complete", inner)
     queue.open("box")
-    queue.until("complete", box, inner)
+    queue.until("complete", box)
 
 
 def test_a_noop_holds_its_cores_until_it_is_killed_or_its_time_is_over(queue: Queue) -> None:

@@ -111,9 +111,10 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
         elif waits.ahead is not None:
             hint = _urgently(job) if job.spec.priority < _HIGHEST else f"rota why {waits.ahead}"
             found.append(Why(waits.code, waits.message, [waits.ahead], hint))
-        elif planned is None and not waits.blockers and waits.code == "resources":
+        elif planned is None and not waits.blockers and waits.code in ("resources", "no_resources"):
             holders = sorted(id for runner in world.runners.values() for id in runner.leases)
             hint = _urgently(job) if job.spec.priority < _HIGHEST and "before it" in waits.message else ""
+            hint = hint or _hint(world, job, waits)
             found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint))
         else:
             blockers = list(waits.blockers[:MOST_BLOCKERS])

@@ -735,6 +735,7 @@ def _given(planner: Planner, entry: Entry, need: Need, known: set[str]) -> tuple
     own = list(positions(site.hosts[first]))
     mine = set(positions(entry.resources))
     cores = spans_of(at for at, bit in enumerate(own) if bit in mine)
-    exact = Size(cpus=CORE * nodes[first], mem=size.mem, disk=size.disk, time_s=size.time_s, gpus=size.gpus)
+    cpus = entry.ask.share or CORE * nodes[first]
+    exact = Size(cpus=cpus, mem=size.mem, disk=size.disk, time_s=size.time_s, gpus=size.gpus)
     given = Given(exact, site.spans(entry.resources), cores, tuple(nodes.items()), given_walltime)
     return given, first if first in known else None
