@@ -165,7 +165,7 @@ class Search(Holdings):
             again = self._refused(entry, taken, start, start + length)
             if again is None:
                 return found
-            after = again
+            after = slots.snapped(again)
             if not shape.even:
                 # Later it may be given fewer resources, where not all blocks have as many.
                 after = min(again, slots.following(start))

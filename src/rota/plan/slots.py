@@ -48,6 +48,14 @@ class Slots:
         at = bisect_right(self.times, moment)
         return self.times[at] if at < len(self.times) else inf
 
+    def snapped(self, moment: float) -> float:
+        """This moment, or the beginning of a span that is less than two microseconds later.
+
+        Quotas and limits count in microseconds: what they say is over may go on for a fraction of one.
+        """
+        at = bisect_left(self.times, moment)
+        return self.times[at] if at < len(self.times) and self.times[at] - moment < 2e-6 else moment
+
     def forget_before(self, now: float) -> None:
         """What was free in the past is of no interest, once there is much of it."""
         past = self.index(now)
