@@ -21,7 +21,7 @@ run: $(RUN)  ## Install into .venv and run examples/tour.txt
 
 test: lint  ## Lint, then the whole test suite
 	@tools/need-packages strace:strace
-	$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile $(ARGS)
 
 lint: $(DEV)  ## ruff, mypy and the import rules
 	$(BIN)/ruff check .
