@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.runner import procfs
+from rota.runner import procfs, room
 from rota.runner.task import Task
+
+#: The kernel takes the largest: who had less than this part of all memory was killed by somebody else.
+_LEAST_VICTIM = 0.01
 
 
 class Sampler:
@@ -35,12 +38,15 @@ class Sampler:
         """Is there evidence that the kernel killed something of this task for memory?
 
         Its groups know for certain, if they count memory. Otherwise the kernel's counter is for the whole
-        machine; it counts as evidence only together with a SIGKILL that nobody here sent.
+        machine, where others are killed too; it counts as evidence only together with a SIGKILL that nobody
+        here sent, and against a job that was large.
         """
         for group in (task.memory_group, task.cgroup):
             if group is not None and (kills := group.oom_kills()) is not None:
                 return kills > 0
-        return oom_kills() > (task.oom_kills if task.sampled else self._oom_kills)
+        if oom_kills() <= (task.oom_kills if task.sampled else self._oom_kills):
+            return False
+        return peak(task.peak_mem, task.usage, sampled=True) >= room.memory_at_most() * _LEAST_VICTIM
 
 
 def memory_of(processes: list[procfs.Process]) -> int:

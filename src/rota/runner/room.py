@@ -30,6 +30,11 @@ class Memory:
         return min([_host(), *(group.room() for group in self._groups)], key=_share)
 
 
+def memory_at_most() -> int:
+    """Bytes that this process and its children could have, all together."""
+    return min([_host().total, *(group.limit for group in _limited())])
+
+
 def _share(room: Room) -> float:
     return room.left / room.total if room.total else 1.0
 
@@ -55,17 +60,17 @@ class _Limited:
         self._usage = f"{path}/{'memory.current' if version == 2 else 'memory.usage_in_bytes'}"
         self._stat = f"{path}/memory.stat"
         self._cached = b"inactive_file " if version == 2 else b"total_inactive_file "
-        self._limit = limit
+        self.limit = limit
 
     def room(self) -> Room:
         try:
             with open(self._usage, "rb") as file:
                 used = int(file.read())
-            if used > self._limit * 0.9:  # of which the kernel can take back what only caches files
+            if used > self.limit * 0.9:  # of which the kernel can take back what only caches files
                 used -= self._reclaimable()
         except (OSError, ValueError):
-            return Room(self._limit, self._limit)
-        return Room(max(0, self._limit - used), self._limit)
+            return Room(self.limit, self.limit)
+        return Room(max(0, self.limit - used), self.limit)
 
     def _reclaimable(self) -> int:
         with open(self._stat, "rb") as file:

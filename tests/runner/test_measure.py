@@ -1,0 +1,38 @@
+"""Evidence that a job was killed for lack of memory, where the kernel counts only for the whole machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from rota.runner import measure
+from rota.runner.measure import Sampler
+from rota.runner.task import Task
+
+_MIB = 1 << 20
+
+
+def _ended(command: list[str]) -> Task:
+    """A task of which all is known that the verdict asks for."""
+    pid = os.posix_spawn(command[0], command, {"PATH": os.environ["PATH"]})
+    _pid, status, usage = os.wait4(pid, 0)
+    task = Task.__new__(Task)
+    task.status, task.usage = status, usage
+    return task
+
+
+@pytest.mark.parametrize(("mib", "blamed"), [(1, False), (300, True)])
+def test_only_a_large_job_is_taken_for_the_one_that_the_kernel_killed(
+    monkeypatch: pytest.MonkeyPatch, mib: int, blamed: bool
+) -> None:
+    """Somebody on this machine was killed for memory while it ran; it was itself killed, by whomever."""
+    monkeypatch.setattr(measure.room, "memory_at_most", lambda: 20_000 * _MIB)
+    monkeypatch.setattr(measure, "own_peak", lambda: 100 * _MIB)
+    monkeypatch.setattr(measure, "oom_kills", lambda: 7)
+    sampler = Sampler()
+    task = _ended([sys.executable, "-c", f"x = bytearray({mib} << 20); import os; os.kill(os.getpid(), 9)"])
+    assert not sampler.out_of_memory(task), "nobody was killed for memory"
+    monkeypatch.setattr(measure, "oom_kills", lambda: 8)
+    assert sampler.out_of_memory(task) is blamed
