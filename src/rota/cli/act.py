@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
@@ -105,10 +105,8 @@ def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str, casc
 def tell(call: Invocation, acted: Acted, *, done: str) -> int:
     """Say how many jobs changed; the exit status."""
     if call.json:
-        import msgspec
-
         body = {"changed": acted.changed, "unchanged": acted.unchanged, "missing": acted.missing}
-        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+        print_json(body)
     elif call.quiet:
         sys.stdout.write("".join(f"{job}\n" for job in acted.changed))
     else:

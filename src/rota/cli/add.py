@@ -53,18 +53,9 @@ def add(
     from rota.cli.interrupts import telling
     from rota.cli.submitting import Submission
 
-    fields = given(options)
+    how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
     with telling(lambda: "nothing was added"):
-        jobs = Submission(
-            call,
-            file=file,
-            command=command,
-            fields=fields,
-            retries=3,
-            may_start=not no_start,
-            check=dry_run,
-            idle=dry_run,
-        )
+        jobs = Submission(call, file=file, command=command, fields=given(options), retries=3, **how)
     if dry_run:
         return preview(call, jobs)
     return finish(call, jobs, sync=sync)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
     from rota.store.restore import Found, Restored
@@ -38,7 +38,7 @@ def backup(call: Invocation, file: str | None, force: bool) -> int:
             raise
         made = _by_ourselves(call, file, force=force)
     if call.json:
-        _json(made)
+        print_json(made)
     elif call.quiet:
         print(made["path"])
     else:
@@ -161,7 +161,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
     if call.json:
         import msgspec
 
-        _json({**msgspec.structs.asdict(done.backup), "home": str(call.home), "kept": done.kept})
+        print_json({**msgspec.structs.asdict(done.backup), "home": str(call.home), "kept": done.kept})
     elif not call.quiet:
         print(_story(call, done, pause=pause))
     return 0
@@ -202,9 +202,3 @@ def _story(call: Invocation, done: Restored, *, pause: bool) -> str:
     paused = " (it begins paused)" if pause or found.paused else ""
     lines.append(f"start the manager with 'rota manager start'{paused}")
     return "\n".join(lines)
-
-
-def _json(value: Any) -> None:
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -43,6 +43,15 @@ class Invocation:
         return connect(self.home.path, address=self.address)
 
 
+def print_json(value: object) -> None:
+    """One JSON value, in one line of stdout."""
+    import sys
+
+    import msgspec
+
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
 def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     def callback(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
         if value:

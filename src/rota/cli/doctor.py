@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
     from rota.config import Home
@@ -34,8 +34,6 @@ def doctor(call: Invocation) -> int:
     findings = [(name, *finding) for name, check in _CHECKS.items() for finding in _tried(check, call, home)]
     bad = any(level == "bad" for _, level, _, _ in findings)
     if call.json:
-        import msgspec
-
         body = {
             "ok": not bad,
             "checks": [
@@ -43,7 +41,7 @@ def doctor(call: Invocation) -> int:
                 for name, level, found, hint in findings
             ],
         }
-        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+        print_json(body)
     else:
         from rota.cli.terminal import coloured, harmless, paint
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.numbers import WholeNumber
 from rota.cli.selecting import files
 
@@ -75,9 +75,7 @@ def gantt(
     if picture is not None:
         _write(view, picture, first, last)
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode(view).decode() + "\n")
+        print_json(view)
     elif call.quiet:
         sys.stdout.write("".join(f"{job.id}\n" for job in view.jobs))
     elif picture is not None:

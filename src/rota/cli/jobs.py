@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.numbers import WholeNumber
 from rota.cli.selecting import selectors
 
@@ -40,9 +40,7 @@ def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) 
     with call.connect() as client:
         page = client.jobs(*selectors, limit=limit, cursor=int(cursor))
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode(page).decode() + "\n")
+        print_json(page)
         return 0
     if call.quiet:
         sys.stdout.write("".join(f"{job.id}\n" for job in page.jobs))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,9 +48,7 @@ def learn(call: Invocation, name: str | None, forget: bool, everything: bool) ->
                 return 0
         found = client.learned() if forget or not name else client.learned(name)
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode({"groups": found}).decode() + "\n")
+        print_json({"groups": found})
     elif call.quiet:
         sys.stdout.write("".join(f"{each.name}\n" for each in found))
     elif name:

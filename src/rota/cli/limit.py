@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
     from rota.wire.views import LimitView
@@ -51,9 +51,7 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     if names:
         found = [each for each in found if each.name in names]
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode({"limits": found}).decode() + "\n")
+        print_json({"limits": found})
     elif call.quiet:
         sys.stdout.write("".join(f"{each.name}\n" for each in found))
     elif found:

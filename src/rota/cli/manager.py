@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli.backups import backup, restore
-from rota.cli.command import Group, Invocation
+from rota.cli.command import Group, Invocation, print_json
 from rota.cli.pausing import drain, pause, resume, standstill, wait_for_end
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def start(call: Invocation, foreground: bool, host: str | None, port: str | None
     with call.connect() as client:
         view = client.manager_status()
     if call.json:
-        _json({"pid": view.pid, "home": view.home, "address": view.address, "already": already})
+        print_json({"pid": view.pid, "home": view.home, "address": view.address, "already": already})
     elif call.quiet:
         print(view.pid)
     else:
@@ -92,7 +92,7 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
     if wait:
         wait_for_end(view.pid)
     if call.json:
-        _json({"pid": view.pid, "stopped": wait})
+        print_json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
         print("the manager has stopped" if wait else "the manager is stopping")
     return 0
@@ -110,7 +110,7 @@ def status(call: Invocation) -> int:
     with call.connect() as client:
         view = client.manager_status()
     if call.json:
-        _json(view)
+        print_json(view)
         return 0
     if call.quiet:
         print(view.pid)
@@ -230,7 +230,7 @@ def token_add(call: Invocation, name: str, role: str, expires: str | None, out: 
         with os.fdopen(descriptor, "w") as file:
             file.write(made.token + "\n")
     if call.json:
-        _json({"name": made.name, "role": made.role, "token": None if out else made.token, "file": out})
+        print_json({"name": made.name, "role": made.role, "token": None if out else made.token, "file": out})
     elif out is None:
         print(made.token)
     elif not call.quiet:
@@ -249,7 +249,7 @@ def token_list(call: Invocation) -> int:
     with call.connect() as client:
         found = client.tokens()
     if call.json:
-        _json({"tokens": found})
+        print_json({"tokens": found})
         return 0
     if call.quiet:
         print("\n".join(each.name for each in found))
@@ -281,13 +281,7 @@ def token_remove(call: Invocation, name: str) -> int:
     with call.connect() as client:
         client.remove_token(name)
     if call.json:
-        _json({"removed": name})
+        print_json({"removed": name})
     elif not call.quiet:
         print(f"removed {name}")
     return 0
-
-
-def _json(value: Any) -> None:
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.command import Group, Invocation
+from rota.cli.command import Group, Invocation, print_json
 
 if TYPE_CHECKING:
     from rota.wire.views import LimitView, RunnerView
@@ -32,7 +32,7 @@ def list_nodes(call: Invocation) -> int:
         import msgspec
 
         nodes = [{**msgspec.to_builtins(each), "limits": _limits_of(each.host, limits)} for each in runners]
-        sys.stdout.write(msgspec.json.encode({"nodes": nodes}).decode() + "\n")
+        print_json({"nodes": nodes})
     elif call.quiet:
         sys.stdout.write("".join(f"{each.host}\n" for each in runners))
     else:

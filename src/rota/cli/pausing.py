@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -49,9 +49,7 @@ def resume(call: Invocation) -> int:
 
 def _tell(call: Invocation, view: PauseView, what: str) -> int:
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode(view).decode() + "\n")
+        print_json(view)
     elif not call.quiet:
         from rota.cli.terminal import count
 
@@ -111,9 +109,7 @@ def drain(call: Invocation, wait: bool) -> int:
     if wait and not (call.address or os.environ.get("ROTA_MANAGER")):
         wait_for_end(view.pid)
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode({"pid": view.pid, "stopped": wait}).decode() + "\n")
+        print_json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
         print("nothing runs any more, and the manager has stopped" if wait else "the manager is draining")
     return 0

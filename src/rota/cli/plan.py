@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.job_options import given, options_for
 
 if TYPE_CHECKING:
@@ -47,9 +46,7 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
     with call.connect() as client:
         found = client.plan_for(spec, user=user or "")
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        print_json(found)
     elif not call.quiet:
         print("\n".join(_lines(found)))
     return 0

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rota.cli.command import print_json
 from rota.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -78,10 +79,3 @@ def show(
     else:
         print(empty)
     return 0
-
-
-def print_json(value: Any) -> None:
-    """One JSON value on stdout."""
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

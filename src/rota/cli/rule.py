@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rota.cli.command import Group, Invocation
+from rota.cli.command import Group, Invocation, print_json
 from rota.cli.rule_test import test_rules
 from rota.cli.selecting import files
 
@@ -93,7 +93,6 @@ def show_rule(call: Invocation, name: str) -> int:
     Examples:
       rota rule show nodes-walltime > rule.json
     """
-    from rota.cli.records import print_json
 
     with call.connect() as client:
         place, each = _find(name, client.site("rule"))

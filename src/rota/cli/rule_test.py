@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.job_options import given, options_for
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ def _me() -> str:
 
 
 def _spec(fields: dict[str, object], user: str) -> Spec:
-    from rota.client.batches import new_spec
+    from rota.client.new_spec import new_spec
     from rota.client.submission import base_wanted
-    from rota.manager.intake import spec_from
+    from rota.manager.specs import spec_from
 
     return spec_from(new_spec(base_wanted(fields, text=True), 0), (), user=user, env=0)
 
@@ -139,7 +139,6 @@ def _job(spec: Spec) -> dict[str, Any]:
 
 
 def _print_json(spec: Spec, verdict: Verdict, error: str) -> None:
-    from rota.cli.records import print_json
     from rota.manager.admission import respecified
     from rota.plan.rule_form import shown_value
 

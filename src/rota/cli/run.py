@@ -80,17 +80,8 @@ def run(
         raise BadInput("-I is not supported by this version yet", hint="run it without -I")
     if keep_order and output == "line":
         raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
-    fields = given(options)
-    jobs = Submission(
-        call,
-        file=file,
-        command=command,
-        fields=fields,
-        retries=0,
-        may_start=not no_start,
-        idle=True,
-        check=dry_run,
-    )
+    how = {"may_start": not no_start, "check": dry_run, "idle": True}
+    jobs = Submission(call, file=file, command=command, fields=given(options), retries=0, **how)
     if dry_run:
         from rota.cli.add import preview
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from rota.cli.command import Group, Invocation
+from rota.cli.command import Group, Invocation, print_json
 
 
 @click.group("config", cls=Group)
@@ -28,11 +28,9 @@ def show(call: Invocation) -> int:
     loaded = load(call.home)
     known = all_settings()
     if call.json:
-        import msgspec
-
         values = {name: {"value": getattr(loaded.settings, name), "origin": loaded.origin[name]} for name in known}
         body = {"home": str(call.home), "files": loaded.files, "settings": values}
-        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+        print_json(body)
         return 0
     from rota.cli.terminal import harmless, table
 
@@ -70,14 +68,12 @@ def check(call: Invocation) -> int:
     for name, meant in sorted(near.items()):
         sys.stderr.write(f"rota: warning: the variable {name} means nothing; did you mean {meant}?\n")
     if call.json:
-        import msgspec
-
         body = {
             "ok": True,
             "files": loaded.files,
             "warnings": [f"{k}: did you mean {v}?" for k, v in near.items()],
         }
-        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+        print_json(body)
     elif not call.quiet:
         print(f"the configuration is good ({', '.join(loaded.files) or 'no files, only defaults'})")
     return 0

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from rota.cli.command import Invocation
+from rota.cli.command import Invocation, print_json
 from rota.cli.progress import ProgressLine
 from rota.cli.terminal import cut, harmless, width
 from rota.core.states import State
@@ -96,10 +96,8 @@ def tell(
 ) -> None:
     """The result: JSON on stdout, or a summary on stderr."""
     if call.json:
-        import msgspec
-
         body = {"counts": settled.counts, "failed": settled.failed}
-        sys.stdout.write(msgspec.json.encode(body).decode() + "\n")
+        print_json(body)
         return
     if call.quiet:
         return

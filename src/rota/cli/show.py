@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def show(call: Invocation, id: str) -> int:
     with call.connect() as client:
         job = client.job(one_job(client, id))
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode(job).decode() + "\n")
+        print_json(job)
     elif call.quiet:
         print(job.id)
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.numbers import WholeNumber
 from rota.cli.selecting import files
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _POLICIES: Final = ("fcfs", "easy", "easy-sjbf", "conservative")
 _DEFAULT: Final = "conservative"
 _MOST_PROCS: Final = 1_000_000
+#: A JSON document is read as a whole, which takes many times its size.
+_MOST_JSON: Final = 256 << 20
 
 
 @command("simulate")
@@ -72,7 +74,7 @@ def simulate(
     """
     from rota.cli.trace_files import check_writable, read_trace
     from rota.errors import BadInput
-    from rota.sim.swf import unpacked
+    from rota.sim.unpacking import pieces, unpacked
 
     chosen = list(dict.fromkeys(policies))
     if gantt is not None:
@@ -80,11 +82,13 @@ def simulate(
             raise BadInput("--gantt draws one policy", hint="give one --policy, or no --gantt")
         check_writable(gantt)
     name = "stdin" if trace == "-" else os.path.basename(trace) or trace
-    data = unpacked(read_trace(trace), name)
-    if trace.lower().endswith((".json", ".json.gz")) or data.lstrip()[:1] == b"{":
+    data = read_trace(trace)
+    beginning = next(pieces(data, name), b"")
+    if trace.lower().endswith((".json", ".json.gz")) or beginning.lstrip()[:1] == b"{":
         for flag, value in (("--procs", procs), ("--estimates", estimates), ("--processors", processors)):
             if value is not None:
                 raise BadInput(f"{flag} is for traces in the Standard Workload Format", hint=f"leave {flag} out")
+        data = unpacked(data, name, most=_MOST_JSON)
         return _site(call, data, name, chosen, plan_only=plan_only, gantt=gantt)
     if plan_only:
         raise BadInput("--plan-only is for JSON traces", hint="leave --plan-only out")
@@ -111,7 +115,7 @@ def _swf(
     counted: bool,
     gantt: str | None,
 ) -> int:
-    from rota.cli.simulated import ReplayLine, note, print_json, tell_replays
+    from rota.cli.simulated import ReplayLine, note, tell_replays
     from rota.errors import BadInput
     from rota.sim.replay import replay
     from rota.sim.swf import parse_swf
@@ -149,7 +153,7 @@ def _swf(
 def _site(
     call: Invocation, data: bytes, name: str, policies: Sequence[str], *, plan_only: bool, gantt: str | None
 ) -> int:
-    from rota.cli.simulated import jobs_of, metrics_of, note, print_json, tell_site, tell_sites
+    from rota.cli.simulated import jobs_of, metrics_of, note, tell_site, tell_sites
     from rota.sim.site_run import simulate as simulate_site
 
     # Without a policy: as the trace says.

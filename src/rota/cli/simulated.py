@@ -109,8 +109,3 @@ def tell_site(result: Mapping[str, Any], *, plan_only: bool) -> None:
     print(table(head, rows, right="rlrrrll", state=1) if rows else "no jobs")
     if not plan_only:
         print(f"\n{note(len(rows), metrics_of(result))}")
-
-
-def print_json(value: object) -> None:
-    """One JSON value, in one line."""
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def read_trace(path: str) -> bytes:
     """The bytes of a file, or of stdin. Raises `BadInput`."""
-    from rota.sim.swf import MAX_BYTES
+    from rota.sim.unpacking import MAX_BYTES
 
     try:
         if path == "-":

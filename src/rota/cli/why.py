@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
 from rota.cli.selecting import one_job
 
 
@@ -23,9 +23,7 @@ def why(call: Invocation, id: str) -> int:
     with call.connect() as client:
         found = client.why(one_job(client, id))
     if call.json:
-        import msgspec
-
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        print_json(found)
         return 0
     from rota.cli.terminal import coloured, few_ranges, harmless, paint
 

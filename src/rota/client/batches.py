@@ -15,9 +15,11 @@ from msgspec import Struct
 
 from rota.client.after import MAX_PARENTS
 from rota.client.array import Elements, throttle
+from rota.client.entries import Entries
 from rota.client.fields import Wanted
 from rota.client.here import captured_environment
 from rota.client.inputs import Files
+from rota.client.new_spec import new_spec
 from rota.client.values import check_command, length
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
@@ -95,9 +97,7 @@ class Builder:
         self._forward: list[Forward] = []
         #: batches that may not go before those lines are known, for a dependency goes with its job
         self._held: list[Batch] = []
-        #: runs of lines that all hold a job: (first line, first entry, how many)
-        self._runs: list[tuple[int, int, int]] = []
-        self._arrays: dict[int, range] = {}  #: line → its entries
+        self._entries = Entries()
         self._of_arrays = 0
         self._pairs = 0
         self._bytes = 0
@@ -184,11 +184,7 @@ class Builder:
         return Resolved(wanted, self._spec(wanted), size)
 
     def _extend(self, cmds: list[str] | list[str | list[str]], line: int) -> None:
-        if self._runs and self._runs[-1][0] + self._runs[-1][2] == line:
-            start, entry, many = self._runs[-1]
-            self._runs[-1] = (start, entry, many + len(cmds))
-        else:
-            self._runs.append((line, self.count, len(cmds)))
+        self._entries.extend(line, self.count, len(cmds))
         self._cmds += cmds
         self._lines += range(line, line + len(cmds))
         self.count += len(cmds)
@@ -227,8 +223,8 @@ class Builder:
                 line,
                 BadInput(f"arrays of more than {MAX_OF_ARRAYS} elements in all", hint="add them in several calls"),
             )
-        number = len(self._arrays)
-        self._arrays[line] = range(self.count, self.count + len(elements))
+        number = len(self._entries.arrays)
+        self._entries.arrays[line] = range(self.count, self.count + len(elements))
         each = _ELEMENT_BYTES + _AFTER_BYTES * len(wanted.after)
         done = 0
         while done < len(elements):
@@ -285,7 +281,7 @@ class Builder:
 
     def _on_line(self, waiting: Forward) -> list[NewAfter]:
         number, line = waiting.number, waiting.line
-        parents = self._entries_of(number)
+        parents = self._entries.of(number)
         if not parents:
             message = f"field 'after': {self.unit} {number} of this input is not a job"
             raise self.bad(line, BadInput(message, hint=f"name a {self.unit} with a command"))
@@ -300,7 +296,7 @@ class Builder:
 
     def _join(self, entries: Sequence[int], parents: Sequence[int], line: int) -> None:
         """Count what arrays wait for; two of a thousand elements each would be a million dependencies."""
-        if line in self._arrays or len(parents) > 1:
+        if line in self._entries.arrays or len(parents) > 1:
             self._pairs += len(entries) * len(parents)
         if self._pairs > MAX_PAIRS or len(parents) > MAX_PARENTS:
             raise self.bad(
@@ -310,17 +306,6 @@ class Builder:
                     hint="put the array that is waited for in a group with 'dep_groups' and wait for '@group'",
                 ),
             )
-
-    def _entries_of(self, line: int) -> range:
-        """The entries that a line has become."""
-        if line in self._arrays:
-            return self._arrays[line]
-        at = bisect_right(self._runs, (line, self.count + 1, 0)) - 1
-        if at >= 0:
-            start, entry, many = self._runs[at]
-            if line < start + many:
-                return range(entry + line - start, entry + line - start + 1)
-        return range(0)
 
     # -- taking
 
@@ -375,42 +360,6 @@ class Builder:
 
     def place(self, line: int) -> str:
         return f"{self.source} {self.unit} {line}" if self.source else f"{self.unit} {line}"
-
-
-def new_spec(wanted: Wanted, env: int) -> NewSpec:
-    """What is sent of it, once for all jobs that want the same."""
-    return NewSpec(
-        cwd=wanted.cwd,
-        group=wanted.group,
-        name=wanted.name,
-        project=wanted.project,
-        queue=wanted.queue,
-        priority=wanted.priority,
-        size=wanted.size,
-        walltime_s=wanted.walltime,
-        retries=wanted.retries,
-        backoff_s=wanted.backoff,
-        no_retry_over_s=wanted.no_retry_over,
-        scratch=wanted.scratch,
-        pipefail=wanted.pipefail,
-        env=env,
-        limits=wanted.limits,
-        dep_groups=wanted.dep_groups,
-        live=wanted.live,
-        allow_empty_group=wanted.allow_empty_group,
-        learn=wanted.learn,
-        override=wanted.override,
-        given=wanted.given,
-        on_success=wanted.on_success,
-        on_failure=wanted.on_failure,
-        on_exit=wanted.on_exit,
-        stdout=wanted.stdout,
-        stderr=wanted.stderr,
-        request=wanted.request,
-        where=wanted.where,
-        types=wanted.type,
-        at=wanted.at,
-    )
 
 
 def _check_contradiction(base: Wanted, wanted: Wanted) -> None:

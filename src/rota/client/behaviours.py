@@ -7,6 +7,7 @@ from typing import Final
 
 from rota.client import values
 from rota.client.values import kind, shown
+from rota.core.file_names import LETTERS
 from rota.errors import BadInput
 
 MAX_BEHAVIOURS: Final = 100
@@ -14,7 +15,6 @@ MAX_BEHAVIOURS: Final = 100
 _WORDS: Final = ("cleanup", "remove")
 _RUN: Final = "run:"
 _FORM: Final = "write 'run: CMD', 'cleanup' or 'remove'"
-_LETTERS: Final = "jAaxuN"
 _PERCENT: Final = re.compile(r"%(.?)", re.DOTALL)
 
 
@@ -82,8 +82,8 @@ def pattern(value: object, text: bool) -> str:
     if name.endswith("/"):
         raise BadInput("is a directory", hint="give the name of a file, such as out/%j.txt")
     for match in _PERCENT.finditer(name):
-        if match[1] != "%" and (not match[1] or match[1] not in _LETTERS):
+        if match[1] != "%" and (not match[1] or match[1] not in LETTERS):
             what = f"'%{shown(match[1])}' means nothing" if match[1] else "ends with '%'"
-            known = " ".join(f"%{letter}" for letter in _LETTERS)
+            known = " ".join(f"%{letter}" for letter in LETTERS)
             raise BadInput(what, hint=f"use {known}, or %% for a percent sign")
     return name

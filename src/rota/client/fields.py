@@ -223,7 +223,7 @@ FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "walltime": values.optional(values.positive_duration, word="none"),
     "type": request.types,
     "priority": values.count(0, 255),
-    "project": values.label,
+    "project": values.project,
     "queue": request.queue,
     "at": values.optional(moment, word="none"),
     "array": values.optional(array),

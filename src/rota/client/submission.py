@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rota.client import here
-from rota.client.batches import Batch, new_spec
+from rota.client.batches import Batch
 from rota.client.fields import Wanted
 from rota.client.intake import from_bytes, from_objects
+from rota.client.new_spec import new_spec
 from rota.client.session import AddOptions
 from rota.errors import BadInput
 from rota.wire.messages import NewSpec

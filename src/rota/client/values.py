@@ -110,6 +110,14 @@ def label(value: object, text: bool) -> str:
     return plain_text(value)
 
 
+def project(value: object, text: bool) -> str:
+    """The name of a project, by which shares and quotas are given."""
+    name = plain_text(value)
+    if not name.isprintable():
+        raise BadInput("has an unprintable character", hint="use letters, digits and . _ -")
+    return name
+
+
 def path(value: object, text: bool) -> str:
     """The name of a file or directory."""
     name = plain_text(value, MAX_PATH)

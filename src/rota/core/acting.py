@@ -8,11 +8,13 @@ from __future__ import annotations
 from heapq import heappush
 
 from rota.core.answers import Acted
-from rota.core.attempts import end_attempt, retire, vacate_seat
+from rota.core.attempts import end_attempt
 from rota.core.dependencies import end_job, enter, register, ripple, waiting_for, waiting_state
 from rota.core.effects import KillAttempts, NotifyReopened, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
 from rota.core.job import Job, Lease, Outcome, Reason
+from rota.core.runners import retire
+from rota.core.seating import vacate_seat
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, World, dequeue, erase, move, reopen, write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
 
@@ -21,3 +22,27 @@ class Acted(Struct, frozen=True, array_like=True, gc=False):
     changed: list[int]
     unchanged: list[int]
     missing: list[int] = []
+
+
+def compact_answer(answer: Added) -> str:
+    """The answer as it is kept, ids as ranges: a million in a row are two numbers."""
+    parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}
+    return msgspec.json.encode({name: ranges(ids) for name, ids in parts.items()}).decode()
+
+
+def expand_answer(text: str) -> Added:
+    """The opposite of `compact_answer`."""
+    parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
+    lists = {name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()}
+    return Added(lists["added"], lists["existing"], lists["retried"])
+
+
+def ranges(ids: list[int]) -> list[tuple[int, int]]:
+    """Runs of consecutive numbers, in the order given."""
+    spans: list[tuple[int, int]] = []
+    for id in ids:
+        if spans and spans[-1][1] == id - 1:
+            spans[-1] = (spans[-1][0], id)
+        else:
+            spans.append((id, id))
+    return spans

@@ -88,9 +88,11 @@ class WorldTerms:
 
     def quotas(self, site: Site) -> Quotas | None:
         zone = self._world.zone
-        return quotas_of(
-            self._world.site, site.count, Clock(zone if isinstance(zone, ZoneInfo) else ZoneInfo("UTC"))
-        )
+        clock = Clock(zone if isinstance(zone, ZoneInfo) else ZoneInfo("UTC"))
+        quotas = quotas_of(self._world.site, site.count, clock)
+        if quotas is not None:
+            quotas.remember(self._world.spent)
+        return quotas
 
 
 def _sized(job: Job) -> Size:

@@ -11,10 +11,11 @@ from functools import partial
 from heapq import heappop
 from typing import Any
 
-from rota.core import acting, adding, attempts, estimate, events, limiting, modifying, pausing, siting
+from rota.core import acting, adding, estimate, events, limiting, modifying, pausing, plan_news, runners, siting
 from rota.core.asking import WorldTerms
 from rota.core.dependencies import enter, waiting_state
 from rota.core.effects import Refuse
+from rota.core.granting import grant_leases
 from rota.core.retry import MAX_DELAY_S
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -34,7 +35,7 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
 
 
 _HANDLERS: dict[type[events.Event], _Handler] = {
-    events.RunnerReported: attempts.on_runner_reported,
+    events.RunnerReported: runners.on_runner_reported,
     events.ChunkArrived: adding.on_chunk_arrived,
     events.LibraryGrew: adding.on_library_grew,
     events.UploadDropped: adding.on_upload_dropped,
@@ -46,9 +47,9 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.DeathConfirmed: acting.on_death_confirmed,
     events.HostAppeared: _on_host_appeared,
     events.RunnerJoined: pausing.on_runner_joined,
-    events.RunnerParted: attempts.on_runner_parted,
-    events.RunnerIdled: attempts.on_runner_idled,
-    events.RunnerSettled: attempts.on_runner_settled,
+    events.RunnerParted: runners.on_runner_parted,
+    events.RunnerIdled: runners.on_runner_idled,
+    events.RunnerSettled: runners.on_runner_settled,
     events.ManagerPaused: pausing.on_manager_paused,
     events.ManagerDrained: pausing.on_manager_drained,
     events.ManagerResumed: pausing.on_manager_resumed,
@@ -85,9 +86,9 @@ class Engine:
                 if by is not None:
                     turn.effects.append(Refuse(by, error))
         if not pausing.starts_nothing(self.world):
-            attempts.grant_leases(self.world, turn)
-        while self.world.placement.has_news and attempts.act_on_plan(self.world, turn):
-            attempts.grant_leases(self.world, turn)
+            grant_leases(self.world, turn)
+        while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
+            grant_leases(self.world, turn)
         return refused
 
     def _on_timer(self, turn: Turn) -> None:
@@ -101,7 +102,7 @@ class Engine:
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
         limiting.follow_clock(self.world, turn)
-        attempts.check_silence(
+        runners.check_silence(
             self.world, turn, lost_after_s=self._lost_after_s, given_up_after_s=self._given_up_after_s
         )
 

@@ -5,7 +5,7 @@ A pause is kept in the store and ends when somebody resumes; a drain lives only 
 
 from __future__ import annotations
 
-from rota.core import attempts
+from rota.core import runners
 from rota.core.effects import RecallLeases
 from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed, RunnerJoined
 from rota.core.job import Reason
@@ -70,7 +70,7 @@ def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None
 
 def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     """A runner that was away may still hold what everybody else was asked to hand back."""
-    attempts.on_runner_joined(world, turn, event)
+    runners.on_runner_joined(world, turn, event)
     if starts_nothing(world):
         _recall(world, turn, world.runners[event.runner])
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from rota.core.states import TERMINAL
+from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.plan.clock import Clock
 from rota.plan.policy import DEFAULT_QUEUES, FairShare, Policy, Queue
 from rota.plan.policy_form import BUILT_IN_RULES, Placed, read_placed, read_queue
 from rota.plan.quota_form import quotas_from
-from rota.plan.quotas import Quotas
+from rota.plan.quotas import Quotas, Spent
 from rota.plan.records import Records
 from rota.plan.rules import Rule
 
 #: Between rules, so that others fit in.
 STEP: Final = 100.0
+#: The key of `Changes.meta` under which it is kept what ended jobs used of periods of quotas.
+SPENT: Final = "spent"
 
 
 def queues_of(records: Records) -> dict[str, Queue]:
@@ -40,6 +45,17 @@ def policy_of(records: Records) -> Policy:
 def quotas_of(records: Records, total: int, clock: Clock) -> Quotas | None:
     """Who may hold how much of `total` resources; None: nobody is held down."""
     return quotas_from(records.get("quota", {}), records.get("calendar", {}), total=total, clock=clock)
+
+
+def remember_spent(world: World, turn: Turn, spent: dict[Spent, int]) -> None:
+    """What jobs used of a period of quotas before they ended is used after a restart as well."""
+    world.spent = spent
+    turn.changes.meta[SPENT] = msgspec.json.encode(list(spent.items())).decode()
+
+
+def restore_spent(world: World, text: str) -> None:
+    """The opposite, after a restart."""
+    world.spent = dict(msgspec.json.decode(text, type=list[tuple[Spent, int]]))
 
 
 # ------------------------------------------------------------------ rules

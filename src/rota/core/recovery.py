@@ -10,11 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.asking import WorldTerms
-from rota.core.attempts import adopt_seat, make_host, take_lease
 from rota.core.dependencies import listen, register, spoken_for, waiting_state
 from rota.core.estimate import MOST_MODELS, offer
 from rota.core.job import Job, Lease, Parent, Spec
 from rota.core.learning import Model
+from rota.core.runners import make_host
+from rota.core.seating import adopt_seat, take_lease
 from rota.core.siting import restore_site
 from rota.core.states import LEASED, State
 from rota.core.world import OPEN, Runner, World, move

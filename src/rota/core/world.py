@@ -22,6 +22,7 @@ from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
 from rota.plan.placement import Capacity, Placement, Reserved
+from rota.plan.quotas import Spent
 from rota.plan.records import KINDS
 from rota.plan.size import Size
 
@@ -110,6 +111,7 @@ class World:
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
         self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
         self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
+        self.spent: dict[Spent, int] = {}  #: what ended jobs used of periods of quotas
         self.next_job = 1
         self.paused = False
         self.zone: tzinfo = UTC  #: in which hours of the day are meant

@@ -13,6 +13,7 @@ from rota.core.events import Asker
 from rota.core.invariants import broken
 from rota.core.pausing import leased, starts_nothing, unstarted
 from rota.errors import BadInput, EnvironmentFault
+from rota.manager.status import manager_view
 from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
@@ -36,7 +37,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
     by = Asker(peer.id, ask.n, peer.user)
     match ask.verb:
         case "status":
-            manager.answer(by, manager.view())
+            manager.answer(by, manager_view(manager))
         case "doctor":
             # On a large queue this takes long, and everybody would wait.
             manager.answer(by, broken(manager.world) if manager.world.live <= CHECK_UP_TO_JOBS else [])
@@ -55,7 +56,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
         case "token-remove":
             name = ask.args.get("name", "")
             manager.tokens.remove(name)
-            manager.hang_up(name)
+            manager.connections.hang_up(name)
             manager.answer(by, None)
         case _:
             raise BadInput(f"the manager does not know '{ask.verb}'")

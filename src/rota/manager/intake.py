@@ -14,25 +14,20 @@ import msgspec
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.identity import KeyMaker, key_maker
 from rota.core.job import Command, Condition, Job, Parent, Spec
-from rota.core.limiting import MOST_UNITS
 from rota.core.states import RETRYABLE, State
 from rota.errors import BadInput, NotFound
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve
 from rota.manager.rows import job_from_row
+from rota.manager.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.plan.limits import Limit, Limits
-from rota.plan.need import LimitUse
 from rota.store.base import Clause, Store
 from rota.wire import messages as m
 
-#: An argument list or environment may not be longer than the kernel takes.
-MAX_ARGUMENT = 128 * 1024 - 1
+#: An environment may not be longer than the kernel takes.
 MAX_ENV = 2 * 1024 * 1024
 _ENVS_REMEMBERED = 256
-_LONGEST_NAME = 4096
-_MOST_GROUPS = 1000
 _MOST_PARENTS = 10_000
-_MOST_BEHAVIOURS = 100
 _MOST_NOTICES = 10
 
 
@@ -130,7 +125,7 @@ class Intake:
             if isinstance(each.parent, int):
                 if not 0 <= each.parent < 2**53:
                     raise BadInput("field 'after': there is no such job")
-            elif not 0 < len(each.parent) <= _LONGEST_NAME or "\0" in each.parent:
+            elif not 0 < len(each.parent) <= LONGEST_NAME or "\0" in each.parent:
                 raise BadInput("field 'after': a group needs a name")
             if each.elements is not None and not 0 <= each.elements[0] <= each.elements[1] < 2**53:
                 raise BadInput("field 'after': an index is out of range")
@@ -152,7 +147,9 @@ class Intake:
         for new in add.specs:
             try:
                 uses = resolve(new.limits, self._limits, self._declared)
-                admitted = self._admission.admit(spec_from(new, uses, user=self.user, env=self._envs[new.env]))
+                spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
+                check_texts(spec)
+                admitted = self._admission.admit(spec)
                 spec = admitted.spec
                 check_spec(spec)
                 notices = [*admitted.notices, *self._homeless(spec)]
@@ -329,46 +326,3 @@ def _check_command(cmd: Command, line: int) -> None:
 
 def _line(add: m.Add, position: int) -> int:
     return add.lines[position] if add.lines else add.first + position + 1
-
-
-def check_spec(spec: Spec) -> None:
-    """Refuse what no client of ours sends. Raises `BadInput`."""
-    size = spec.size
-    numbers = (size.cpus, size.mem, size.disk, size.time_s, size.gpus, spec.retries, spec.backoff_s)
-    if any(not 0 <= number < 2**62 for number in numbers) or not 0 <= spec.priority <= 255:
-        raise BadInput("a size, a priority or a number of retries is out of range")
-    for limit in (spec.walltime_s, spec.no_retry_over_s):
-        if limit is not None and not 0 <= limit < 2**53:
-            raise BadInput("a duration is out of range")
-    if not spec.cwd.startswith("/") or "\0" in spec.cwd:
-        raise BadInput(f"field 'cwd': {spec.cwd!r} is not an absolute path")
-    texts = (spec.group, spec.name, spec.project, spec.learn, spec.stdout, spec.stderr, *spec.dep_groups)
-    if not spec.group or any("\0" in text or len(text) > _LONGEST_NAME for text in texts):
-        raise BadInput("field 'group': a group needs a name, and no name may be longer than 4096 characters")
-    if not all(spec.dep_groups) or len(set(spec.dep_groups)) > _MOST_GROUPS:
-        raise BadInput(f"field 'dep_groups': needs names, at most {_MOST_GROUPS}")
-    if len(spec.limits) > _MOST_GROUPS or any(not 0 < use.units <= MOST_UNITS for use in spec.limits):
-        raise BadInput("field 'limits': a number of units is out of range")
-    if len({use.name for use in spec.limits}) < len(spec.limits):
-        raise BadInput("field 'limits': a limit is named twice")
-    if spec.override not in ("", "no", "higher", "always") or not set(spec.given) <= {"mem", "disk", "time"}:
-        raise BadInput("field 'override': must be no, higher or always")
-    behaviours = (*spec.on_success, *spec.on_failure, *spec.on_exit)
-    if len(behaviours) > _MOST_BEHAVIOURS:
-        raise BadInput(f"a job has at most {_MOST_BEHAVIOURS} behaviours", hint="put them into a script")
-    if "cleanup" in behaviours and not spec.scratch:
-        raise BadInput("behaviour 'cleanup' needs 'scratch'", hint="only a private directory is removed")
-    for behaviour in behaviours:
-        if "\0" in behaviour or len(behaviour.encode()) > MAX_ARGUMENT:
-            raise BadInput("a behaviour is too long or contains a NUL byte", hint="put it into a script")
-        if behaviour not in ("cleanup", "remove") and not behaviour.startswith("run: "):
-            raise BadInput(f"'{behaviour[:40]}' is no behaviour", hint="use 'run: CMD', 'cleanup' or 'remove'")
-
-
-#: Fields that a specification takes over from what the client sent.
-_AS_SENT = tuple(name for name in m.NewSpec.__struct_fields__ if name not in ("env", "limits"))
-
-
-def spec_from(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
-    """The specification that a client sent, with what only the manager knows."""
-    return Spec(user=user, env=env, limits=limits, **{name: getattr(new, name) for name in _AS_SENT})

@@ -9,8 +9,9 @@ import msgspec
 from rota.core.job import Spec
 from rota.errors import BadInput
 from rota.manager.admission import Admission
-from rota.manager.intake import Library, check_spec
+from rota.manager.intake import Library
 from rota.manager.limits import resolve
+from rota.manager.specs import check_spec
 from rota.manager.terms import modified
 from rota.plan.limits import Limit, Limits
 from rota.wire import messages as m

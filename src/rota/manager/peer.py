@@ -61,7 +61,7 @@ class Peer(asyncio.Protocol):
             sock = cast(socket.socket, transport.get_extra_info("socket"))
             packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             _pid, self.uid, _gid = struct.unpack("3i", packed)
-        self._manager.connected(self)
+        self._manager.connections.connected(self)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -69,9 +69,9 @@ class Peer(asyncio.Protocol):
                 if self.closed:
                     return
                 if self.role:
-                    self._manager.received(self, message)
+                    self._manager.connections.received(self, message)
                 else:
-                    self._manager.greeted(self, message)
+                    self._manager.connections.greeted(self, message)
         except RotaError as error:
             self.refuse(error)
 
@@ -87,7 +87,7 @@ class Peer(asyncio.Protocol):
         self.closed = True
         if self._deadline is not None:
             self._deadline.cancel()
-        self._manager.disconnected(self)
+        self._manager.connections.disconnected(self)
 
     def send(self, message: m.Message) -> None:
         """Write a message, unless the peer has gone or does not read."""

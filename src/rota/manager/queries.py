@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from rota.core.adding import expand_answer, ranges
+from rota.core.answers import expand_answer, ranges
 from rota.core.estimate import decision
 from rota.core.explain import why
 from rota.core.job import Job, Spec

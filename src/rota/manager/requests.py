@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from rota.core import events
-from rota.core.adding import expand_answer
 from rota.core.events import Asker
-from rota.core.job import Job, Outcome
+from rota.core.job import Outcome
 from rota.core.pausing import starts_nothing
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
-from rota.errors import BadInput, Denied, NotFound, RotaError, StoreFull
+from rota.errors import BadInput, NotFound
 from rota.manager import gantt, learning, limits, modify, site, whatif
 from rota.manager.admission import Admission
 from rota.manager.control import control
 from rota.manager.forecast import foresee
-from rota.manager.intake import Arrays, Intake, complete_dependents, find_elements, load_jobs, look_up
+from rota.manager.intake import load_jobs
+from rota.manager.uploads import Uploads
 from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
 from rota.store.base import Clause, StoredAttempt
@@ -35,15 +33,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.manager")
 
-T = TypeVar("T")
-
-#: Chunks up to this many commands are looked up on the spot; larger ones in a worker thread.
-_SMALL = 256
 _PAGE_MAX = 100_000
 _OUTPUT_MAX = 4 << 20
 _MOST = 1 << 62
 #: What one connection may have open at once.
-_UPLOADS_MAX = 16
 _WATCHES_MAX = 256
 
 _VERBS = {
@@ -59,24 +52,23 @@ class Requests:
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
-        self._intakes: dict[str, Intake] = {}
         self._admission = Admission(manager.world)
-        self._sealed: deque[str] = deque(maxlen=256)  #: the newest submissions, committed or about to be
+        self.uploads = Uploads(manager, self._admission)
 
     async def handle(self, peer: Peer, message: Any) -> None:
         """Take one request. Raises `RotaError` to refuse it."""
         match message:
             case m.Add():
-                await self._add(peer, message)
+                await self.uploads.add(peer, message)
             case m.Drop(n, submission):
-                self._drop(peer, submission)
+                self.uploads.drop(peer, submission)
                 self._manager.answer(_by(peer, n), None)
             case m.ListJobs(n, selectors, limit, cursor):
                 await self._list(peer, n, selectors, limit, cursor)
             case m.Status(n, selectors):
                 await self._status(peer, n, selectors)
             case m.Show(n, job):
-                view = await self._read(lambda: self._manager.queries.show(job))
+                view = await self._manager.read(lambda: self._manager.queries.show(job))
                 self._manager.queries.explain(view)
                 self._manager.answer(_by(peer, n), view)
             case m.Why(n, job):
@@ -85,10 +77,10 @@ class Requests:
                 ask = whatif.question(
                     self._manager.world, self._admission, message, user=peer.user, wall=time.time()
                 )
-                self._manager.answer(_by(peer, n), await self._read(ask))
+                self._manager.answer(_by(peer, n), await self._manager.read(ask))
             case m.Gantt(n, _since, _until, limit):
                 taken = gantt.snapshot(self._manager.world, message, time.time())
-                self._manager.answer(_by(peer, n), await self._read(lambda: gantt.view(taken, limit)))
+                self._manager.answer(_by(peer, n), await self._manager.read(lambda: gantt.view(taken, limit)))
             case m.ListLimits(n):
                 self._manager.answer(_by(peer, n), limits.view(self._manager.world))
             case m.SetLimit(n, text, host):
@@ -117,97 +109,6 @@ class Requests:
             case m.Control():
                 await control(self._manager, peer, message)
 
-    def gone(self, peer: Peer) -> None:
-        """A client went away in the middle of an upload."""
-        for submission in list(peer.uploads):
-            self._drop(peer, submission)
-
-    async def _read(self, question: Callable[[], T]) -> T:
-        """Ask the store in a worker thread, so that the loop goes on."""
-        return await self._manager.loop.run_in_executor(self._manager.readers, question)
-
-    # -- adding
-
-    async def _add(self, peer: Peer, add: m.Add) -> None:
-        manager = self._manager
-        by = _by(peer, add.n)
-        if not 0 < len(add.submission) <= 64:
-            raise BadInput("a submission needs an id of at most 64 characters")
-        if add.first == 0:
-            if add.submission in self._sealed:
-                await manager.committed()  # a repeat of what is being committed: its answer will be there
-            if (answered := manager.store.submission(add.submission)) is not None and answered.answer:
-                if answered.user != peer.user:
-                    raise Denied("this submission belongs to somebody else")
-                if not add.more:
-                    manager.answer(by, expand_answer(answered.answer))
-                else:
-                    manager.answer(by, None)  # the rest may come; the last chunk gets the first answer
-                return
-            if not add.check and not manager.store.can_accept(manager.world.live):
-                raise StoreFull(
-                    "the disk is nearly full; no job was added", hint="free some space, then add again"
-                )
-            if len(peer.uploads) >= _UPLOADS_MAX:
-                raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
-            limits_now = manager.world.placement.limits
-            begun = Intake(add.submission, peer.user, manager.library, limits_now, self._admission)
-            self._intakes[add.submission] = peer.uploads[add.submission] = begun
-        intake = peer.uploads.get(add.submission)
-        if intake is None or self._intakes.get(add.submission) is not intake:
-            answered = manager.store.submission(add.submission)
-            if answered is not None and answered.answer and answered.user == peer.user:
-                manager.answer(by, None if add.more else expand_answer(answered.answer))
-                return
-            raise BadInput("this chunk belongs to no submission", hint="send the input again")
-        try:
-            await self._chunk(by, add, intake)
-        except RotaError:
-            self._drop(peer, add.submission)
-            raise
-        if not add.more:
-            self._sealed.append(add.submission)
-            self._intakes.pop(add.submission, None)
-            peer.uploads.pop(add.submission, None)
-
-    async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
-        manager = self._manager
-        intake.check(add)
-        grew = events.LibraryGrew(specs=[], envs=[])
-        keys = intake.keys(add, grew)
-        if grew.specs or grew.envs:
-            manager.happened(grew)
-        unknown = [] if add.fresh else [key for key in keys if key not in manager.world.keys]
-        known: dict[str, tuple[int, int]] = {}
-        loaded: dict[int, Job] = {}
-        with manager.loading():
-            if 0 < len(unknown) <= _SMALL:
-                known, loaded = look_up(manager.store, manager.library, by.user, unknown)
-            elif unknown:
-                known, loaded = await self._read(lambda: look_up(manager.store, manager.library, by.user, unknown))
-            arrays: Arrays = {}
-            if any(each.elements is not None for each in add.after):
-                await manager.committed()  # an array that was just added is to be found
-                arrays = await self._read(lambda: find_elements(manager.store, add))
-            dependents: dict[int, Job] = {}
-            if intake.dep_groups and not add.more:
-                dependents = await self._read(
-                    lambda: complete_dependents(manager.store, manager.library, intake.dep_groups)
-                )
-            if self._intakes.get(add.submission) is intake:  # else its client has gone meanwhile
-                manager.happened(
-                    intake.event(
-                        add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays
-                    )
-                )
-
-    def _drop(self, peer: Peer, submission: str) -> None:
-        intake = peer.uploads.pop(submission, None)
-        # The same submission may have been begun again on another connection.
-        if intake is not None and self._intakes.get(submission) is intake:
-            del self._intakes[submission]
-            self._manager.happened(events.UploadDropped(submission=submission))
-
     # -- questions
 
     async def _list(self, peer: Peer, n: int, selectors: list[str], limit: int, cursor: int) -> None:
@@ -220,7 +121,7 @@ class Requests:
             self._refuse_missing(clauses)
             return queries.page(clauses, limit=limit, cursor=cursor)
 
-        self._manager.answer(_by(peer, n), await self._read(ask))
+        self._manager.answer(_by(peer, n), await self._manager.read(ask))
 
     async def _status(self, peer: Peer, n: int, selectors: list[str]) -> None:
         queries = self._manager.queries
@@ -230,7 +131,7 @@ class Requests:
             self._refuse_missing(clauses)
             return queries.status(clauses)
 
-        status = await self._read(ask) if selectors else queries.status([])
+        status = await self._manager.read(ask) if selectors else queries.status([])
         manager = self._manager
         foresee(status, manager.world, manager.rates, now=time.monotonic(), wall=time.time())
         if starts_nothing(manager.world):
@@ -260,15 +161,15 @@ class Requests:
             raise BadInput(f"there is no action '{act.verb}'")
         manager, queries = self._manager, self._manager.queries
         by = _by(peer, act.n)
-        clauses = await self._read(lambda: queries.clauses(act.selectors, peer.user))
+        clauses = await self._manager.read(lambda: queries.clauses(act.selectors, peer.user))
         self._refuse_unknown(clauses)
         # Jobs named one by one are always meant; of groups only those that the action can concern.
         named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
         ended: list[int] = []
         if act.verb in ("retry", "remove"):
             states = RETRYABLE if act.verb == "retry" else TERMINAL
-            ended = await self._read(lambda: queries.ended_ids(clauses, states))
-        live = await self._read(lambda: queries.live_ids(clauses))
+            ended = await self._manager.read(lambda: queries.ended_ids(clauses, states))
+        live = await self._manager.read(lambda: queries.live_ids(clauses))
         if act.verb == "remove":
             # Of a whole selection only what can be removed; a running job named by its id is refused.
             live = [id for id in live if id in named or not self._is_leased(id)]
@@ -278,7 +179,7 @@ class Requests:
             return
         away = [job for job in jobs if job not in manager.world.jobs]
         with manager.loading():
-            loaded = await self._read(lambda: load_jobs(manager.store, manager.library, away))
+            loaded = await self._manager.read(lambda: load_jobs(manager.store, manager.library, away))
             if act.verb == "retry":
                 manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
             else:
@@ -291,15 +192,15 @@ class Requests:
         if not fields:
             raise BadInput("say what to change", hint="give an option such as --priority 5")
         manager, queries = self._manager, self._manager.queries
-        clauses = await self._read(lambda: queries.clauses(ask.selectors, peer.user))
+        clauses = await self._manager.read(lambda: queries.clauses(ask.selectors, peer.user))
         self._refuse_unknown(clauses)
         named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
-        ended = await self._read(lambda: queries.ended_ids(clauses, RETRYABLE))
-        live = await self._read(lambda: queries.live_ids(clauses))
+        ended = await self._manager.read(lambda: queries.ended_ids(clauses, RETRYABLE))
+        live = await self._manager.read(lambda: queries.live_ids(clauses))
         jobs = sorted({*named, *ended, *live})
         with manager.loading():
             away = [job for job in jobs if job not in manager.world.jobs]
-            loaded = await self._read(lambda: load_jobs(manager.store, manager.library, away))
+            loaded = await self._manager.read(lambda: load_jobs(manager.store, manager.library, away))
             known = manager.world.jobs
             meant = [job for id in jobs if (job := known.get(id) or loaded.get(id)) is not None]
             declared: dict[str, Limit] = {}
@@ -346,12 +247,12 @@ class Requests:
         fresh: set[int] | None = None
         if len(watch.selectors) == 1 and watch.selectors[0].startswith("submission="):
             submission = watch.selectors[0].partition("=")[2]
-            ids, fresh = await self._read(lambda: queries.submitted(submission))
+            ids, fresh = await self._manager.read(lambda: queries.submitted(submission))
         else:
-            clauses = await self._read(lambda: queries.clauses(watch.selectors or ["all"], peer.user))
+            clauses = await self._manager.read(lambda: queries.clauses(watch.selectors or ["all"], peer.user))
             self._refuse_unknown(clauses)
-            live = await self._read(lambda: queries.live_ids(clauses))
-            ended = await self._read(lambda: queries.ended_ids(clauses, TERMINAL))
+            live = await self._manager.read(lambda: queries.live_ids(clauses))
+            ended = await self._manager.read(lambda: queries.ended_ids(clauses, TERMINAL))
             ids = sorted({*live, *ended})
         watcher = Watcher(ids, fresh=fresh, outputs=watch.outputs, follow=watch.follow, read=manager.read_output)
         manager.watches.open(peer, watch.n, watcher)
@@ -365,7 +266,7 @@ class Requests:
         away = [id for id in watcher.unsettled() if id not in world.jobs or world.jobs[id].state in TERMINAL]
         for begin in range(0, len(away), 10_000):
             part = away[begin : begin + 10_000]
-            for row in await self._read(lambda part=part: manager.store.jobs(part)):  # type: ignore[misc]
+            for row in await self._manager.read(lambda part=part: manager.store.jobs(part)):  # type: ignore[misc]
                 if world.outcome(row.id) != row.state:
                     continue  # it was re-opened: its next end will be told
                 watcher.settled(
@@ -390,7 +291,7 @@ class Requests:
             raise BadInput("there is no such part of an output")
         if manager.world.outcome(ask.job) == NO_JOB:
             raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
-        attempts = await self._read(lambda: manager.store.attempts(ask.job))
+        attempts = await self._manager.read(lambda: manager.store.attempts(ask.job))
         executed = [each for each in attempts if each.outcome != "void"]
         number = ask.attempt or (executed[-1].number if executed else 0)
         found = next((each for each in executed if each.number == number), None)

@@ -76,7 +76,7 @@ class Runners:
     def _join(self, peer: Peer, join: m.Join) -> None:
         if not (0 <= join.pid < _MOST and 0 <= join.start_time < _MOST):
             raise WireError("a join with impossible numbers")
-        made_for = self._manager.made_for(join.ticket) if join.ticket else None
+        made_for = self._manager.connections.made_for(join.ticket) if join.ticket else None
         if made_for is None and join.host not in self._manager.world.capacity:
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
         known = self._manager.world.runners.get(join.runner)

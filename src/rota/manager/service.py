@@ -12,51 +12,46 @@ import contextlib
 import logging
 import os
 import random
-import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
-from rota import __version__
 from rota.config import Home, Settings
 from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
 from rota.core.pausing import leased
-from rota.core.states import LIVE, SETTLED, State
+from rota.core.states import LIVE, SETTLED
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
-from rota.errors import Bug, Denied, EnvironmentFault, RotaError
+from rota.errors import Bug, EnvironmentFault
+from rota.manager.connections import Connections
 from rota.manager.control import CHECK_UP_TO_JOBS
 from rota.manager.demand import Demand
 from rota.manager.intake import Library
 from rota.manager.outputs import Outputs
-from rota.manager.peer import Peer, expect_hello, owner, user_name
 from rota.manager.perform import perform
 from rota.manager.pruning import prune
 from rota.manager.queries import Queries
 from rota.manager.rates import Rates
-from rota.manager.requests import Requests
 from rota.manager.runners import Runners
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
-from rota.plan.need import Need
 from rota.pools.base import DelegatedPool, Pool
 from rota.store.base import Store
 from rota.wire import messages as m
-from rota.wire.tokens import TokenBook, allowed, may_be
-from rota.wire.views import ManagerView, RunnerView
+from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
+
+T = TypeVar("T")
 
 _TICK_S = 1.0
 #: A turn of the clock longer than this means that the manager itself stood still, not its runners.
 _STALL_S = 5.0
 _CHECK_EVERY_S = 60.0
 _PRUNE_EVERY_S = 3600.0
-_MAX_PEERS = 4096
 _LAST_COMMIT_S = 10.0
 #: While a job is in one of these states, the manager has something to do.
 _BUSY = LIVE - SETTLED
@@ -89,7 +84,6 @@ class Manager:
         self.generation = generation
         self.deployment = deployment
         self.address: str | None = None
-        self.peers: dict[int, Peer] = {}
         self.outputs = Outputs(home.output)
         self.queries = Queries(world, store, library.specs)
         self.watches = Watches(self)
@@ -99,15 +93,15 @@ class Manager:
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
         self._engine = Engine(world, lost_after_s=settings.lost_after, orphan_after_s=settings.orphan_after)
-        self._requests = Requests(self)
+        self.connections = Connections(self, pool)
+        self.peers = self.connections.peers
         self._pool = pool
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):
             self._demand = Demand(self, pool, max_runners=settings.max_runners)
-        self._idle_stop_s = idle_stop_s
+        self.idle_stop_s = idle_stop_s
         self._busy_at = time.monotonic()
-        self._started_at = time.time()
-        self._owner = owner()
+        self.started_at = time.time()
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False
@@ -116,7 +110,6 @@ class Manager:
         self._after_commit: list[asyncio.Future[None]] = []
         self._leaving: list[int] = []
         self._loads = 0
-        self._next_peer = 0
         self._stopping = False
         self._minded: asyncio.TimerHandle | None = None
         self._minded_until = 0.0
@@ -125,11 +118,11 @@ class Manager:
         self._checked_at = time.monotonic()
         self._pruned_at = time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self._on_failed)
+        self.writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self._on_failed)
 
     def start(self) -> None:
         """Begin to decide. Listening is somebody else's task."""
-        self._writer.start()
+        self.writer.start()
         self.loop.call_later(_TICK_S, self._tick)
 
     # ------------------------------------------------------------------ decide → commit → act
@@ -171,7 +164,7 @@ class Manager:
         batch, self._open = self._open, Batch()
         self._committing = batch
         if batch.changes:
-            self._writer.submit(batch)
+            self.writer.submit(batch)
         else:
             self._on_committed(batch)
 
@@ -290,93 +283,9 @@ class Manager:
         clients = any(peer.role and not peer.runner for peer in self.peers.values())
         if self.busy() or clients or self._open or self._committing:
             self._busy_at = at
-        elif self._idle_stop_s is not None and at - self._busy_at > self._idle_stop_s:
-            log.info("idle for %g s: stopping", self._idle_stop_s)
+        elif self.idle_stop_s is not None and at - self._busy_at > self.idle_stop_s:
+            log.info("idle for %g s: stopping", self.idle_stop_s)
             self.stop(kill=False)
-
-    # ------------------------------------------------------------------ connections
-
-    def new_peer(self, *, local: bool) -> Peer:
-        self._next_peer += 1
-        return Peer(self, self._next_peer, local=local)
-
-    def connected(self, peer: Peer) -> None:
-        self.peers[peer.id] = peer
-        if len(self.peers) > _MAX_PEERS:
-            peer.refuse(EnvironmentFault("too many connections", hint="try again later"))
-
-    def disconnected(self, peer: Peer) -> None:
-        self.peers.pop(peer.id, None)
-        peer.waiting.clear()
-        self.watches.close(peer)
-        self._requests.gone(peer)
-        if self.runners.parted(peer):
-            if isinstance(self._pool, DelegatedPool) and peer.ticket:
-                self._pool.gone(peer.ticket)
-            self._pool.check()
-
-    def greeted(self, peer: Peer, message: Any) -> None:
-        """The first message of a connection: who is it?"""
-        hello = expect_hello(message)
-        user = self._owner
-        if peer.local and peer.uid in (os.getuid(), 0):
-            held = hello.role if hello.role in ("user", "admin", "runner") else ""
-        else:
-            record = self.tokens.verify(hello.token, time.time()) if hello.token else None
-            held = record.role if record else ""
-            peer.token = record.name if record else ""
-        if not held or not (held == hello.role or may_be(held, hello.role)):
-            raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
-        if peer.local and peer.uid != os.getuid():
-            user = user_name(peer.uid)
-        peer.accept(hello.role, user)
-        peer.send(m.Welcome(m.PROTOCOL, hello.role, user, self.generation, self.deployment))
-
-    def made_for(self, ticket: str) -> Need | None:
-        """For jobs of which need the runner with this ticket was asked for, if it was."""
-        return self._pool.made_for(ticket) if isinstance(self._pool, DelegatedPool) else None
-
-    def hang_up(self, token: str) -> None:
-        """A token was taken away: so are the connections that were opened with it."""
-        for peer in list(self.peers.values()):
-            if token and peer.token == token:
-                peer.refuse(Denied("this token was removed"))
-
-    def received(self, peer: Peer, message: Any) -> None:
-        """A message of somebody who has been welcomed."""
-        if not allowed(peer.role, message):
-            error = Denied(f"a {peer.role} may not do this", hint="use an administrator's token")
-            n = getattr(message, "n", 0)
-            if n:
-                peer.fail(n, error)
-            else:
-                peer.refuse(error)
-        elif peer.role == "runner":
-            self.runners.received(peer, message)
-        else:
-            peer.waiting.append(message)
-            peer.throttle()
-            if not peer.busy:
-                peer.busy = True
-                task = self.loop.create_task(self._serve(peer))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-
-    async def _serve(self, peer: Peer) -> None:
-        """Handle the requests of one peer in the order they came."""
-        try:
-            while peer.waiting and not peer.closed:
-                message = peer.waiting.popleft()
-                peer.throttle()
-                try:
-                    await self._requests.handle(peer, message)
-                except RotaError as error:
-                    peer.fail(message.n, error)
-                except Exception:
-                    log.exception("request failed: %s", type(message).__name__)
-                    peer.fail(message.n, Bug("the manager could not do this", hint="see 'rota manager logs'"))
-        finally:
-            peer.busy = False
 
     def read_output(self, segment: str, offset: int, length: int) -> bytes:
         """Output, or nothing if it was pruned: that must not keep anybody from hearing of an end."""
@@ -384,6 +293,10 @@ class Manager:
             return self.outputs.read(segment, offset, length)
         except EnvironmentFault:
             return b""
+
+    async def read(self, question: Callable[[], T]) -> T:
+        """Ask the store in a worker thread, so that the loop goes on."""
+        return await self.loop.run_in_executor(self.readers, question)
 
     # ------------------------------------------------------------------ the end
 
@@ -411,59 +324,10 @@ class Manager:
 
     def close(self) -> None:
         """Release everything. Blocks until the last batch is on disk."""
-        ended = self.failure is None and self._writer.stop(_LAST_COMMIT_S)
+        ended = self.failure is None and self.writer.stop(_LAST_COMMIT_S)
         for peer in list(self.peers.values()):
             peer.close()
         self.readers.shutdown(wait=False, cancel_futures=True)
         self.outputs.close()
         if ended:
             self.store.close()
-
-    def view(self) -> ManagerView:
-        """`rota manager status`."""
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        status = self.queries.status([])
-        times = list(self._writer.times)
-        disk = os.statvfs(self.home.path)
-        return ManagerView(
-            pid=os.getpid(),
-            version=__version__,
-            generation=self.generation,
-            deployment=self.deployment,
-            home=str(self.home),
-            store="sqlite",
-            started_at=datetime.fromtimestamp(self._started_at, UTC),
-            address=self.address,
-            counts=status.counts,
-            runners=[self._runner_view(id) for id in self.world.runners],
-            live_jobs=self.world.live,
-            resident_bytes=_resident_bytes(),
-            cpu_s=usage.ru_utime + usage.ru_stime,
-            commits=self._writer.commits,
-            commit_ms=1000 * sum(times) / len(times) if times else 0.0,
-            paused=self.world.paused,
-            draining=self.world.draining,
-            idle_stop_s=self._idle_stop_s,
-            disk_free_bytes=disk.f_bavail * disk.f_frsize,
-        )
-
-    def _runner_view(self, id: str) -> RunnerView:
-        runner = self.world.runners[id]
-        capacity = self.world.capacity.get(runner.host)
-        running = sum(1 for job in runner.leases if self.world.jobs[job].state is State.RUNNING)
-        return RunnerView(
-            id=id,
-            host=runner.host,
-            pid=runner.pid,
-            connected=runner.connected,
-            seats=len(runner.seats),
-            running=running,
-            cores=capacity.cpus // 100 if capacity else 0,
-            mem_bytes=capacity.mem if capacity else 0,
-            disk_bytes=capacity.disk if capacity else 0,
-        )
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()

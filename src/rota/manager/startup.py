@@ -22,9 +22,10 @@ import msgspec
 from rota import __version__, config
 from rota.config import Home, ManagerFile, Settings
 from rota.core import restored
-from rota.core.attempts import RESERVED, restore_reservations
 from rota.core.changes import Changes
 from rota.core.pausing import PAUSED, YES
+from rota.core.plan_news import RESERVED, restore_reservations
+from rota.core.policing import SPENT, restore_spent
 from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
@@ -155,6 +156,7 @@ def _recover(home: Home, settings: Settings, store: SqliteStore, pool: Pool, idl
     world = world_from(snapshot, pool, wall=time.time(), mono=time.monotonic(), generation=generation)
     world.paused = snapshot.meta.get(PAUSED) == YES
     restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
+    restore_spent(world, snapshot.meta.get(SPENT) or "[]")
     _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot
@@ -239,7 +241,7 @@ async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServe
     before = os.umask(0o177)
     try:
         return await manager.loop.create_unix_server(
-            lambda: manager.new_peer(local=True), str(path), backlog=_BACKLOG
+            lambda: manager.connections.new_peer(local=True), str(path), backlog=_BACKLOG
         )
     finally:
         os.umask(before)
@@ -260,7 +262,7 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
             if context is None:
                 context = tls.server_context(home.tls)
                 await loop.create_server(
-                    lambda: manager.new_peer(local=False),
+                    lambda: manager.connections.new_peer(local=False),
                     sock=listener,
                     ssl=context,
                     ssl_handshake_timeout=_HANDSHAKE_S,

@@ -11,8 +11,8 @@ from rota.core.pausing import why_nothing_starts
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.admission import Admission
-from rota.manager.intake import check_spec, spec_from
 from rota.manager.limits import resolve
+from rota.manager.specs import check_spec, check_texts, spec_from
 from rota.plan.placement import Waits
 from rota.plan.whatif import Answer, ask_copy
 from rota.wire import messages as m
@@ -31,7 +31,9 @@ def question(
     if len(ask.user) > _LONGEST_USER or "\0" in ask.user:
         raise BadInput("field 'user' is too long or contains a NUL byte")
     uses = resolve(ask.spec.limits, world.placement.limits, {})
-    admitted = admission.admit(spec_from(ask.spec, uses, user=ask.user or user, env=0))
+    wished = spec_from(ask.spec, uses, user=ask.user or user, env=0)
+    check_texts(wished)
+    admitted = admission.admit(wished)
     spec, notices = admitted.spec, list(admitted.notices)
     check_spec(spec)
     if spec.at is not None:

@@ -11,15 +11,15 @@ from heapq import heappush
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Final
 
-from rota.plan.entry import WAITING, Entry, Rank
+from rota.plan.entry import WAITING, Entry, Rank, by_rank
 from rota.plan.holes import Holes, merged
 
 if TYPE_CHECKING:
-    from rota.plan.planner import Planner
+    from rota.plan.search import Search
 
 #: Passes are iterators, so that they can be paused. One step is a job that is placed, or so many of these:
 _TAKEN_OUT: Final = 8
-_LOOKED_AT: Final = 64
+_LOOKED_AT: Final = 16
 #: More spans that became free than this are looked at as fewer and longer ones.
 _MANY_SPANS: Final = 64
 
@@ -34,12 +34,14 @@ class Class:
         self.head: Entry | None = None  #: who has a reservation, where only the first gets one
         self.freed: list[tuple[float, float]] = []  #: what became free since everybody was looked at
 
-    def add(self, entry: Entry) -> int:
-        insort(self.line, entry, key=_by_rank)
-        return bisect_left(self.line, entry.rank, key=_by_rank)
+    def add(self, entry: Entry) -> None:
+        if self.line and entry.rank < self.line[-1].rank:
+            insort(self.line, entry, key=by_rank)
+        else:
+            self.line.append(entry)
 
     def discard(self, entry: Entry) -> None:
-        at = bisect_left(self.line, entry.rank, key=_by_rank)
+        at = bisect_left(self.line, entry.rank, key=by_rank)
         if at < len(self.line) and self.line[at] is entry:
             del self.line[at]
         elif entry in self.line:
@@ -48,11 +50,7 @@ class Class:
             self.head = None
 
 
-def _by_rank(entry: Entry) -> Rank:
-    return entry.rank
-
-
-def below(planner: Planner, klass: Class, position: int) -> list[Entry]:
+def below(planner: Search, klass: Class, position: int) -> list[Entry]:
     """Waiting jobs of worse rank than this place in a class, in order."""
     found = klass.line[position:]
     at = planner.classes.index(klass)
@@ -61,17 +59,17 @@ def below(planner: Planner, klass: Class, position: int) -> list[Entry]:
     return found
 
 
-def on_submitted(planner: Planner, klass: Class, entry: Entry, now: float) -> Iterator[None]:
+def on_submitted(planner: Search, klass: Class, entry: Entry, now: float) -> Iterator[None]:
     """A job joined the line: plan it, and those of worse rank after it."""
-    at = bisect_left(klass.line, entry.rank, key=_by_rank)
-    if klass.backfill == "conservative" and not below(planner, klass, at + 1):
+    last = klass.line[-1] is entry and not below(planner, klass, len(klass.line))
+    if last and klass.backfill == "conservative":
         planner.place(entry, now)
         follow(planner, entry, now)
         return
-    yield from replan_from(planner, klass, at, now)
+    yield from replan_from(planner, klass, bisect_left(klass.line, entry.rank, key=by_rank), now)
 
 
-def on_freed(planner: Planner, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
+def on_freed(planner: Search, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
     """Something became free: let waiting jobs begin earlier, in order."""
     for klass in planner.classes:
         if klass.backfill == "conservative":
@@ -81,7 +79,7 @@ def on_freed(planner: Planner, freed: list[tuple[float, float]], now: float) -> 
             return  # everything below was planned again
 
 
-def replan(planner: Planner, now: float) -> Iterator[None]:
+def replan(planner: Search, now: float) -> Iterator[None]:
     """Plan all that wait, in order of rank; nothing is planned yet."""
     for klass in planner.classes:
         klass.freed, klass.head = [], None
@@ -89,16 +87,17 @@ def replan(planner: Planner, now: float) -> Iterator[None]:
         yield from put_back(planner, planner.classes[0], 0, now)
 
 
-def replan_from(planner: Planner, klass: Class, position: int, now: float) -> Iterator[None]:
+def replan_from(planner: Search, klass: Class, position: int, now: float) -> Iterator[None]:
     """Take out everybody from a place in a class on, and put them back in order of rank."""
-    for number, entry in enumerate(below(planner, klass, position), 1):
+    planned = [entry for entry in below(planner, klass, position) if entry.start is not None]
+    for number, entry in enumerate(planned, 1):
         planner.unplan(entry)
         if number % _TAKEN_OUT == 0:
             yield
     yield from put_back(planner, klass, position, now)
 
 
-def put_back(planner: Planner, klass: Class, position: int, now: float) -> Iterator[None]:
+def put_back(planner: Search, klass: Class, position: int, now: float) -> Iterator[None]:
     """Plan everybody from a place in a class on, who all were taken out."""
     for each in planner.classes[planner.classes.index(klass) :]:
         if each.backfill == "conservative":
@@ -113,7 +112,7 @@ def put_back(planner: Planner, klass: Class, position: int, now: float) -> Itera
             _first_only(planner, each, now)
 
 
-def again(planner: Planner, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
+def again(planner: Search, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
     """Take one waiting job out, if it is planned, and put it back at its earliest start."""
     planner.unplan(entry)
     if planner.everybody_planned(entry):
@@ -121,7 +120,7 @@ def again(planner: Planner, entry: Entry, now: float, *, turn: Rank | None = Non
     follow(planner, entry, now, turn=turn)
 
 
-def again_in_order(planner: Planner, entries: list[Entry], now: float) -> None:
+def again_in_order(planner: Search, entries: list[Entry], now: float) -> None:
     """Put these back, who were taken out, in order of rank; then let begin what may where only the first waits."""
     planner.pending.update(entry.id for entry in entries)
     for entry in entries:
@@ -133,7 +132,7 @@ def again_in_order(planner: Planner, entries: list[Entry], now: float) -> None:
             pass
 
 
-def follow(planner: Planner, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
+def follow(planner: Search, entry: Entry, now: float, *, turn: Rank | None = None) -> None:
     """Those whose place depends on this one's move with it; those of worse rank than `turn` have theirs yet."""
     for child in planner.followers(entry):
         if child.id in planner.pending or (turn is not None and child.rank > turn):
@@ -152,7 +151,7 @@ def follow(planner: Planner, entry: Entry, now: float, *, turn: Rank | None = No
 # ------------------------------------------------------------------ only the first has a reservation
 
 
-def _first_only(planner: Planner, klass: Class, now: float) -> None:
+def _first_only(planner: Search, klass: Class, now: float) -> None:
     """`none`, `easy` and `easy-sjbf`: start what fits, reserve for the first that does not, let others pass.
 
     Who can not be planned at all is nobody's obstacle.
@@ -167,7 +166,7 @@ def _first_only(planner: Planner, klass: Class, now: float) -> None:
     rest: list[Entry] = []
     for at, entry in enumerate(line):
         if not entry.after and planner.place(entry, now, before=at_once):
-            planner.chosen(entry)
+            planner.starting.append(entry)
         elif _waits_for_room(planner, klass, entry, now):
             head, rest = entry, line[at + 1 :]
             break
@@ -186,14 +185,14 @@ def _first_only(planner: Planner, klass: Class, now: float) -> None:
         if entry.after or (entry.least > free and not entry.special and not entry.ask.types.inner):
             continue
         if planner.place(entry, now, before=at_once):
-            planner.chosen(entry)
+            planner.starting.append(entry)
             gone.add(entry.id)
             free = slots.counts[slots.index(now)]
     if gone:
         klass.line = [entry for entry in klass.line if entry.id not in gone]
 
 
-def _waits_for_room(planner: Planner, klass: Class, entry: Entry, now: float) -> bool:
+def _waits_for_room(planner: Search, klass: Class, entry: Entry, now: float) -> bool:
     """Will it have a start? Where the first gets a reservation, this is it."""
     if klass.backfill == "none" and planner.only_wants_room(entry):
         return True
@@ -209,7 +208,7 @@ def _waits_for_room(planner: Planner, klass: Class, entry: Entry, now: float) ->
 # ------------------------------------------------------------------ everybody has a planned start
 
 
-def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
+def _compress(planner: Search, klass: Class, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
     """Each waiting job, in order, is taken out alone and put back at its earliest start.
 
     Tried are only those for whom something became free since they were tried last.
@@ -220,6 +219,8 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
         klass.freed = merged(klass.freed, now)
     before = len(klass.freed)
     holes = Holes(slots, now, klass.freed)
+    # Without a walltime a job makes way for reservations.
+    ways = bool(planner.reserved or planner.site.until)
     for number, entry in enumerate(list(klass.line), 1):
         if number % _LOOKED_AT == 0:
             yield
@@ -232,7 +233,14 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
                 continue
         elif start <= now:
             continue
-        elif not _look_again(planner, entry):
+        elif not (
+            # More than what became free decides where these go.
+            entry.blamed
+            or entry.special
+            or entry.home
+            or entry.after
+            or (ways and not all(option.hard for option in entry.options))
+        ):
             since = _may_improve(planner, entry, holes)
             if since is None:
                 continue
@@ -241,19 +249,29 @@ def _compress(planner: Planner, klass: Class, freed: list[tuple[float, float]], 
     del klass.freed[:before]
 
 
-def _look_again(planner: Planner, entry: Entry) -> bool:
-    """Does more than what became free decide where it goes?"""
-    if entry.blamed or entry.special or entry.home or entry.after:
-        return True
-    # Without a walltime it makes way for reservations.
-    return bool(planner.reserved or planner.site.until) and not all(option.hard for option in entry.options)
-
-
-def _may_improve(planner: Planner, entry: Entry, holes: Holes) -> float | None:
+def _may_improve(planner: Search, entry: Entry, holes: Holes) -> float | None:
     """Could it have an earlier start, or better resources at the same? From when on to look."""
     start, end = entry.start, entry.end
     assert start is not None
     assert end is not None
+    place = (start, end, entry.alternative, entry.kind)
+    spare = holes.spare.get(place)
+    if spare is None:
+        since = _from_when(planner, entry, holes, start, end)
+        if since is not None:
+            return since
+        spare = 0
+        if not planner.counted and holes.touches(start, end):
+            spare = planner.slots.common(start, end) & entry.options[entry.alternative].shape.eligible
+        if entry.kind is not None:
+            holes.spare[place] = spare
+    if spare and entry.options[entry.alternative].shape.ordered:
+        spare &= (1 << (entry.resources.bit_length() - 1)) - 1
+    return start if spare else None
+
+
+def _from_when(planner: Search, entry: Entry, holes: Holes, start: float, end: float) -> float | None:
+    """From when on to look for an earlier start or end than these; None: there is none."""
     own = entry.resources if planner.counted else entry.resources.bit_count()
     found = inf
     for at, (shape, length, _hard) in enumerate(entry.options):
@@ -266,19 +284,11 @@ def _may_improve(planner: Planner, entry: Entry, holes: Holes) -> float | None:
         since = holes.near(shape.least, length, (start, end), own, last)
         if since is not None and since < found:
             found = since
-    if found < inf:
-        return min(found, start)
-    if planner.counted or not holes.touches(start, end):
-        return None
-    shape = entry.options[entry.alternative].shape
-    free = planner.slots.common(start, end) & shape.eligible
-    if shape.ordered:
-        free &= (1 << (entry.resources.bit_length() - 1)) - 1
-    return start if free else None
+    return min(found, start) if found < inf else None
 
 
 def _try_again(
-    planner: Planner,
+    planner: Search,
     entry: Entry,
     holes: Holes,
     freed: list[tuple[float, float]],

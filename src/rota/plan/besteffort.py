@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 
 from rota.plan.entry import RUNNING, Entry
 from rota.plan.shapes import TRIES
+from rota.plan.sharing import may_overlap
 from rota.plan.slots import Pick, Slots
 
 if TYPE_CHECKING:
-    from rota.plan.planner import Planner
+    from rota.plan.search import Search
 
 
-def running(planner: Planner) -> list[Entry]:
+def running(planner: Search) -> list[Entry]:
     """Besteffort jobs that run."""
     return list(planner.guests.values())
 
 
-def plan(planner: Planner, now: float) -> None:
+def plan(planner: Search, now: float) -> None:
     """Plan the waiting besteffort jobs in what is left by all others."""
     waiting = planner.low.line
     if not waiting:
@@ -30,21 +31,35 @@ def plan(planner: Planner, now: float) -> None:
     for entry in waiting:
         planner.unplan(entry)
     whole, inside, bounds = planner.slots, planner.inside, planner.bounds
-    planner.slots, planner.bounds = whole.copy(), {}
+    left, left_inside = whole.copy(), inside
     if any(entry.ask.types.inner for entry in waiting):
-        planner.inside = {id: slots.copy() for id, slots in inside.items()}
+        left_inside = {id: slots.copy() for id, slots in inside.items()}
+    planner.bounds = {}
     try:
+        planner.slots, planner.inside = left, left_inside
         for entry in running(planner):
             _hide(planner, entry, now)
         for entry in list(waiting):
-            if planner.place(entry, now):
+            if _overlaps(entry):
+                # Of what others leave: `low_held` says with whom of its kind it may not share.
+                planner.slots, planner.inside = whole, inside
+            found = planner.place(entry, now)
+            planner.slots, planner.inside = left, left_inside
+            if found:
                 _hide(planner, entry, now)
     finally:
         planner.slots, planner.inside, planner.bounds = whole, inside, bounds
+        planner.low_held.clear()
 
 
-def _hide(planner: Planner, entry: Entry, now: float) -> None:
+def _overlaps(entry: Entry) -> bool:
+    """May it hold what others hold as well?"""
+    return entry.special and not entry.ask.share
+
+
+def _hide(planner: Search, entry: Entry, now: float) -> None:
     """What a besteffort job holds is not free for the next one."""
+    planner.low_held.append(entry)
     slots = planner.slots_of(entry)
     if slots is None:
         return
@@ -55,12 +70,12 @@ def _hide(planner: Planner, entry: Entry, now: float) -> None:
         slots.cover(entry.resources, start, end)
 
 
-def victims(planner: Planner, entry: Entry) -> list[int]:
+def victims(planner: Search, entry: Entry) -> list[int]:
     """Besteffort jobs that must end before this one begins."""
     if entry.ask.types.besteffort or planner.counted:
         return []
     guests = running(planner)
-    found = [other.id for other in guests if other.resources & entry.resources and other.id != entry.home]
+    found = [other.id for other in guests if _is_in_the_way(other, entry)]
     if entry.taking is not None:
         # Those that hold memory and the like on the same hosts, the youngest first.
         guests.sort(key=_youngest_first)
@@ -85,13 +100,19 @@ def victims(planner: Planner, entry: Entry) -> list[int]:
     return found
 
 
+def _is_in_the_way(guest: Entry, entry: Entry) -> bool:
+    if guest.id == entry.home or not guest.resources & entry.resources:
+        return False
+    return not (guest.home == entry.home and may_overlap(guest.ask, entry.ask))
+
+
 def _youngest_first(entry: Entry) -> tuple[float, int, int]:
     return -(entry.start or 0.0), entry.resources.bit_count(), entry.id
 
 
-def avoid(planner: Planner, entry: Entry, now: float) -> None:
+def avoid(planner: Search, entry: Entry, now: float) -> None:
     """Who begins now takes, of what is free for it, what ends the fewest besteffort jobs."""
-    if not any(other.resources & entry.resources for other in planner.guests.values()):
+    if not any(_is_in_the_way(other, entry) for other in planner.guests.values()):
         return
     if planner.counted or planner.lies_inside(entry):
         return
@@ -102,6 +123,7 @@ def avoid(planner: Planner, entry: Entry, now: float) -> None:
     if isinstance(room, Slots):
         free = room.common(now, entry.end)
         others = [other for other in running(planner) if other.id != entry.home]
+        others = [other for other in others if not may_overlap(other.ask, entry.ask) or other.home != entry.home]
         taken = _choose(others, planner.picking(entry), free, (now, entry.end), entry.resources.bit_count())
         if taken:
             planner.exchange(entry, taken)
@@ -113,18 +135,22 @@ def avoid(planner: Planner, entry: Entry, now: float) -> None:
 def _choose(guests: list[Entry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
     """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
     holding = sorted((entry for entry in guests if entry.resources & free), key=_youngest_first)
-    spared = free
+    held = together = 0  #: by one of them; by several, who share it
     for entry in holding:
-        spared &= ~entry.resources
+        together |= held & entry.resources
+        held |= entry.resources
     tries = 0
     for number in range(len(holding) + 1):
         for some in combinations(holding, number):
             tries += 1
             if tries > TRIES:
                 return 0
-            given = spared
+            given = free & ~held
             for entry in some:
                 given |= entry.resources & free
+            for entry in holding if together else ():
+                if entry not in some:
+                    given &= ~entry.resources
             taken = pick(given, *span)
             if taken.bit_count() == as_many:
                 return taken

@@ -30,17 +30,21 @@ class Entry:
     """One job; the planner alone changes it."""
 
     __slots__ = ("after", "alternative", "ask", "blamed", "counted", "end", "everywhere", "fixed", "home", "id",
-                 "least", "options", "rank", "reason", "resources", "serial", "shortest", "start", "state",
-                 "submitted", "taking", "trouble")  # fmt: skip
+                 "kind", "least", "options", "rank", "reason", "resources", "serial", "shortest", "special",
+                 "start", "state", "submitted", "taking", "trouble")  # fmt: skip
 
     def __init__(self, id: int, ask: Ask, submitted: float) -> None:
         self.id = id
         self.ask = ask
+        types = ask.types
+        #: may hold resources together with others
+        self.special = types.timesharing is not None or bool(types.placeholder or types.allowed or ask.share)
         self.submitted = submitted
         self.state = WAITING
         self.rank: Rank = ()
         self.serial = 0  #: in order of submission
         self.options: list[Option] = []
+        self.kind: object = None  #: who has the same has the same options; None: it has no equals
         self.trouble: Waits | None = None  #: why no resources of this site could ever do
         self.least = 0  #: no alternative needs fewer resources
         self.shortest = 0.0  #: no alternative is shorter
@@ -57,12 +61,6 @@ class Entry:
         self.reason: Waits | None = None
         self.blamed = False  #: something else than resources made it wait: look again whatever became free
 
-    @property
-    def special(self) -> bool:
-        """May it hold resources together with others?"""
-        types = self.ask.types
-        return types.timesharing is not None or bool(types.placeholder or types.allowed or self.ask.share)
-
     def __repr__(self) -> str:
         return f"<{self.id} {self.state} {self.start}-{self.end}>"
 
@@ -72,3 +70,7 @@ class Begin(NamedTuple):
 
     entry: Entry
     victims: list[int]
+
+
+def by_rank(entry: Entry) -> Rank:
+    return entry.rank

@@ -5,7 +5,7 @@ Nothing here decides where a job goes; `plan.search` does, and `plan.planner` de
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import insort
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappush
 from math import inf
@@ -13,7 +13,7 @@ from math import inf
 from rota.plan import backfill
 from rota.plan.ask import Ask
 from rota.plan.bounds import Bounds
-from rota.plan.entry import RUNNING, WAITING, Entry, Rank
+from rota.plan.entry import RUNNING, WAITING, Entry, by_rank
 from rota.plan.ledger import Ledger
 from rota.plan.order import Usage
 from rota.plan.placement import Moved
@@ -52,6 +52,7 @@ class Holdings:
         self.low = backfill.Class(-inf, "conservative")  #: besteffort jobs, planned when all others are
         self.running: dict[int, Entry] = {}
         self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
+        self.low_held: list[Entry] = []  #: while besteffort jobs are planned: those that have a place already
         self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
         self.moved: list[Moved] = []
         self.expired: list[int] = []  #: waiting jobs whose time is over
@@ -60,7 +61,6 @@ class Holdings:
         for user, seconds in (usage or {}).items():
             self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
-        self._shapes: dict[tuple[tuple[Group, ...], int], Shape] = {}
         self.starting: list[Entry] = []  #: chosen to begin at once
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
         self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
@@ -80,9 +80,9 @@ class Holdings:
         self._left = False  #: a gentle pass was given up before everybody had his turn
         self._refreshed = now
         self._serial = 0
-        self._open()
+        self.empty()
 
-    def _open(self) -> None:
+    def empty(self) -> None:
         """An empty plan over the present site."""
         site = self.site
         self.slots: Slots = Counted(site.count, self.now) if self.counted else Slots(site.everything, self.now)
@@ -93,16 +93,19 @@ class Holdings:
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
         self.special: dict[int, Entry] = {}  #: who may hold resources together with others
         self.bounds: dict[object, Bounds] = {}
+        self._shapes: dict[tuple[Group, ...], Shape] = {}  #: what each request means here
 
     def queue(self, name: str) -> Queue:
         return self.policy.queues.get(name) or Queue()
 
     def class_of(self, ask: Ask) -> backfill.Class:
         queue = self.queue(ask.queue)
-        at = bisect_left(self.classes, float(-queue.priority), key=lambda each: -each.priority)
-        if at == len(self.classes) or self.classes[at].priority != queue.priority:
-            self.classes.insert(at, backfill.Class(queue.priority, queue.backfill))
-        return self.classes[at]
+        for each in self.classes:
+            if each.priority == queue.priority:
+                return each
+        found = backfill.Class(queue.priority, queue.backfill)
+        insort(self.classes, found, key=lambda each: -each.priority)
+        return found
 
     def everybody_planned(self, entry: Entry) -> bool:
         """Does everybody of its queue have a planned start?"""
@@ -267,6 +270,8 @@ class Holdings:
 
     def followers(self, entry: Entry) -> list[Entry]:
         """Waiting jobs whose place depends on this one's, in order of rank."""
+        if entry.id not in self._children and not entry.ask.types.container:
+            return []
         found = [child for child in self._children.get(entry.id, ()) if child.state == WAITING]
         if entry.ask.types.container:
             found += [each for each in self._asked_inside(entry) if each.state == WAITING and each not in found]
@@ -283,7 +288,3 @@ class Holdings:
             children = self._children.get(parent)
             if children is not None and entry in children:
                 children.remove(entry)
-
-
-def by_rank(entry: Entry) -> Rank:
-    return entry.rank

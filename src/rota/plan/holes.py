@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from rota.plan.slots import Slots
 
@@ -18,15 +18,12 @@ _PIECE: Final = 16
 _ENDLESS: Final = 2000  #: the octave of a run without an end
 
 
-class _Span:
+class _Span(NamedTuple):
     """A span in which something became free. What is known of it holds on: what becomes free later is another."""
 
-    __slots__ = ("end", "longest", "start")
-
-    def __init__(self, start: float, end: float, longest: float) -> None:
-        self.start = start
-        self.end = end
-        self.longest = longest  #: no run through it lasts longer
+    start: float
+    end: float
+    longest: float  #: no run through it lasts longer
 
 
 class _Level:
@@ -44,17 +41,24 @@ class _Level:
         if spans is None:
             self.spans[octave] = [span]
         else:
-            insort(spans, span, key=_start)
+            insort(spans, span)
 
-    def move(self, octave: int, spans: list[_Span]) -> None:
-        """These are of a shorter time now, or of none."""
-        gone = set(map(id, spans))
-        kept = self.spans[octave] = [span for span in self.spans[octave] if id(span) not in gone]
-        if not kept:
+    def change(self, octave: int, changed: dict[int, _Span]) -> None:
+        """These places of an octave are of a shorter time now, or of none."""
+        spans = self.spans[octave]
+        gone = []
+        for at, span in changed.items():
+            if _octave(span.longest) == octave and span.longest:
+                spans[at] = span
+            else:
+                gone.append(at)
+        for at in reversed(gone):
+            del spans[at]
+        if not spans:
             del self.spans[octave]
-        for span in spans:
-            if span.longest:
-                self.add(span)
+        for at in gone:
+            if changed[at].longest:
+                self.add(changed[at])
 
 
 class Holes:
@@ -65,8 +69,11 @@ class Holes:
         self._now = now
         self.starts: list[float] = []  #: spans that became free, merged and ascending
         self.ends: list[float] = []
-        self._freed: list[tuple[float, float]] = []  #: the same as it came
+        #: the same as it came, with the most that was free in it then: it has only become less
+        self._freed: list[tuple[float, float, int]] = []
         self._levels: dict[int, _Level] = {}  #: by number of resources, rounded down
+        #: who found nothing better since something became free last → what they might exchange their own for
+        self.spare: dict[object, int] = {}
         for start, end in set(freed):
             self.add(start, end)
 
@@ -78,9 +85,12 @@ class Holes:
         start = max(start, self._now)
         if start >= end:
             return
+        self.spare.clear()
+        times, counts = self._slots.times, self._slots.counts
+        most = max(counts[bisect_right(times, start) - 1 : bisect_left(times, end)])
+        self._freed.append((start, end, most))
         first = bisect_left(self.ends, start)
         last = bisect_right(self.starts, end)
-        self._freed.append((start, end))
         if first < last:
             start, end = min(start, self.starts[first]), max(end, self.ends[last - 1])
         self.starts[first:last] = [start]
@@ -100,30 +110,29 @@ class Holes:
             level = self._levels[floor] = _Level()
         if level.known < len(self._freed):
             self._look(level, floor)
-        found = before
         if not level.spans:
             return None
+        found, times = before, self._slots.times
         least = _octave(length)
         for octave, spans in list(level.spans.items()):
             if octave < least:
                 continue
-            shorter: list[_Span] = []
-            for span in spans:
-                if span.start - length >= found:
+            shorter: dict[int, _Span] = {}
+            for at, (start, end, longest) in enumerate(spans):
+                if start - length >= found:
                     break
-                if span.longest < length:
+                if longest < length:
                     continue
-                begin, longest = self._run(span.start, span.end, number, length)
+                first, last = bisect_right(times, start) - 1, bisect_left(times, end)
+                begin, longest = self._run(first, last, number, length)
                 if begin < found:
                     found = begin
                 elif begin == inf:
                     if number != floor:
-                        longest = self._run(span.start, span.end, floor, inf)[1]
-                    span.longest = longest
-                    if _octave(longest) < octave or not longest:
-                        shorter.append(span)
+                        longest = self._run(first, last, floor, inf)[1]
+                    shorter[at] = _Span(start, end, longest)
             if shorter:
-                level.move(octave, shorter)
+                level.change(octave, shorter)
         return found if found < before else None
 
     def near(self, number: int, length: float, place: tuple[float, float], own: int, last: float) -> float | None:
@@ -156,38 +165,25 @@ class Holes:
 
     def _look(self, level: _Level, floor: int) -> None:
         """Look at what became free since."""
-        if not level.known:
-            new = list(zip(self.starts, self.ends, strict=True))
-        else:
-            new = sorted(self._freed[level.known :])
+        new = [(start, end) for start, end, most in self._freed[level.known :] if most >= floor]
         level.known = len(self._freed)
-        start, end = new[0]
-        for begin, until in [*new[1:], (inf, inf)]:
-            if begin <= end:
-                if until > end:
-                    end = until
-                continue
+        for start, end in merged(new, self._now) if len(new) > 1 else new:
             self._enter(level, floor, start, end)
-            start, end = begin, until
 
     def _enter(self, level: _Level, floor: int, start: float, end: float) -> None:
         """In pieces, so that not all of a long span is looked at where a part would do."""
-        times, counts = self._slots.times, self._slots.counts
+        times = self._slots.times
         first = bisect_right(times, start) - 1
         last = bisect_left(times, end)
         for at in range(first, last, _PIECE):
-            if max(counts[at : min(at + _PIECE, last)]) < floor:
-                continue
-            begin = max(start, times[at])
-            until = times[at + _PIECE] if at + _PIECE < last else end
-            longest = self._run(begin, until, floor, inf)[1]
-            level.add(_Span(begin, until, longest))
+            longest = self._run(at, min(at + _PIECE, last), floor, inf)[1]
+            if longest:
+                until = times[at + _PIECE] if at + _PIECE < last else end
+                level.add(_Span(max(start, times[at]), until, longest))
 
-    def _run(self, start: float, end: float, number: int, length: float) -> tuple[float, float]:
-        """Where the first run through a span begins that is so long (inf: none is), and the longest."""
+    def _run(self, first: int, last: int, number: int, length: float) -> tuple[float, float]:
+        """Where the first run begins that is so long (inf: none is) and goes through these; the longest."""
         times, counts, now = self._slots.times, self._slots.counts, self._now
-        first = bisect_right(times, start) - 1
-        last = bisect_left(times, end)
         if max(counts[first:last], default=0) < number:
             return inf, 0.0
         longest, at = 0.0, first
@@ -208,10 +204,6 @@ class Holes:
             if lasts > longest:
                 longest = lasts
         return inf, longest
-
-
-def _start(span: _Span) -> float:
-    return span.start
 
 
 def _octave(length: float) -> int:

@@ -8,8 +8,7 @@ from heapq import heappush
 from typing import TYPE_CHECKING
 
 from rota.plan import backfill
-from rota.plan.entry import Entry
-from rota.plan.holdings import by_rank
+from rota.plan.entry import Entry, by_rank
 from rota.plan.sharing import may_share
 
 if TYPE_CHECKING:

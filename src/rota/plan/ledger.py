@@ -44,6 +44,8 @@ class Ledger:
 
     def taking(self, ask: Ask) -> Taking | None:
         """What a job takes of each host of which there is not plenty; None: nothing."""
+        if not self._named and not ask.gpus:
+            return None
         asked = {"mem": ask.mem, "disk": ask.disk, "gpus": ask.gpus}
         for use in ask.limits:
             asked[f"limit {use.name}"] = use.units

@@ -11,46 +11,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
-from rota.plan.hosts import Host, Hosts, amounts, fits, parts
-from rota.plan.lanes import Lane, Line, Rack, Racks, Rank
+from rota.plan.demand import demand, wanting
+from rota.plan.hosts import Host, Hosts, amounts, fits
+from rota.plan.lanes import Lane, Rack, Racks, Rank
 from rota.plan.limits import Limits
-from rota.plan.need import LimitUse, Need
+from rota.plan.lines import Lines
+from rota.plan.need import Need
 from rota.plan.placement import Capacity, Chosen, Opened, Waits
-from rota.plan.reasons import limit_reasons, shortage
+from rota.plan.reasons import jobs_before, limit_reasons, no_room
+from rota.plan.shadows import Shadows
 from rota.plan.size import Size
 
 #: So many jobs in a row are moved to another lane at once, when they have come to need something else.
 MOVED_MAX = 16
-#: Lanes up to this length are counted to tell how many jobs are before one.
-_COUNTED = 100_000
 
 
 class Packing:
-    """A `Placement` without a future: it decides about now, and protects only the first that waits."""
+    """A placement without a future: it decides about now, and protects only the first that waits."""
 
     def __init__(self, *, first_seat: int = 1) -> None:
         self.limits = Limits()
         self._hosts = Hosts(first_seat)
         self._racks = Racks()
+        self._shadows = Shadows()
+        self._lines = Lines(self.limits, self._hosts, self._racks, self._shadows)
         self._lanes: dict[tuple[int, Need], Lane] = {}
-        self._waiting: dict[str, Line] = {}  #: limit → lanes that it keeps waiting
-        #: of these, those that let another one of better rank go first: at which limit, and whom
-        self._behind: dict[Lane, tuple[str, Lane]] = {}
-        self._stopped: dict[str, list[Lane]] = {}  #: limit → lanes that only a change of it can help
-        self._woken: set[str] = set()  #: limits of which something became free
-        self._roomier = False  #: somewhere there is more room than before
-        self._roomless: set[str] = set()  #: limits at which more room may help somebody
-        self._tried: set[Lane] = set()  #: lanes that looked for room again during this call
-        self._first: Lane | None = None  #: the first that waits for room, during a call
-        self._shadows: dict[str, tuple[float, list[int]]] = {}  #: host → when it could begin, and what is left
-        self._now = 0.0
         self._sizes = 0  #: grows when jobs that wait may have come to need something else
         self.needs: Callable[[int], Need] | None = None
 
     # -- hosts
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
-        self._roomier = True
+        self._lines.roomier = True
         self._hosts.known(host, capacity, only)
 
     def host_gone(self, host: str) -> None:
@@ -58,7 +50,7 @@ class Packing:
 
     def host_usable(self, host: str, usable: bool) -> None:
         self._hosts.all[host].usable = usable
-        self._roomier = True
+        self._lines.roomier = True
 
     def refusal(self, size: Size) -> str | None:
         return self._hosts.refusal(size)
@@ -72,28 +64,9 @@ class Packing:
         before = lane.head()
         lane.add(jobs)
         if before is None:
-            self._enter(lane)
+            self._lines.enter(lane)
         elif before != lane.head():
-            self._moved_up(lane)
-
-    def _moved_up(self, lane: Lane) -> None:
-        """The lane has another first job than before."""
-        if lane.at is None:
-            self._racks.put(lane)
-        elif not lane.stopped:
-            for use in lane.need.limits:
-                line = self._waiting.get(use.name)
-                if line is not None and lane in line:
-                    line.put(lane)
-
-    def _enter(self, lane: Lane) -> None:
-        """The lane, which has jobs, waits for room, unless one of its limits stops it altogether."""
-        stopped = self.limits.stopped(lane.need.limits) if lane.need.limits else None
-        lane.at, lane.stopped = stopped, stopped is not None
-        if stopped is not None:
-            self._stopped.setdefault(stopped, []).append(lane)
-            return
-        self._racks.put(lane)
+            self._lines.moved_up(lane)
 
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
         lane = self._lanes[priority, need]
@@ -102,9 +75,9 @@ class Packing:
         if not len(lane):
             del self._lanes[priority, need]
             lane.drop()
-            self._unpark(lane)
+            self._lines.leave(lane)
         elif head != lane.head():
-            self._moved_up(lane)
+            self._lines.moved_up(lane)
 
     def sizes_changed(self) -> None:
         """Jobs that wait may need something else than when they were offered."""
@@ -112,37 +85,27 @@ class Packing:
 
     def limit_changed(self, name: str) -> None:
         """A limit was declared anew, opened or closed: look again at all that concerns it."""
-        self._woken.add(name)
-        for lane in self._stopped.pop(name, ()):
-            if lane.head() is not None:
-                self._enter(lane)
-        for lane in self._lanes.values():
-            uses = lane.need.limits
-            if not lane.stopped and any(use.name == name for use in uses) and self.limits.stopped(uses) == name:
-                self._unpark(lane)
-                lane.at, lane.stopped = name, True
-                self._stopped.setdefault(name, []).append(lane)
+        self._lines.limit_changed(name, self._lanes.values())
 
-    def place(self, now: float, wall: float = 0.0) -> tuple[list[Opened], list[Chosen]]:
-        del wall  # there is no future here
+    def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
-        self._now, self._first = now, None
-        self._tried.clear()
-        woken = self._names_woken()
-        self._wake(woken)
+        lines, shadows = self._lines, self._shadows
+        shadows.now = now
+        woken = lines.names_woken()
+        lines.wake(woken)
         idle = 0
         while idle < 2:
             before = len(chosen)
             self._pass(now, opened, chosen)
-            if not (self._wake(woken) | self._look_behind()):
+            again = lines.wake(woken) | lines.look_behind()
+            shadows.protect(None)
+            if not again:
                 break
             idle = idle + 1 if len(chosen) == before else 0
-        self._first = None
         return opened, chosen
 
     def _pass(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
-        self._first = None
         aside = []
         while (first := self._racks.take()) is not None:
             if not self._runnable(first):
@@ -155,17 +118,12 @@ class Packing:
                 lane = first.best()
                 if lane is not None and (until is None or lane.rank() < until):
                     aside.append(first)
-                    self._first = lane
-                    self._shadows.clear()
+                    self._shadows.protect(lane)
                     self._backfill(now, opened, chosen)
                     break
             self._racks.put_back(first)
         for rack in aside:
             self._racks.put_back(rack)
-
-    def _fits(self, size: Size) -> bool:
-        """Is there room for it on a host that is there for all?"""
-        return any(host.usable and fits(size, host.free) for host in self._hosts.shared.values())
 
     def _runnable(self, rack: Rack) -> bool:
         """Could a host that is there now run this, were it empty?"""
@@ -182,9 +140,9 @@ class Packing:
         while (lane := rack.best()) is not None:
             if until is not None and lane.rank() > until:
                 return True
-            host, keeps = self._room(lane)
+            host, keeps = self._lines.room(lane)
             if keeps:
-                self._park(lane, keeps)
+                self._lines.park(lane, keeps)
                 continue
             if lane.since != self._sizes and self._moved(rack, lane):
                 return None
@@ -214,60 +172,6 @@ class Packing:
         for need, jobs in moved.items():
             self.offer(need, priority=lane.priority, jobs=jobs)
         return bool(moved)
-
-    def _room(self, lane: Lane) -> tuple[Host | None, list[str]]:
-        """A host on which the first job may begin, or None; and the limits that keep it where there is room."""
-        need = lane.need
-        keeps: list[str] = []
-        behind: dict[str, Lane] | None = None
-        for host in self._hosts.for_need(need):
-            if host.usable and fits(need.size, host.free) and self._may_pass(lane, host):
-                if not need.limits:
-                    return host, []
-                missing = self.limits.missing(need.limits, host.name)
-                if not missing:
-                    if behind is None:
-                        behind = self._before(lane) if self._waiting else {}
-                    if not behind:
-                        return host, []
-                    missing = list(behind)
-                keeps += missing
-        if behind:
-            self._behind[lane] = next(iter(behind.items()))
-        return None, keeps
-
-    def _may_pass(self, lane: Lane, host: Host) -> bool:
-        """Would it not delay the first of all, should that wait for room?"""
-        first = self._first
-        if first is None or lane.rank() < first.rank():
-            return True
-        shadow, spare = self._shadow(host, first.need)
-        return self._now + lane.need.size.time_s <= shadow or fits(lane.need.size, spare)
-
-    def _before(self, lane: Lane, *, besides: str = "") -> dict[str, Lane]:
-        """The limits for which somebody of better rank queues up, and who does."""
-        found: dict[str, Lane] = {}
-        rank = lane.rank()
-        for use in lane.need.limits:
-            line = self._waiting.get(use.name)
-            if line is not None and use.name != besides:
-                ahead = next((other for other in line.before(rank) if self._queues(other, use.name)), None)
-                if ahead is not None:
-                    found[use.name] = ahead
-        return found
-
-    def _queues(self, lane: Lane, limit: str) -> bool:
-        """Does nothing but this limit keep the lane from starting?"""
-        need = lane.need
-        for host in self._hosts.for_need(need):
-            if (
-                host.usable
-                and fits(need.size, host.free)
-                and self.limits.missing(need.limits, host.name) == [limit]
-                and self._may_pass(lane, host)
-            ):
-                return not self._before(lane, besides=limit)
-        return False
 
     def _choose(
         self, rack: Rack, lane: Lane, host: Host, now: float, opened: list[Opened] | None, chosen: list[Chosen]
@@ -324,7 +228,7 @@ class Packing:
                     chosen += [Chosen(job, host.name) for job in jobs]
                     room -= len(jobs)
                     continue
-                if uses and (self.limits.missing(uses, host.name) or self._before(lane)):
+                if uses and (self.limits.missing(uses, host.name) or self._lines.before(lane)):
                     return
                 self._choose(rack, lane, host, now, None, chosen)
                 room -= 1
@@ -350,123 +254,16 @@ class Packing:
             lane = rack.best()
             if lane is None:
                 continue
-            host, keeps = self._room(lane)
+            host, keeps = self._lines.room(lane)
             if keeps:
-                self._park(lane, keeps)
+                self._lines.park(lane, keeps)
             elif host is None:
                 continue
             else:
-                shadow, spare = self._shadows[host.name]
-                if now + rack.size.time_s > shadow:
-                    spare = [s - n for s, n in zip(spare, parts(rack.size), strict=True)]
-                    self._shadows[host.name] = shadow, spare
+                self._shadows.passed(host, rack.size)
                 self._choose(rack, lane, host, now, opened, chosen)
             if (lane := rack.best()) is not None:
                 heappush(queue, (lane.rank(), rack))
-
-    def _shadow(self, host: Host, need: Need) -> tuple[float, list[int]]:
-        """When this need will fit on the host, and what is then left beside it."""
-        known = self._shadows.get(host.name)
-        if known is None:
-            known = self._shadows[host.name] = self._foreseen(host, need)
-        return known
-
-    def _foreseen(self, host: Host, need: Need) -> tuple[float, list[int]]:
-        size, now = need.size, self._now
-        if not fits(size, amounts(host.capacity)) or host.only not in (None, need):
-            return float("inf"), list(host.free)
-        free = list(host.free)
-        when = now
-        for seat in sorted(host.seats.values(), key=lambda seat: seat.expected_end(now)):
-            if fits(size, free):
-                break
-            free = [f + n for f, n in zip(free, parts(seat.size), strict=True)]
-            when = seat.expected_end(now)
-        return when, [f - n for f, n in zip(free, parts(size), strict=True)]
-
-    # -- lanes that wait for a limit
-
-    def _park(self, lane: Lane, limits: list[str]) -> None:
-        """There is room, and only these limits keep the lane from starting."""
-        lane.at, lane.stopped = limits[0], False
-        for limit in limits:
-            line = self._waiting.get(limit)
-            if line is None:
-                line = self._waiting[limit] = Line()
-            line.put(lane)
-            if self.limits.per_host(limit):
-                self._roomless.add(limit)  # another host has units of its own
-
-    def _unpark(self, lane: Lane) -> None:
-        self._behind.pop(lane, None)
-        for use in lane.need.limits:
-            line = self._waiting.get(use.name)
-            if line is not None:
-                line.discard(lane)
-                if not line:
-                    del self._waiting[use.name]
-
-    def _names_woken(self) -> list[str]:
-        """Limits of which something may be free, or for which there may be room now."""
-        names, self._woken = self._woken, set()
-        if self._roomier:
-            names |= self._roomless
-            self._roomless, self._roomier = set(), False
-        return sorted(names)
-
-    def _wake(self, names: list[str]) -> bool:
-        """Those who wait for these limits look for room again, best rank first, as far as the units go.
-
-        True if somebody left the limits that it waited for. Called again after those have been served,
-        for whoever could not start leaves units to the next.
-        """
-        found = False
-        for name in names:
-            line = self._waiting.get(name)
-            left = self.limits.left(name) if line is not None else 0
-            while left > 0 and line and (lane := self._next_in(line, name)) is not None:
-                self._tried.add(lane)
-                if self._look_again(lane):
-                    found = True
-                    use = next(use for use in lane.need.limits if use.name == name)
-                    left = 0 if use.exclusive else left - use.units * len(lane)
-        return found
-
-    def _next_in(self, line: Line, name: str) -> Lane | None:
-        """The first in a line that has not looked again yet.
-
-        Of a size for which there is no room one lane is enough, so that it is known that room is wanted.
-        """
-        for _rank, lane in sorted(line.firsts(self._tried)):
-            size = lane.need.size
-            if self._hosts.made_for or not self._racks.waits(size) or self._fits(size):
-                return lane
-            self._roomless.add(name)
-        return None
-
-    def _look_behind(self) -> bool:
-        """Who let somebody go first may not have to any more: that one began, or waits for room as well."""
-        found = False
-        still: dict[tuple[str, Lane], bool] = {}
-        for lane, ahead in list(self._behind.items()):
-            holds = still.get(ahead)
-            if holds is None:
-                limit, other = ahead
-                holds = other in self._waiting.get(limit, ()) and self._queues(other, limit)
-                still[ahead] = holds
-            if not holds or lane.rank() < ahead[1].rank():
-                found |= self._look_again(lane)
-        return found
-
-    def _look_again(self, lane: Lane) -> bool:
-        """True if the lane has left the limits that it waited for."""
-        self._unpark(lane)
-        _host, keeps = self._room(lane)
-        if keeps:
-            self._park(lane, keeps)
-            return False
-        self._enter(lane)
-        return True
 
     # -- for a planner that decides instead
 
@@ -475,13 +272,10 @@ class Packing:
         found = []
         for (priority, need), lane in list(self._lanes.items()):
             if need.size.cpus:
-                jobs = sorted(job for job in lane.heap if job not in lane.gone)
-                found.append((priority, need, jobs))
-                lane.heap.clear()
-                lane.gone.clear()
+                found.append((priority, need, sorted(lane.jobs())))
                 del self._lanes[priority, need]
                 lane.drop()
-                self._unpark(lane)
+                self._lines.leave(lane)
         return found
 
     def firsts(self, most: int) -> tuple[list[int], int]:
@@ -510,32 +304,10 @@ class Packing:
     # -- demand
 
     def demand(self) -> dict[Need, int]:
-        """How many jobs of each need could begin at once, were there room: by rank, as limits leave."""
-        wanted: dict[Need, int] = {}
-        taken: list[tuple[tuple[LimitUse, ...], int]] = []
-        for lane in sorted((lane for lane in self._lanes.values() if lane.head() is not None), key=Lane.rank):
-            uses = lane.need.limits
-            number = len(lane)
-            if uses:
-                if self.limits.stopped(uses) is not None:
-                    continue
-                room = self.limits.fitting(uses)
-                number = number if room is None else min(number, room)
-                self.limits.take(uses, "", times=number)
-                taken.append((uses, number))
-            if number:
-                wanted[lane.need] = wanted.get(lane.need, 0) + number
-        for uses, number in taken:
-            self.limits.give(uses, "", times=number)
-        return wanted
+        return demand(self._lanes.values(), self.limits)
 
     def wanting(self) -> dict[str, int]:
-        """Limit → how many of the waiting jobs use it."""
-        wanted: dict[str, int] = {}
-        for lane in self._lanes.values():
-            for use in lane.need.limits:
-                wanted[use.name] = wanted.get(use.name, 0) + len(lane)
-        return wanted
+        return wanting(self._lanes.values())
 
     # -- seats
 
@@ -548,17 +320,14 @@ class Packing:
     def started(self, seat: int, now: float) -> None:
         self._hosts.started(seat, now)
 
-    def released(self, host: str, need: Need, *, job: int = 0, ended_at: float | None) -> None:
-        del job
+    def released(self, host: str, need: Need, *, ended_at: float | None) -> None:
         flow = self._hosts.all[host].flow(need.size)
         flow.leases -= 1
         if ended_at is not None:
             flow.ended(ended_at)
         if need.limits:
             self.limits.give(need.limits, host)
-            for use in need.limits:
-                if use.name in self._waiting:
-                    self._woken.add(use.name)
+            self._lines.given_back(need)
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
         self._hosts.adopt(seat, host, size)
@@ -569,13 +338,9 @@ class Packing:
 
     def close(self, seat: int) -> None:
         if self._hosts.close(seat):
-            self._roomier = True
+            self._lines.roomier = True
 
     # -- explanations
-
-    def broken(self) -> list[str]:
-        """Checked by the tests of packing."""
-        return []
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         refusal = self.refusal(need.size)
@@ -584,8 +349,9 @@ class Packing:
         hosts = self._hosts.for_need(need)
         found = limit_reasons(self.limits, need, [host.name for host in hosts]) if need.limits else []
         lane = self._lanes.get((priority, need))
-        if not found and lane is not None and lane in self._behind:
-            name, first = self._behind[lane]
+        ahead = self._lines.ahead_of(lane) if not found and lane is not None else None
+        if ahead is not None:
+            name, first = ahead
             if first.head() is not None:
                 message = f"job {first.heap[0]} is before it in the line for limit '{name}'"
                 found.append(Waits("limit", message, name, first.heap[0]))
@@ -593,22 +359,6 @@ class Packing:
             return [*found, Waits("no_resources", "no runner is connected yet")]
         usable = [host.free for host in hosts if host.usable]
         if not found or not any(fits(need.size, free) for free in usable):
-            found.append(Waits("resources", self._why_no_room(need, usable, priority, job)))
+            before = jobs_before(self._lanes.values(), priority, job)
+            found.append(Waits("resources", no_room(need.size, usable, before)))
         return found
-
-    def _why_no_room(self, need: Need, usable: list[list[int]], priority: int, job: int) -> str:
-        short = shortage(need.size, usable)
-        said = f"waiting for room: {short}" if short else "waiting for room"
-        before = 0
-        for other in self._lanes.values():
-            if other.priority > priority:
-                before += len(other)
-            elif other.priority == priority and other.head() is not None:
-                if len(other) > _COUNTED:
-                    if other.heap[0] < job:
-                        return f"{said}; many jobs are before it"
-                else:
-                    before += sum(1 for each in other.heap if each < job and each not in other.gone)
-        if not before:
-            return f"{said}; it is the next in rank"
-        return f"{said}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"

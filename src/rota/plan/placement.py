@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rota.plan.ask import Ask
     from rota.plan.planner import Planner
     from rota.plan.policy import Policy
-    from rota.plan.quotas import Quotas
+    from rota.plan.quotas import Quotas, Spent
     from rota.plan.resources import Site
 
 
@@ -120,6 +120,7 @@ class News(NamedTuple):
     ended: list[tuple[int, str, str]]  #: waiting jobs that will never begin: code and message
     moved: list[Moved]
     reserved: dict[int, Reserved | None]  #: reservations that were granted, or (None) given up
+    spent: dict[Spent, int]  #: all that ended jobs used of periods that are not over, if some of it is new
 
 
 class Terms(Protocol):

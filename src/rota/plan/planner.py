@@ -6,29 +6,24 @@ every call says what time it is. Jobs never see it; the engine and the simulator
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf, nextafter
 
-from rota.plan import backfill, besteffort, lateness, reservations, waiting
+from rota.plan import backfill, besteffort, changes, lateness, reservations, waiting
 from rota.plan.ask import Ask
-from rota.plan.entry import BLOCKED, RUNNING, WAITING, Begin, Entry, Rank
-from rota.plan.holdings import by_rank
-from rota.plan.order import rank
-from rota.plan.placement import Moved, Waits
-from rota.plan.policy import Policy, Queue
+from rota.plan.entry import BLOCKED, RUNNING, WAITING, Begin, Entry
+from rota.plan.passes import REFRESH_S, Passes
+from rota.plan.placement import Waits
+from rota.plan.policy import Policy
+from rota.plan.quota_rules import who_asks
 from rota.plan.quotas import Quotas
 from rota.plan.resources import Site
-from rota.plan.search import Search
 from rota.plan.sharing import may_share
 from rota.plan.slots import Slots
 
-#: Ranks that depend on use or waiting are looked at again so often.
-REFRESH_S = 60.0
 
-
-class Planner(Search):
+class Planner(Passes):
     """A plan over the resources of one site."""
 
     def submit(
@@ -49,7 +44,7 @@ class Planner(Search):
         self.now = now
         entry = Entry(id, ask, now if submitted is None else submitted)
         entry.serial = serial
-        self._ready(entry)
+        self.ready(entry)
         if ask.at is not None and not reservations.may_reserve(self, entry, now):
             return entry
         self.entries[id] = entry
@@ -59,7 +54,7 @@ class Planner(Search):
                 self._children.setdefault(parent, []).append(entry)
         if ask.types.inner:
             self._inner.setdefault(ask.types.inner, []).append(entry)
-        entry.rank = self._rank(entry, now)
+        entry.rank = self.rank_of(entry, now)
         limits = [moment for moment in (ask.types.expire, ask.types.deadline) if moment is not None]
         if limits:
             heappush(self._expiries, (min(limits), id))
@@ -81,7 +76,7 @@ class Planner(Search):
         self.finish()
         self.now = now
         entry = Entry(id, ask, start)
-        self._ready(entry)
+        self.ready(entry)
         self.entries[id] = entry
         length = entry.options[0].length if entry.options else ask.time_s
         end = start + length
@@ -113,14 +108,14 @@ class Planner(Search):
         assert ask.at is not None
         entry = Entry(id, ask, submitted)
         entry.serial = serial
-        self._ready(entry)
+        self.ready(entry)
         entry.alternative = alternative if alternative < len(entry.options) else 0
         end = ask.at + entry.options[entry.alternative].length
         if end <= now:
             entry.reason = Waits("reservation", "its time was over before it could begin")
             return entry
         self.entries[id] = entry
-        entry.rank = self._rank(entry, now)
+        entry.rank = self.rank_of(entry, now)
         entry.fixed = True
         entry.start, entry.end, entry.resources = ask.at, end, resources
         in_the_way = lateness.in_the_way(self, entry, max(ask.at, now), end)
@@ -162,11 +157,12 @@ class Planner(Search):
             width = entry.resources if self.counted else entry.resources.bit_count()
             asked = entry.end - entry.start if entry.end is not None else 0.0
             self.usage.add(entry.ask.user, entry.ask.project, width * (now - entry.start), width * asked, now)
-        if not again:
-            self._tell_children(entry, now, complete=complete, ran=was_running)
+            if entry.counted is not None and self.quotas is not None:
+                self.quotas.spend(entry.counted, who_asks(entry.ask), width, entry.start, now)
+        matters = not again and self._tell_children(entry, now, complete=complete, ran=was_running)
         self._empty(entry, now)
         self.slots.forget_before(now)
-        if self.given or not entry.ask.types.besteffort:
+        if self.given or matters or not entry.ask.types.besteffort:
             freed += [(start, end) for _entry, start, end, _resources in self.given]
             gentle = all(klass.backfill == "conservative" for klass in self.classes)
             self.go_through(backfill.on_freed(self, freed, now), now, "what it waits for moved", gentle=gentle)
@@ -300,84 +296,13 @@ class Planner(Search):
 
     def change_site(self, site: Site, now: float) -> None:
         """Resources came, went or changed: what runs stays, everything else is planned again in order of rank."""
-        self.finish()
-        self.now = now
-        staying = [*self.running.values(), *self.reserved.values()]
-        staying.sort(key=self._depth)  # containers before what lies in them
-        ids = {entry.id: self.site.ids(entry.resources) for entry in staying} if not self.counted else {}
-        counted: list[Entry] = []
-        for entry in self.entries.values():
-            if entry.counted is not None and entry.start is not None and self.quotas is not None:
-                counted.append(entry)
-            if entry.state == WAITING and not entry.fixed:
-                if entry.start is not None and entry.end is not None and not entry.ask.types.besteffort:
-                    self.was.setdefault(entry.id, entry.start)
-                entry.start = entry.end = None
-                entry.resources = entry.home = 0
-        self.site = site
-        self._shapes.clear()
-        self._unchoose()
-        self._open()
-        if self.quotas is not None:
-            kept = {entry.id for entry in staying}
-            for entry in counted:
-                if entry.id in kept and entry.counted is not None:
-                    self.quotas.give(entry.counted, entry.id)
-            counted = [entry for entry in counted if entry.id not in kept]
-        for entry in staying:
-            if not self.counted:
-                entry.resources = site.mask(id for id in ids[entry.id] if site.knows(id))
-            self._ready(entry)
-            if entry.start is not None and entry.end is not None:
-                self.hold(entry, since=max(entry.start, now))
-                if entry.ask.types.container and not self.counted:
-                    self.open_inside(entry)
-        self.go_through(self._all_again(counted, now), now, "the resources changed")
-
-    def _all_again(self, counted: list[Entry], now: float) -> Iterator[None]:
-        """Plan everybody who waits anew on a new site; so far they are counted in their quotas as they were."""
-        waiting = [entry for entry in self.entries.values() if entry.state == WAITING and not entry.fixed]
-        for number, entry in enumerate(counted, 1):
-            if self.quotas is not None and entry.counted is not None:
-                self.quotas.give(entry.counted, entry.id)
-            if number % 16 == 0:
-                yield
-        for number, entry in enumerate(waiting, 1):
-            self._ready(entry)
-            if number % 16 == 0:
-                yield
-        yield from backfill.replan(self, now)
-
-    def _depth(self, entry: Entry) -> int:
-        """In how many containers it lies."""
-        depth = 0
-        while entry.home:
-            entry, depth = self.entries[entry.home], depth + 1
-        return depth
-
-    def _unchoose(self) -> None:
-        """Those that were about to begin wait again."""
-        for entry in self.starting:
-            klass = self.low if entry.ask.types.besteffort else self.class_of(entry.ask)
-            if entry not in klass.line:
-                klass.add(entry)
-        self.starting = []
+        changes.change_site(self, site, now)
 
     def change_rules(
         self, site: Site, now: float, *, policy: Policy, quotas: Quotas | None, limits: Mapping[str, int]
     ) -> None:
         """Queues, quotas, limits or resources changed: what runs stays, all others are planned again."""
-        self.finish()
-        self._unchoose()
-        waiting = [entry for klass in (*self.classes, self.low) for entry in klass.line]
-        for entry in self.entries.values():
-            entry.counted = None  # the old quotas are gone with all that they counted
-        self.policy, self.quotas, self.limits = policy, quotas, dict(limits)
-        self.classes, self.low.line = [], []
-        for entry in waiting:
-            entry.rank = self._rank(entry, now)
-            (self.low if entry.ask.types.besteffort else self.class_of(entry.ask)).add(entry)
-        self.change_site(site, now)
+        changes.change_rules(self, site, now, policy=policy, quotas=quotas, limits=limits)
 
     def why(self, entry: Entry) -> list[Waits]:
         """What keeps a waiting job from beginning now."""
@@ -390,136 +315,6 @@ class Planner(Search):
         self.ended(id, now, again=True)
         self._children[id] = [child for child in self._children.get(id, ()) if child.state == WAITING]
         return self.submit(id, ask, now, after=after, submitted=submitted, serial=serial)
-
-    @property
-    def working(self) -> bool:
-        """Is a pass paused?"""
-        return self._pass is not None
-
-    @property
-    def unsettled(self) -> bool:
-        """Is one paused in which some have no place yet?"""
-        return self._pass is not None and not self._gentle
-
-    def go_through(self, steps: Iterator[None], now: float, cause: str, *, gentle: bool = False) -> None:
-        """Begin a pass, and carry it out unless passes are paused."""
-        self.finish()
-        self._pass, self._gentle = (steps, now, cause), gentle
-        if gentle:
-            self._left = False
-        if self.pause_after is None:
-            self.finish()
-        else:
-            self.work(self.pause_after)
-
-    def work(self, steps: int) -> bool:
-        """Go on for so many steps with a pass that was paused. True: there is more to do."""
-        if self._pass is None:
-            return False
-        left, now, cause = self._pass
-        for done, _step in enumerate(left, 1):
-            if done >= steps:
-                return True
-        self._pass = None
-        self._settle(now, cause)
-        if self._left:
-            # The pass that was given up begins again, for all that became free since.
-            self.go_through(backfill.on_freed(self, [], now), now, "what it waits for moved", gentle=True)
-            return self.working
-        return False
-
-    def finish(self) -> None:
-        """Carry out what is left of a pass that was paused; before anything else happens it must be.
-
-        A gentle one is given up instead: the next one begins anew with all that became free meanwhile.
-        """
-        if self._pass is not None and self._gentle and self.pause_after is not None:
-            steps, now, cause = self._pass
-            self._pass, self._left = None, True
-            del steps
-            self._settle(now, cause)
-        while self._pass is not None:
-            self.work(1_000_000)
-
-    def _settle(self, now: float, cause: str) -> None:
-        """An event is over: besteffort jobs take what is left, and promises that were moved are spoken of."""
-        besteffort.plan(self, now)
-        was, self.was = self.was, {}
-        given, self.given = self.given, []
-        for entry, start, end, resources in given:
-            if (entry.start, entry.end, entry.resources) == (start, end, resources):
-                continue  # it came back to its place
-            for klass in self.classes:
-                if -klass.priority <= entry.rank[0] and klass.backfill == "conservative":
-                    klass.freed.append((start, end))
-        for id, promised in was.items():
-            found = self.entries.get(id)
-            if found is None or found.state != WAITING:
-                continue
-            if (found.start is None and self.everybody_planned(found)) or (found.start or promised) > promised:
-                self.moved.append(Moved(id, promised, found.start, cause))
-
-    def _rank(self, entry: Entry, now: float, active: int | None = None) -> Rank:
-        queue = self.queue(entry.ask.queue)
-        key = rank(
-            queue,
-            entry.ask,
-            submitted=entry.submitted,
-            now=now,
-            usage=self.usage,
-            active_users=0 if queue.order == "fifo" else self._active() if active is None else active,
-            fair_share=self.policy.fair_share,
-        )
-        self._serial += 1
-        entry.serial = entry.serial or self._serial
-        return (*key, entry.serial)
-
-    def _active(self) -> int:
-        return self.usage.active(entry.ask.user for entry in self.entries.values())
-
-    def _may_change(self, klass: backfill.Class, now: float) -> bool:
-        """Might somebody have another rank than before? By submission, only who starves by now."""
-        queues = (Queue(), *self.policy.queues.values())
-        if any(queue.order != "fifo" for queue in queues):
-            return True
-        patience = min(queue.max_wait_s for queue in queues)
-        return any(now - entry.submitted > patience for entry in klass.line)
-
-    def _ranks_change(self) -> bool:
-        if all(queue.order == "fifo" for queue in self.policy.queues.values()):
-            return False
-        return any(self.queue(entry.ask.queue).order != "fifo" for klass in self.classes for entry in klass.line)
-
-    def _refresh(self, now: float, submitted: Entry | None = None) -> Iterator[None] | None:
-        """Rank waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
-
-        A job that was just submitted is planned as well.
-        """
-        klass, at = None, 0
-        if now >= self._refreshed + REFRESH_S or (submitted is not None and self._ranks_change()):
-            self._refreshed = now
-            active = self._active()
-            for each in reversed((*self.classes, self.low)):
-                if not self._may_change(each, now):
-                    continue
-                before = each.line[:]
-                for entry in each.line:
-                    entry.rank = self._rank(entry, now, active)
-                each.line.sort(key=by_rank)
-                if each is not self.low and each.line != before:
-                    pairs = zip(before, each.line, strict=True)
-                    klass, at = each, next(at for at, (a, b) in enumerate(pairs) if a is not b)
-        if submitted is not None and not submitted.ask.types.besteffort:
-            own = self.class_of(submitted.ask)
-            if klass is None or klass.priority < own.priority:
-                return backfill.on_submitted(self, own, submitted, now)
-            if klass is own:
-                at = min(at, bisect_left(own.line, submitted.rank, key=by_rank))
-        return backfill.replan_from(self, klass, at, now) if klass is not None else None
-
-    def chosen(self, entry: Entry) -> None:
-        """A pass decided that this job begins now."""
-        self.starting.append(entry)
 
     def _leave(self, entry: Entry) -> None:
         """The job waits no more."""
@@ -541,12 +336,15 @@ class Planner(Search):
         if entry.end is not None:
             heappush(self.overdue, (entry.end, entry.id))
 
-    def _tell_children(self, entry: Entry, now: float, *, complete: bool, ran: bool) -> None:
+    def _tell_children(self, entry: Entry, now: float, *, complete: bool, ran: bool) -> bool:
+        """Who waits for it may begin, or never will. True if that may let somebody begin who is not besteffort."""
+        matters = False
         if complete and ran:
             for child in self._children.pop(entry.id, ()):
                 child.after.discard(entry.id)
                 child.blamed = True
-            return
+                matters = matters or (child.state == WAITING and not child.ask.types.besteffort)
+            return matters
         failed = [entry]
         while failed:  # chains may be long
             parent = failed.pop()
@@ -554,12 +352,15 @@ class Planner(Search):
                 if child.state != WAITING:
                     continue
                 self._late.pop(child.id, None)
+                # Where not everybody is planned it may have been the one that others waited behind.
+                matters = matters or not (child.ask.types.besteffort or self.everybody_planned(child))
                 self._leave(child)
                 self.unplan(child)
                 child.fixed = False
                 child.state = BLOCKED
                 child.reason = Waits("dependency_never", f"job {parent.id}, which it waits for, did not complete")
                 failed.append(child)
+        return matters
 
     def _empty(self, entry: Entry, now: float) -> None:
         """The container is gone: what runs inside holds its resources by itself from now on."""

@@ -3,7 +3,8 @@
 At every instant the resources and the number of the jobs that a rule counts together stay within its limits.
 Resource-hours: in a period of the calendar, what these jobs hold within that period; of a rule that applies
 always, the whole resource-hours (resources × length) of the jobs that run at the same time. Both depend on who
-is planned when and not on the order of planning: a job that is taken out can always be put back.
+is planned when and not on the order of planning: a job that is taken out can always be put back. What jobs
+used of a period before they ended stays used until that period is over.
 
 Only bookkeeping: `take` asks nothing, so what runs already is counted even where it is too much.
 """
@@ -30,6 +31,15 @@ class Counted(NamedTuple):
 
     counters: tuple[Counter, ...]
     hour_sets: frozenset[str]  #: sets that limit its resource-hours
+
+
+class Spent(NamedTuple):
+    """Whose jobs, that have ended, used something of which period."""
+
+    who: Who
+    set: str
+    start: int  #: of the period, as its end: moments of `rota.plan.clock`
+    end: int
 
 
 class Refusal:
@@ -82,6 +92,8 @@ class Quotas:
         self._counters: dict[tuple[Pattern, Pattern], Counter] = {}
         #: (rule, resources, length) → no start within [from, to) is possible, whoever else is there
         self._impossible: dict[tuple[Rule, int, int], tuple[int, int]] = {}
+        self.spent: dict[Spent, int] = {}  #: resources × microseconds
+        self.newly_spent = False  #: since somebody who keeps it looked
 
     def counted(self, who: Who) -> Counted | None:
         """Where such a job is counted; None: no rule concerns it."""
@@ -125,25 +137,58 @@ class Quotas:
     def _count(self, counted: Counted, held: Held, times: int) -> None:
         resources, start, end = held
         amounts = {RESOURCES: resources, JOBS: 1, HOURS: resources * (end - start)}
-        occurrences = list(self._occurrences(start, end, counted.hour_sets)) if counted.hour_sets else []
         for counter in counted.counters:
             for what, steps in counter.steps.items():
                 steps.add(start, end, times * amounts[what])
-            for occurrence in occurrences:
-                area = counter.areas.get(occurrence, 0) + times * resources * occurrence.overlap(start, end)
-                if area:
-                    counter.areas[occurrence] = area
-                else:
-                    counter.areas.pop(occurrence, None)
+        for occurrence in self._occurrences(start, end, counted.hour_sets):
+            _use(counted, occurrence, times * resources * occurrence.overlap(start, end))
 
     def _pieces(self, start: int, end: int) -> list[Piece]:
         return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
 
     def _occurrences(self, start: int, end: int, sets: frozenset[str]) -> Iterator[Occurrence]:
         """Periods of these sets that [start, end) touches, each once."""
+        if not sets:
+            return iter(())
         pieces = self._pieces(start, end)
         found = dict.fromkeys(occurrence for piece in pieces for occurrence in piece.occurrences)
         return (occurrence for occurrence in found if occurrence.set in sets)
+
+    # -- what is over
+
+    def spend(self, counted: Counted, who: Who, resources: int, start: float, end: float) -> None:
+        """A job has ended that held so many resources: what it used of a period that is not over stays used."""
+        if not counted.hour_sets:
+            return
+        first, last = moment(start), moment(end)
+        areas = {}
+        for each in self._occurrences(first, last, counted.hour_sets):
+            period = Spent(who, each.set, each.parts[0][0], each.parts[-1][1])
+            areas[period] = self.spent.get(period, 0) + resources * each.overlap(first, last)
+        self.remember({period: area for period, area in areas.items() if period.end > last})
+        for period in [period for period in self.spent if period.end <= last]:
+            self._count_spent(period, -self.spent.pop(period))
+
+    def remember(self, spent: Mapping[Spent, int]) -> None:
+        """So much was spent in all, as far as there still are such periods and rules that count it."""
+        for period, area in spent.items():
+            more = area - self.spent.get(period, 0)
+            if more > 0 and self._count_spent(period, more):
+                self.spent[period] = area
+                self.newly_spent = True
+
+    def _count_spent(self, spent: Spent, area: int) -> bool:
+        counted = self.counted(spent.who)
+        if counted is None:
+            return False
+        found = [
+            each
+            for each in self._occurrences(spent.start, spent.start + 1, counted.hour_sets)
+            if (each.set, each.parts[0][0], each.parts[-1][1]) == (spent.set, spent.start, spent.end)
+        ]
+        for occurrence in found:
+            _use(counted, occurrence, area)
+        return bool(found)
 
     # -- questions
 
@@ -217,3 +262,13 @@ class Quotas:
             self._impossible.clear()
         self._impossible[key] = (known_from, int(at))
         return at if at <= start + HORIZON else inf
+
+
+def _use(counted: Counted, occurrence: Occurrence, area: int) -> None:
+    """So much more of a period is used, or, if it is negative, less."""
+    for counter in counted.counters:
+        used = counter.areas.get(occurrence, 0) + area
+        if used:
+            counter.areas[occurrence] = used
+        else:
+            counter.areas.pop(occurrence, None)

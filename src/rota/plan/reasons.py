@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rota.plan.lanes import Lane
 from rota.plan.limits import Limits
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Waits
 from rota.plan.size import CORE, Size
 
+#: Lanes up to this length are counted to tell how many jobs are before one.
+_COUNTED = 100_000
 _UNITS = (("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10))
 
 
@@ -66,6 +69,31 @@ def shortage(size: Size, frees: list[list[int]]) -> str:
             else:
                 parts.append(f"{amount(asked)} {name}, {amount(max(0, most))} free")
     return f"needs {'; '.join(parts)}" if parts else ""
+
+
+def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
+    """What a job waits for that nothing but room keeps, with so many before it; None: many."""
+    short = shortage(size, frees)
+    said = f"waiting for room: {short}" if short else "waiting for room"
+    if before is None:
+        return f"{said}; many jobs are before it"
+    if not before:
+        return f"{said}; it is the next in rank"
+    return f"{said}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
+
+
+def jobs_before(lanes: Iterable[Lane], priority: int, job: int) -> int | None:
+    """How many jobs of better rank than this one wait in these lanes; None: many, too many to count."""
+    before = 0
+    for lane in lanes:
+        if lane.priority > priority:
+            before += len(lane)
+        elif lane.priority == priority and lane.head() is not None:
+            if len(lane) <= _COUNTED:
+                before += sum(1 for each in lane.jobs() if each < job)
+            elif lane.heap[0] < job:
+                return None
+    return before
 
 
 def amount(size: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import inf, nextafter
 
 from rota.plan.ask import Ask
@@ -13,8 +12,8 @@ from rota.plan.placement import Waits
 from rota.plan.quota_rules import who_asks
 from rota.plan.quotas import Refusal
 from rota.plan.shapes import Shape
-from rota.plan.sharing import WHOLE, full_cores, may_share
-from rota.plan.slots import Pick, Slots
+from rota.plan.sharing import WHOLE, full_cores, may_overlap, may_share
+from rota.plan.slots import Choosing, Pick, Slots
 
 
 class Search(Holdings):
@@ -22,20 +21,23 @@ class Search(Holdings):
 
     # -- what a request means here
 
-    def _ready(self, entry: Entry) -> None:
+    def ready(self, entry: Entry) -> None:
         """Work out what the job's request means on the present site."""
         ask = entry.ask
         usable = self.site.everything if self.counted else self.site.usable
         queue = self.queue(ask.queue)
         entry.options, entry.trouble = [], None
         for alternative in ask.alternatives:
-            shape = self._shapes.get((alternative.groups, usable))
+            shape = self._shapes.get(alternative.groups)
             if shape is None:
-                shape = self._shapes[alternative.groups, usable] = Shape(alternative, self.site, within=usable)
+                shape = self._shapes[alternative.groups] = Shape(alternative, self.site, within=usable)
             walltime = alternative.walltime_s or queue.walltime_s
             entry.options.append(Option(shape, walltime or ask.time_s, walltime is not None))
-        entry.least = min((option.shape.least for option in entry.options), default=0)
-        entry.shortest = min((option.length for option in entry.options), default=0.0)
+        entry.least = min([option.shape.least for option in entry.options], default=0)
+        entry.shortest = min([option.length for option in entry.options], default=0.0)
+        # Of uneven blocks, equals may have been given different numbers.
+        even = all(option.shape.even for option in entry.options)
+        entry.kind = (entry.options[0] if len(entry.options) == 1 else tuple(entry.options)) if even else None
         entry.taking = self.ledger.taking(ask)
         entry.everywhere = self.ledger.everywhere(ask)
         if entry.state == WAITING:
@@ -70,7 +72,7 @@ class Search(Holdings):
     def shapes(self, ask: Ask) -> list[Shape]:
         """What each of a job's alternatives means on this site."""
         entry = Entry(0, ask, self.now)
-        self._ready(entry)
+        self.ready(entry)
         return [option.shape for option in entry.options]
 
     def only_wants_room(self, entry: Entry) -> bool:
@@ -143,9 +145,9 @@ class Search(Holdings):
         self, entry: Entry, option: Option, slots: Slots, *, after: float, before: float, fresh: bool
     ) -> tuple[float, int] | None:
         shape, length, _hard = option
-        pick, also = self._pick(entry, option)
+        choosing = self._choosing(entry, option)
         bounds = None
-        if pick is None and slots is self.slots:
+        if choosing is None and slots is self.slots:
             bounds = self.bounds.get(shape.family)
             if bounds is None:
                 bounds = self.bounds[shape.family] = Bounds()
@@ -155,7 +157,7 @@ class Search(Holdings):
             elif not fresh or after > self.now:
                 bounds = None  # nothing was proved about what lies before
         while after < before:
-            found = slots.earliest(shape, length, after=after, before=before, pick=pick, also=also)
+            found = slots.earliest(shape, length, after=after, before=before, choosing=choosing)
             if found is None:
                 return None
             start, taken = found
@@ -192,10 +194,10 @@ class Search(Holdings):
                 return short[1]
         return None
 
-    def _pick(self, entry: Entry, option: Option) -> tuple[Pick | None, Sequence[float]]:
-        """How to choose for it where more than free resources matters, and more moments to try."""
+    def _choosing(self, entry: Entry, option: Option) -> Choosing | None:
+        """How to choose for it where more than free resources matters."""
         if self.counted:
-            return None, ()
+            return None
         shape, hard = option.shape, option.hard
         taking = entry.taking
         if taking is not None and not self.special and not self.ledger.may_lack(taking):
@@ -205,7 +207,7 @@ class Search(Holdings):
         for each in self.special.values() if entry.ask.share else ():
             split |= each.resources if each.ask.share else 0
         if taking is None and not obstacles and not split:
-            return None, ()
+            return None
         ledger, low = self.ledger, entry.ask.types.besteffort
         entry.blamed = entry.blamed or bool(obstacles)
 
@@ -224,12 +226,13 @@ class Search(Holdings):
         also = sorted({until for until, _mask in obstacles if until != inf}) if obstacles else []
         if taking is not None:
             also = sorted({*also, *ledger.ends()}) if also else ledger.ends()
-        return pick, also
+        return Choosing(pick, also)
 
     def picking(self, entry: Entry) -> Pick:
         """How to choose for it by the alternative that was chosen."""
         option = entry.options[entry.alternative]
-        return self._pick(entry, option)[0] or (lambda free, _start, _end: option.shape.choose(free))
+        choosing = self._choosing(entry, option)
+        return choosing.pick if choosing is not None else lambda free, _start, _end: option.shape.choose(free)
 
     def _obstacles(self) -> list[tuple[float, int]]:
         """What only a job with a walltime may be placed before: (until when, resources)."""
@@ -292,7 +295,7 @@ class Search(Holdings):
 
     def _shared(self, entry: Entry, slots: Slots) -> Slots:
         """The free resources, with those that others hold who let this job have them as well."""
-        if not self.special:
+        if not self.special and not self.low_held:
             return slots
         view = slots.copy()
         here = [each for each in self.special.values() if each.home == entry.home and each is not entry]
@@ -307,6 +310,9 @@ class Search(Holdings):
         # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
         for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
             if each.home == entry.home and not each.special and not each.ask.types.besteffort:
+                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
+        for each in self.low_held:
+            if each.home == entry.home and not may_overlap(entry.ask, each.ask):
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
         if entry.home:
             view.cover(self.entries[entry.home].resources, self.entries[entry.home].end or inf, inf)

@@ -71,7 +71,9 @@ class Blocks:
                 if free & mask == mask:
                     found |= mark
             return found
-        full = (free & self.union) | self._fill
+        full = free & self.union
+        if self._fill:
+            full |= self._fill
         found = 0
         for lows, tops, insides in self._halves:
             found |= ((full & insides) + lows) & tops
@@ -226,6 +228,8 @@ class Fit:
         self._tree, self._over = tree.levels, tree.over
         self.number = group.levels[0].number
         self.numbers = [level.number for level in group.levels]
+        #: so many blocks of its only level; 0: it is not as simple as that
+        self.simple = self.number if isinstance(self.number, int) and len(levels) == 1 else 0
         self.last = levels[-1]
         self.aligned = all(blocks.aligned for blocks in self._tree)
         self.eligible = self._tree[-1].union
@@ -262,11 +266,16 @@ class Fit:
         return found, wanted
 
     def fits(self, free: int) -> bool:
+        if self.simple:
+            return self._tree[0].whole(free).bit_count() >= self.simple
         found, wanted = self.candidates(free)
         return found[0].bit_count() >= wanted
 
     def choose(self, free: int, short: Short | None = None) -> int:
         """The resources to take of those that are free, the preferred first; 0 if it does not fit."""
+        if self.simple and short is None:
+            marks = self._tree[0].whole(free)
+            return self._tree[0].expand(lowest(marks, self.simple)) if marks.bit_count() >= self.simple else 0
         if short is not None and isinstance(self.number, str):
             free &= ~short(free & self.eligible)  # what it may not have does not count as free
         while True:
@@ -350,6 +359,8 @@ class Shape:
 
     def may_fit(self, free: int) -> bool:
         """Could each group, taken alone, be had of what is free?"""
+        if self.plain:
+            return self.fits[0].fits(free)
         return all(fit.fits(free) for fit in self.fits)
 
     def choose(self, free: int, short: Short | None = None) -> int:

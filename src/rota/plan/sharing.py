@@ -29,6 +29,11 @@ def may_share(one: Ask, other: Ask) -> bool:
     return False
 
 
+def may_overlap(one: Ask, other: Ask) -> bool:
+    """The same, but for parts of a core, which are not a matter of two alone."""
+    return not (one.share and other.share) and may_share(one, other)
+
+
 def full_cores(sharing: Iterable[Entry], most: int) -> Iterator[tuple[int, float, float]]:
     """Cores of which more than so many hundredths are taken, and from when to when."""
     edges: dict[int, list[tuple[float, int]]] = {}

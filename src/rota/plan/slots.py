@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate
 from math import inf
+from operator import and_
+from typing import NamedTuple
 
 from rota.plan.shapes import Shape
 
 #: Chooses resources out of those that are free from a start to an end; 0 if they do not suffice.
 Pick = Callable[[int, float, float], int]
+
+
+class Choosing(NamedTuple):
+    """How to choose where it is not enough that resources are free."""
+
+    pick: Pick
+    also: Sequence[float] = ()  #: moments at which more may be chosen, ascending
 
 
 class Slots:
@@ -84,10 +95,8 @@ class Slots:
             return
         first = self._split(start)
         last = self._split(end) if end != inf else len(self.times)
-        free, counts = self.free, self.counts
-        for at in range(first, last):
-            free[at] ^= what
-            counts[at] += more
+        self.free[first:last] = [free ^ what for free in self.free[first:last]]
+        self.counts[first:last] = [count + more for count in self.counts[first:last]]
         self._merge(last)
         self._merge(first)
 
@@ -139,46 +148,45 @@ class Slots:
         *,
         after: float,
         before: float = inf,
-        pick: Pick | None = None,
-        also: Sequence[float] = (),
+        choosing: Choosing | None = None,
     ) -> tuple[float, int] | None:
         """The first start from `after` on, before `before`, from which it fits for so long, and what to take.
 
-        A start is `after`, the beginning of a span, or one of the moments in `also` (ascending).
+        A start is `after`, the beginning of a span, or one of the moments at which more may be chosen.
         """
         times, free, counts = self.times, self.free, self.counts
-        number = len(times)
-        eligible, least = shape.eligible, shape.least
-        choose = shape.choose
-        start = after
-        first = self.index(after)
+        number, least, eligible = len(times), shape.least, shape.eligible
+        pick, also = choosing or (None, ())
+        start, first = after, self.index(after)
+        # The window is the spans from `first` up to `at`. What they have in common is never worked out twice:
+        # `since` is that of the spans from `middle` on, `until` that of the last one before, the last two, …
+        middle = at = first
+        since = eligible
+        until: list[int] = []
         while start < before:
-            # The window begins in the span `first`; `at` runs to its end.
-            common = eligible
             end = start + length
-            at = first
-            blocked = -1
-            while True:
-                if counts[at] < least:
-                    blocked = at
-                    break
-                common &= free[at]
-                at += 1
-                if at == number or times[at] >= end:
-                    break
-            if blocked >= 0:
-                # No window may touch this span.
-                first = blocked + 1
-                if first == number:
-                    return None
-                while counts[first] < least:
+            last = bisect_left(times, end, at)
+            if last == first:
+                last += 1
+            if last > at:
+                if min(counts[at:last]) < least:
+                    # No window may touch these spans.
+                    first = last - 1
+                    while counts[first] >= least:
+                        first -= 1
                     first += 1
+                    while first < number and counts[first] < least:
+                        first += 1
                     if first == number:
                         return None
-                start = times[first]
-                continue
+                    start, middle, at = times[first], first, first
+                    since, until = eligible, []
+                    continue
+                since = reduce(and_, free[at:last], since)
+                at = last
+            common = since if first >= middle else since & until[middle - 1 - first]
             if common.bit_count() >= least:
-                taken = choose(common) if pick is None else pick(common, start, end)
+                taken = shape.choose(common) if pick is None else pick(common, start, end)
                 if taken:
                     return start, taken
                 if also:
@@ -186,27 +194,31 @@ class Slots:
                     if nearest < len(also) and (first + 1 == number or also[nearest] < times[first + 1]):
                         start = also[nearest]
                         continue
-            # Look back from the end of the window for the span that spoils it.
-            first = max(first + 1, self._spoiler(first, at, shape, exact=pick is None))
-            if first >= number:
+            # Every window that begins before the span that spoils this one reaches at least as far.
+            first += 1
+            if first < middle:
+                first = middle - _so_far(until[: middle - first], since, shape, exact=pick is None)
+            if first >= middle:
+                until = list(accumulate(reversed(free[first:at]), and_))
+                middle, since = at, eligible
+                first = at - _so_far(until, eligible, shape, exact=pick is None)
+            if first == number:
                 return None
             start = times[first]
         return None
 
-    def _spoiler(self, first: int, after_last: int, shape: Shape, *, exact: bool) -> int:
-        """The first span after `first` from which on the window up to `after_last` might do.
 
-        Every window that begins earlier reaches at least as far, so it does not fit either.
-        """
-        free, eligible, least = self.free, shape.eligible, shape.least
-        common = eligible
-        at = after_last - 1
-        while at > first:
-            common &= free[at]
-            if common.bit_count() < least or (exact and not shape.may_fit(common)):
-                return at + 1
-            at -= 1
-        return first + 1
+def _so_far(sets: Sequence[int], within: int, shape: Shape, *, exact: bool) -> int:
+    """How many of these sets, each of which lies in the one before, might do."""
+    low, high = 0, len(sets)
+    while low < high:
+        middle = (low + high + 1) >> 1
+        common = sets[middle - 1] & within
+        if common.bit_count() >= shape.least and (not exact or shape.may_fit(common)):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 class Counted(Slots):
@@ -268,8 +280,7 @@ class Counted(Slots):
         *,
         after: float,
         before: float = inf,
-        pick: Pick | None = None,
-        also: Sequence[float] = (),
+        choosing: Choosing | None = None,
     ) -> tuple[float, int] | None:
         times, free = self.times, self.free
         number, least = len(times), shape.least

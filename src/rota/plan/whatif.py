@@ -111,7 +111,7 @@ class _Copier:
             return self._tuple(value)
         if kind is Calendar:
             new = self._made[id(value)] = copy(value)
-            new._days = {}
+            new._days = dict(value._days)  # a day's periods stay the ones in which things are counted
             return new
         if kind in _MUTABLE:
             return self._fields(value)

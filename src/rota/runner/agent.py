@@ -1,13 +1,12 @@
-"""The runner's loop: take leases, start them in seats, see them end, survive the manager.
+"""The runner's loop: take leases, have them started in seats, see them end, survive the manager.
 
-One thread, one `epoll`. Whatever happens on the way of a short job is done here with as few system
-calls as possible; everything rarer is in the modules it calls. It never decides what should run.
+One thread, one `epoll`. On the way of a short job (`Beginnings`, then here) as few system calls are made as
+possible; everything rarer is in the other modules. It never decides what should run.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import select
 import signal
 import time
@@ -15,33 +14,27 @@ import time
 from rota.core.job import Outcome
 from rota.core.leases import Finished
 from rota.runner import journal, libc, procfs
+from rota.runner.beginnings import Beginnings
 from rota.runner.behaviours import Behaviours
 from rota.runner.cgroup import Cgroups
 from rota.runner.contact import Contact
 from rota.runner.endings import Endings
 from rota.runner.environment import Catalogue
 from rota.runner.identity import Identity
-from rota.runner.journal import Contained, Intent, Journal, Key, Over, Void
+from rota.runner.journal import Contained, Intent, Journal, Key, Over
 from rota.runner.linger import Linger
 from rota.runner.link import Dial
 from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
 from rota.runner.orders import Orders
-from rota.runner.output import Capture
-from rota.runner.process import CannotRun, Refused, start_shell
-from rota.runner.seats import Line, Pipes, Seat, Seating
+from rota.runner.seats import Seat, Seating
 from rota.runner.segments import Segments
-from rota.runner.special import Special
+from rota.runner.streams import Streams
 from rota.runner.task import Task
-from rota.runner.verdict import failed_to_start, judge, quiet_success
+from rota.runner.verdict import judge, quiet_success
 from rota.runner.watchdog import Watchdog
-from rota.wire import messages as m
+from rota.wire.orders import Rules
 
-_READ = 65536
-_MAX_READS = 16
-_SPARE_PIPES = 64
-_FIRST_BACKOFF_S = 0.1
-_MAX_BACKOFF_S = 5.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)
 _SIGINFO = 128  # bytes of one signal read from a signalfd
 _WNOHANG = os.WNOHANG
@@ -61,7 +54,7 @@ class Agent:
         self.segments = Segments(f"{home}/output", self.identity.id)
         self.seating = Seating()
         self.cgroups = Cgroups(self.identity.id)
-        self.rules = m.Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
+        self.rules = Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
 
         self.tasks: dict[Key, Task] = {}
         self.by_pid: dict[int, Task] = {}  #: tasks whose first process has not been reaped
@@ -79,18 +72,14 @@ class Agent:
         self._poll = select.epoll()
         self.contact = Contact(self, dial, self._poll)
         self.outbox = self.contact.outbox
-        self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-        self.behaviours = Behaviours(self, self._null)
-        self._special = Special(self, self._null)
-        self._streams: dict[int, Pipes] = {}
-        self._spare: list[Pipes] = []
+        null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self.streams = Streams(self, self._poll, null)
+        self.beginnings = Beginnings(self, null)
+        self.behaviours = Behaviours(self, null)
         self._signals = -1
         self._children = procfs.OwnChildren()
-        self.dirty: dict[Line, None] = {}  #: lines with a free seat
 
         self._due = 0.0
-        self.retry_starts_at = 0.0
-        self._backoff_s = _FIRST_BACKOFF_S
         self.done = False
         self.contain_first = False  #: every job must be in its control groups from its first moment
 
@@ -129,12 +118,12 @@ class Agent:
                 self.now = time.monotonic()
                 contact.readable()
             else:
-                self._on_output(fd)
+                self.streams.readable(fd)
         self.now = now = time.monotonic()
         if signalled:
             self._on_signals()
-        if self.dirty:
-            self._fill()
+        if self.beginnings.dirty:
+            self.beginnings.fill()
         if self.begun or self.quiet or self.outbox:
             contact.consider(now)
         if now >= self._due:
@@ -152,8 +141,7 @@ class Agent:
         self.endings.tick(now)
         self.watchdog.tick(now)
         self.followers.tick(now)
-        if self.retry_starts_at > now:
-            self.due(self.retry_starts_at)
+        self.beginnings.tick(now)
         self.orders.tick(now)
         self._linger.tick(now)
 
@@ -203,7 +191,7 @@ class Agent:
         # Nothing but first processes of other tasks (and known orphans) among our children: everything
         # these tasks started is gone too, and what they wrote is in the pipes.
         if self.all_children_known():
-            self._collect()
+            self.streams.collect()
             for task in ended:
                 if orphans and self.endings.has_orphans(task):
                     self.endings.linger(task)
@@ -221,31 +209,18 @@ class Agent:
         """Are there no other children than first processes of tasks and known orphans?"""
         return self._children.count() == len(self.by_pid) + len(self.endings.family.orphans)
 
-    def _collect(self) -> None:
-        """Read whatever is in any pipe now."""
-        streams = self._streams
-        for fd, _ in self._poll.poll(0, max(256, 2 * len(streams))):
-            if fd in streams:
-                self._on_output(fd)
-
     def _finish_quietly(self, task: Task) -> None:
         """A task that went well and said nothing: its seat takes the next, the writing waits."""
         task.over = True
         task.ended_at = time.time()
         self.quiet.append(task)
         del self.tasks[task.key]
-        seat = task.seat
-        if not self.retry_starts_at:
-            following = self.seating.take(seat.line)
-            if following is not None:
-                self._try(seat, following)
-                return
-        self._vacate(seat)
+        self.beginnings.follow(task.seat)
 
     def finish(self, task: Task) -> None:
         """Nothing of this task is left: keep its output, see to its behaviours, then its end is told."""
         if task.doubtful:
-            self._drain(task.pipes)
+            self.streams.drain(task.pipes)
         outcome: Outcome | None
         if task.afterwards is not None:
             outcome = self.behaviours.proceed(task, task.afterwards)
@@ -254,9 +229,9 @@ class Agent:
             if task.env.behaves:
                 outcome = self.behaviours.begin(task, outcome)
         if outcome is not None:
-            self._conclude(task, outcome)
+            self.conclude(task, outcome)
 
-    def _conclude(self, task: Task, outcome: Outcome) -> None:
+    def conclude(self, task: Task, outcome: Outcome) -> None:
         """Journal and report the end of a task, free its seat."""
         seat, pipes = task.seat, task.pipes
         task.over = True
@@ -266,10 +241,10 @@ class Agent:
             self.followers.ended(task)
         pipes.task = None
         if task.doubtful:
-            self._discard(pipes)
+            self.streams.discard(pipes)
             seat.pipes = None
         self.endings.clean_up(task)
-        self._vacate(seat)
+        self.beginnings.vacate(seat)
 
     def _record_end(self, key: Key, seat: Seat, outcome: Outcome) -> None:
         finished = Finished(key[0], key[1], key[2], seat.id, outcome)
@@ -289,165 +264,6 @@ class Agent:
         for task in self.quiet:
             self._record_end(task.key, task.seat, quiet_success(task))
         self.quiet.clear()
-
-    # -------------------------------------------------------------- output
-
-    def _on_output(self, fd: int) -> None:
-        pipes = self._streams.get(fd)
-        if pipes is None:
-            return
-        task = pipes.task
-        for _ in range(_MAX_READS):
-            try:
-                data = os.read(fd, _READ)
-            except BlockingIOError:
-                return
-            if task is not None:
-                task.plain = False
-                if task.afterwards is not None:
-                    task.afterwards.said.add(data)
-                elif fd == pipes.out:
-                    if task.out is None:
-                        task.out = Capture(self.rules.keep_output)
-                    task.out.add(data)
-                else:
-                    if task.err is None:
-                        task.err = Capture(self.rules.keep_output)
-                    task.err.add(data)
-            if len(data) < _READ:
-                break
-        if self.followers and task is not None:
-            self.followers.wrote(task, self.now)
-
-    def _drain(self, pipes: Pipes) -> None:
-        """A pipe holds at most its capacity, which is less than this reads."""
-        self._on_output(pipes.out)
-        self._on_output(pipes.err)
-
-    def _pipes(self) -> Pipes:
-        if self._spare:
-            return self._spare.pop()
-        try:
-            pipes = Pipes(self._null)
-        except OSError:
-            _raise_file_limit()
-            pipes = Pipes(self._null)
-        for fd in (pipes.out, pipes.err):
-            self._poll.register(fd, select.EPOLLIN)
-            self._streams[fd] = pipes
-        return pipes
-
-    def clean_pipes(self, task: Task) -> Pipes:
-        """Pipes that nobody but the next process of this task can write to. Raises `OSError`."""
-        if task.doubtful:
-            fresh = self._pipes()
-            self._discard(task.pipes)
-            task.pipes = task.seat.pipes = fresh
-            task.doubtful = False
-        return task.pipes
-
-    def _discard(self, pipes: Pipes) -> None:
-        for fd in (pipes.out, pipes.err):
-            self._poll.unregister(fd)
-            del self._streams[fd]
-        pipes.close()
-
-    # -------------------------------------------------------------- seats are filled
-
-    def _vacate(self, seat: Seat) -> None:
-        self.worked_at = self.now
-        seat.line.free.append(seat)
-        self.dirty[seat.line] = None
-
-    def _fill(self) -> None:
-        """Start the leases of lowest rank in the free seats, and give back seats without a lease."""
-        if self.now < self.retry_starts_at:
-            self.due(self.retry_starts_at)
-            return
-        dirty, self.dirty = self.dirty, {}
-        for line in dirty:
-            while line.free:
-                task = self.seating.take(line)
-                if task is None:
-                    self._close_seats(line)
-                    break
-                if not self._try(line.free.pop(), task):
-                    self.dirty.update(dirty)
-                    return
-        if self.retry_starts_at:
-            self.retry_starts_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
-
-    def _close_seats(self, line: Line) -> None:
-        for seat in self.seating.close(line):
-            self.outbox.closed.append(seat.id)
-            if seat.pipes is not None:
-                seat.pipes.task = None
-                if len(self._spare) < _SPARE_PIPES:
-                    self._spare.append(seat.pipes)
-                else:
-                    self._discard(seat.pipes)
-                seat.pipes = None
-
-    def _try(self, seat: Seat, task: Task) -> bool:
-        """Execute a lease. False: not now; it was handed back and nothing is started for a while."""
-        try:
-            self._start(seat, task)
-        except Refused as why:
-            self._refuse(seat, task.key, str(why))
-            return False
-        except CannotRun as why:
-            self._never_began(task, failed_to_start(why, task.started_at))
-        except Exception:
-            say_exception(f"cannot start job {task.key[0]}")
-            self._refuse(seat, task.key, "an unexpected fault")
-            return False
-        return True
-
-    def _never_began(self, task: Task, outcome: Outcome) -> None:
-        whole: Outcome | None = outcome
-        if task.env.behaves:
-            whole = self.behaviours.begin(task, outcome)
-        if whole is not None:
-            self._conclude(task, whole)
-
-    def _start(self, seat: Seat, task: Task) -> None:
-        task.seat = seat
-        task.started_at = time.time()
-        try:
-            pipes = seat.pipes
-            if pipes is None:
-                pipes = seat.pipes = self._pipes()
-            task.pipes = pipes
-            self.journal.intend(task.block)
-        except OSError as error:
-            raise Refused(f"cannot prepare: {error}") from None
-        env = task.env
-        env.fill(task.job_entry, task.key[1], task.lease_entry)
-        if task.index_entry is not None:
-            env.at_index(task.index_entry)
-        if task.text is not None and not self.contain_first:
-            pid = start_shell(task.text, env, pipes)
-        else:
-            pid = self._special.start(task)
-        task.pid = pid
-        task.start_time = procfs.start_time_now()
-        task.began = now = time.monotonic()
-        pipes.task = task
-        self.tasks[task.key] = self.by_pid[pid] = task
-        self.begun.append(task)
-        if task.deadline is not None:
-            self.due(task.deadline)
-        self.endings.began(now)
-
-    def _refuse(self, seat: Seat, key: Key, why: str) -> None:
-        """Hand a lease back because nothing can be started now, and wait a little longer each time."""
-        say(f"lease of job {key[0]} handed back: {why}")
-        self.journal.add(Void(*key))
-        self._vacate(seat)
-        self.outbox.give_back(key)
-        self.retry_starts_at = self.now + self._backoff_s
-        self._backoff_s = min(_MAX_BACKOFF_S, self._backoff_s * 2)
-        self.due(self.retry_starts_at)
 
     # -------------------------------------------------------------- housekeeping
 
@@ -478,10 +294,3 @@ class Agent:
             say(f"the journal cannot be compacted: {error}")
         else:
             self.contact.compacted()
-
-
-def _raise_file_limit() -> None:
-    """Four descriptors a seat: many seats need more than the usual soft limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, soft * 4), hard))

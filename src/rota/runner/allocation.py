@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rota.errors import BadInput
 from rota.plan.bits import parse_spans, spans_of
 from rota.runner.log import say
-from rota.wire.messages import Allocation
+from rota.wire.orders import Allocation
 
 _MOST_CORES = 1 << 16
 _told: set[str] = set()  #: lists of cores that this machine does not have, for the log

@@ -167,7 +167,7 @@ class Behaviours:
         command = text.encode("utf-8", "surrogateescape")
         if b"\0" in command:
             raise CannotRun(126, "the command contains a NUL character")
-        pipes = agent.clean_pipes(task)
+        pipes = agent.streams.clean(task)
         fill_environment(task)
         variables = task.env.and_also(
             [

@@ -17,7 +17,9 @@ from rota.runner.journal import Acked
 from rota.runner.link import Dial, Link, Lost, Outbox
 from rota.runner.log import say, say_exception
 from rota.wire import codec
-from rota.wire import messages as m
+from rota.wire.greeting import PROTOCOL, Failure, Hello, Welcome
+from rota.wire.orders import Ack, Rules
+from rota.wire.reports import Join, Report, Settle
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
@@ -42,7 +44,7 @@ class Contact:
         self._writing = False
         self._last_report = 0.0
         self._touch_at = _NEVER
-        self._dead: list[tuple[settle.Dead, m.Settle]] | None = None  #: None: not looked for yet
+        self._dead: list[tuple[settle.Dead, Settle]] | None = None  #: None: not looked for yet
         self._settle_at = _NEVER
         self._outcomes_acked = 0  #: since the journal was compacted
         self.outbox = Outbox()
@@ -71,7 +73,7 @@ class Contact:
             return
         self._writing = False
         self._poll.register(self.fd, select.EPOLLIN)
-        self.send(codec.frame(m.Hello(m.PROTOCOL, "runner", software=f"rota {__version__}")))
+        self.send(codec.frame(Hello(PROTOCOL, "runner", software=f"rota {__version__}")))
 
     def readable(self) -> None:
         """Something happened on the connection."""
@@ -85,13 +87,13 @@ class Contact:
             return
         for message in messages:
             match message:
-                case m.Welcome():
+                case Welcome():
                     self._on_welcome()
-                case m.Rules():
+                case Rules():
                     self._on_rules(message)
-                case m.Ack(seq):
+                case Ack(seq):
                     self._on_ack(seq)
-                case m.Failure():
+                case Failure():
                     self.lost(f"refused: {message.message}")
                     return
                 case _:
@@ -142,7 +144,7 @@ class Contact:
         agent.catalogue.clear()
         agent.write_up()
         disk = os.statvfs(who.directory)
-        join = m.Join(
+        join = Join(
             runner=who.id,
             host=who.host,
             boot_id=who.boot_id,
@@ -177,9 +179,9 @@ class Contact:
         for _, message in self._dead:
             self.send(codec.frame(message))
 
-    def _settle_dead(self, *, hasty: bool) -> list[tuple[settle.Dead, m.Settle]]:
+    def _settle_dead(self, *, hasty: bool) -> list[tuple[settle.Dead, Settle]]:
         agent, who = self._agent, self._agent.identity
-        settled: list[tuple[settle.Dead, m.Settle]] = []
+        settled: list[tuple[settle.Dead, Settle]] = []
         try:
             found = settle.dead_runners(who.root, who.id, who.machine)
         except OSError:
@@ -195,10 +197,10 @@ class Contact:
                 dead.release()
                 continue
             say(f"runner {dead.runner} is dead; {len(finished)} of its attempts ended")
-            settled.append((dead, m.Settle(dead.runner, finished, whole)))
+            settled.append((dead, Settle(dead.runner, finished, whole)))
         return settled
 
-    def _on_rules(self, rules: m.Rules) -> None:
+    def _on_rules(self, rules: Rules) -> None:
         now = self._agent.now
         if not self.joined:
             self.joined = True
@@ -274,7 +276,7 @@ class Contact:
                 self._agent.due(self._link.retry_at)
         elif now >= self._touch_at:
             self._touch_at = now + self._agent.rules.touch_s
-            self.send(codec.frame(m.Report(0)))
+            self.send(codec.frame(Report(0)))
         if self.joined:
             if now >= self._settle_at:
                 self._settle_again(now)

@@ -12,7 +12,7 @@ import msgspec
 from rota.plan.size import CORE, Size
 from rota.runner import libc
 from rota.runner.allocation import cpu_list, nodefile_path
-from rota.wire.messages import Allocation, Grant, RunSpec, Work
+from rota.wire.orders import Allocation, Grant, RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.

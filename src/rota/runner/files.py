@@ -9,41 +9,26 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 
+from rota.core import file_names
 from rota.runner import libc
 from rota.runner.process import CannotRun, Refused
 from rota.runner.seats import Pipes
-from rota.wire.messages import Grant, RunSpec
+from rota.wire.orders import Grant, RunSpec
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY
-_PATTERN = re.compile(r"%([jAaxuN%])")
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 #: Errors that may pass. All others say that the path itself is wrong.
 _MAY_PASS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN}
 
 
 def expand(pattern: str, spec: RunSpec, grant: Grant, host: str) -> str:
-    """The path that a pattern means for one attempt.
-
-    `%j` the job, `%A` its array (or the job), `%a` its index there (or 0), `%x` its name (or `job`),
-    `%u` the user, `%N` the host, `%%` a percent sign. What is filled in never adds a directory.
-    """
+    """The path that a pattern means for one attempt."""
     element = grant.element
-    values = {
-        "j": str(grant.job),
-        "A": str(element.array if element is not None else grant.job),
-        "a": str(element.index if element is not None else 0),
-        "x": _one_word(spec.name or "job"),
-        "u": _one_word(spec.user),
-        "N": _one_word(host),
-        "%": "%",
-    }
-    return _PATTERN.sub(lambda found: values[found[1]], pattern)
-
-
-def _one_word(value: str) -> str:
-    return "_" if value in {"", ".", ".."} else value.replace("/", "_").replace("\0", "_")
+    array, index = (None, None) if element is None else (element.array, element.index)
+    return file_names.expand(
+        pattern, job=grant.job, array=array, index=index, name=spec.name, user=spec.user, host=host
+    )
 
 
 class Files:

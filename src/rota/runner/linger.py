@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rota.wire import codec
-from rota.wire import messages as m
+from rota.wire.reports import Idle
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
@@ -30,6 +30,6 @@ class Linger:
             return
         quiet_until = agent.worked_at + self._seconds
         if now >= quiet_until:
-            agent.contact.send(codec.frame(m.Idle()))
+            agent.contact.send(codec.frame(Idle()))
             quiet_until = now + self._seconds
         agent.due(quiet_until)

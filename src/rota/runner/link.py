@@ -17,7 +17,8 @@ from rota.errors import WireError
 from rota.runner.journal import Key
 from rota.runner.task import Task
 from rota.wire import codec
-from rota.wire import messages as m
+from rota.wire.orders import ToRunner
+from rota.wire.reports import Report
 
 FIRST_DELAY_S = 0.05
 MAX_DELAY_S = 5.0
@@ -67,7 +68,7 @@ class Link:
     def __init__(self, dial: Dial) -> None:
         self._dial = dial
         self._stream: Stream | None = None
-        self._reader: codec.Reader[m.ToRunner] = codec.Reader(m.ToRunner)
+        self._reader: codec.Reader[ToRunner] = codec.Reader(ToRunner)
         self._out = bytearray()
         self._delay_s = FIRST_DELAY_S
         self.retry_at = 0.0
@@ -89,7 +90,7 @@ class Link:
             self._back_off(now, MAX_KNOCK_S)
             raise Lost(str(error)) from None
         self._stream = stream
-        self._reader = codec.Reader(m.ToRunner)
+        self._reader = codec.Reader(ToRunner)
         self._out.clear()
         return stream.fileno()
 
@@ -110,7 +111,7 @@ class Link:
         self.retry_at = now + self._delay_s * (0.5 + jitter / 2)
         self._delay_s = min(most, self._delay_s * 2)
 
-    def receive(self) -> list[m.ToRunner]:
+    def receive(self) -> list[ToRunner]:
         """All whole messages that have arrived. Raises `Lost`."""
         if self._stream is None:
             return []
@@ -193,7 +194,7 @@ class Outbox:
         closed: list[int] = []
         if not more:  # a seat is given back after the end of its last job, never before
             closed, self.closed = self.closed, []
-        frame = codec.frame(m.Report(self._seq, started, ended, self.returned, closed))
+        frame = codec.frame(Report(self._seq, started, ended, self.returned, closed))
         self._sent.append((self._seq, frame, ended))
         self.started, self.returned, self.ended = [], [], more
         return frame

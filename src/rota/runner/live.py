@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rota.runner.output import Capture
 from rota.runner.task import Task
 from rota.wire import codec
-from rota.wire.messages import Chunk, Live, LiveEnd
+from rota.wire.greeting import Chunk
+from rota.wire.reports import Live, LiveEnd
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent

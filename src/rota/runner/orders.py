@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rota.runner.journal import Key
 from rota.runner.log import say
 from rota.runner.task import Task
-from rota.wire import messages as m
+from rota.wire import orders as m
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
@@ -78,11 +78,11 @@ class Orders:
                 continue
             line = agent.seating.wait(Task(key, grant, env))
             if line.free:
-                agent.dirty[line] = None
+                agent.beginnings.dirty[line] = None
         for seat in work.seats:
             opened = agent.seating.open(seat.seat, seat.size)
             if opened is not None:
-                agent.dirty[opened] = None
+                agent.beginnings.dirty[opened] = None
 
     def _end_lease(self, key: Key, why: str) -> None:
         task = self._agent.tasks.get(key)
@@ -103,7 +103,7 @@ class Orders:
             self._hand_back(key)
         for line in list(agent.seating.lines.values()):
             if line.free:
-                agent.dirty[line] = None
+                agent.beginnings.dirty[line] = None
         if kill:
             for task in list(agent.tasks.values()):
                 agent.endings.end(task, agent.now, reason="kill_requested", message="the manager stops")
@@ -125,7 +125,7 @@ class Orders:
         if contact.joined:
             return
         away = now - contact.away_since
-        if not agent.tasks and now >= agent.retry_starts_at and away >= IDLE_EXIT_S:
+        if not agent.tasks and now >= agent.beginnings.retry_at and away >= IDLE_EXIT_S:
             say("no manager and nothing to do")
             agent.done = True
         elif away >= agent.rules.orphan_after_s:

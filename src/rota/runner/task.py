@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rota.runner.cgroup import Group
     from rota.runner.scratch import Scratch
     from rota.runner.seats import Line, Pipes, Seat
-    from rota.wire.messages import Grant
+    from rota.wire.orders import Grant
 
 
 class Task:

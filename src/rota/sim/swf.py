@@ -1,20 +1,23 @@
 """Traces in the Standard Workload Format: one job a line, 18 numbers, −1 for what is not known.
 
-Reads text that somebody else opened; what cannot be read is an error that names the line and the field.
+Reads what somebody else opened; what cannot be read is an error that names the line and the field.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from rota.errors import BadInput
+from rota.sim.unpacking import pieces
 
-#: A trace is held in memory; no published one is nearly as large.
-MAX_BYTES: Final = 1 << 30
+#: The jobs of a trace are held in memory; no published one has nearly as many.
+_MOST_JOBS: Final = 10_000_000
+_LONGEST_LINE: Final = 1 << 20
+_LONGEST_HEADER: Final = 1 << 20
 
 _FIELDS: Final = (
     "job number", "submit time", "wait time", "run time", "allocated processors", "average CPU time",
@@ -22,7 +25,7 @@ _FIELDS: Final = (
     "executable", "queue", "partition", "preceding job", "think time",
 )  # fmt: skip
 _HEADER: Final = re.compile(r";\s*([A-Za-z][A-Za-z0-9_ ]*?)\s*:\s*(.*)")
-_WHOLE: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
+_WHOLE: Final = re.compile(r"[0-9]{1,15}(?![0-9]|[.,][0-9])", re.ASCII)
 _UNKNOWN: Final = -1
 #: Beyond this, seconds are no longer exact.
 _MOST: Final = 2**53
@@ -54,48 +57,49 @@ class SwfTrace(Struct, frozen=True):
         return None
 
 
-def unpacked(data: bytes, name: str) -> bytes:
-    """The text of a trace that may be compressed by gzip. Raises `BadInput`."""
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    text = bytearray()
-    rest = data
-    while rest.startswith(b"\x1f\x8b"):  # gzip files may be concatenated
-        member = zlib.decompressobj(wbits=31)
-        try:
-            text += member.decompress(rest, MAX_BYTES + 1 - len(text))
-        except zlib.error:
-            raise BadInput(f"{name} is a damaged gzip file", hint="fetch it again") from None
-        if len(text) > MAX_BYTES:
-            raise BadInput(f"{name} is larger than 1 GiB when unpacked", hint="give a part of it")
-        if not member.eof:
-            raise BadInput(f"{name} is a gzip file that ends too early", hint="fetch it again")
-        rest = member.unused_data
-    return bytes(text)
-
-
 def parse_swf(data: bytes, name: str) -> SwfTrace:
-    """The trace in these bytes; `name` is used in errors. Raises `BadInput`."""
-    if b"\0" in data:
-        raise BadInput(
-            f"{name} is not a text file", hint="give a trace in the Standard Workload Format, or in JSON"
-        )
-    header: dict[str, str] = {}
+    """The trace in these bytes, packed by gzip or not; `name` is used in errors. Raises `BadInput`."""
+    header: dict[str, list[str]] = {}
+    said = 0
     jobs: list[SwfJob] = []
-    for number, line in enumerate(data.decode("utf-8", "replace").removeprefix("\ufeff").split("\n"), 1):
+    for number, line in enumerate(_lines(data, name), 1):
         line = line.strip()
         if line.startswith(";"):
             if found := _HEADER.match(line):
-                key = found[1].lower()
-                header[key] = f"{header[key]}\n{found[2]}" if key in header else found[2]
+                header.setdefault(found[1].lower(), []).append(found[2])
+                said += len(line)
+                if said > _LONGEST_HEADER:
+                    raise BadInput(f"{name} has a header of more than 1 MiB", hint="leave most of it out")
         elif line:
             jobs.append(_job(line, f"{name}, line {number}"))
+            if len(jobs) > _MOST_JOBS:
+                raise BadInput(f"{name} has more than {_MOST_JOBS:,} jobs", hint="give a part of it")
     if not jobs and not header:
         raise BadInput(
             f"there is nothing in {name}", hint="give a trace in the Standard Workload Format, or in JSON"
         )
     jobs.sort(key=lambda job: job.submit)
-    return SwfTrace(header, jobs)
+    return SwfTrace({key: "\n".join(values) for key, values in header.items()}, jobs)
+
+
+def _lines(data: bytes, name: str) -> Iterator[str]:
+    """The lines of the text, of which only a piece is held at a time."""
+    number = 0
+    begun = b""
+    for piece in pieces(data, name):
+        if b"\0" in piece:
+            raise BadInput(
+                f"{name} is not a text file", hint="give a trace in the Standard Workload Format, or in JSON"
+            )
+        *whole, begun = (begun + piece).split(b"\n")
+        for line in whole:
+            text = line.decode("utf-8", "replace")
+            yield text if number else text.removeprefix("\ufeff")
+            number += 1
+        if len(begun) > _LONGEST_LINE:
+            raise BadInput(f"{name}, line {number + 1}: longer than 1 MiB", hint="correct the trace")
+    text = begun.decode("utf-8", "replace")
+    yield text if number else text.removeprefix("\ufeff")
 
 
 def _job(line: str, where: str) -> SwfJob:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,9 @@ _CHECK_BELOW: Final = 64 << 20
 
 _CACHE_KIB: Final = 128 << 10
 _CHECKPOINT_PAGES: Final = 8000
+
+#: How the error for a damaged file is made: what helps depends on what the file is.
+Damaged = Callable[[Path, object], StoreRefused]
 
 
 def damaged(path: Path, detail: object) -> StoreRefused:
@@ -56,7 +60,7 @@ def open_database(home: Path) -> tuple[sqlite3.Connection, bool]:
     connection = _connect(path)
     try:
         if not new:
-            _check_version(connection, path)
+            check_version(connection, path)
             if unclean:
                 _check_after_crash(connection, path)
             _check_length(connection, path, wal)
@@ -170,7 +174,8 @@ def _check_header(path: Path) -> None:
         )
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def check_version(connection: sqlite3.Connection, path: Path, *, damaged: Damaged = damaged) -> None:
+    """Refuse a schema that is newer than ours, or none. Raises `StoreRefused`."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     newest = max(migrations())
     if version > newest:
@@ -187,9 +192,14 @@ def _check_after_crash(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the log home and, where that is quick, read the whole file."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if path.stat().st_size <= _CHECK_BELOW:
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise damaged(path, " ".join(str(verdict).split()))
+        check_pages(connection, path)
+
+
+def check_pages(connection: sqlite3.Connection, path: Path, *, damaged: Damaged = damaged) -> None:
+    """Read the whole file, and refuse one that does not agree with itself. Raises `StoreRefused`."""
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise damaged(path, " ".join(str(verdict).split()))
 
 
 def _check_length(connection: sqlite3.Connection, path: Path, wal: Path) -> None:

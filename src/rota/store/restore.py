@@ -25,8 +25,7 @@ from rota.core.restored import RESTORED_AT, RESTORED_LEASES
 from rota.errors import BadInput, NotFound, RotaError, StoreRefused
 from rota.store.backup import BACKED_UP_AT, cannot_write, sync_directory, sync_file, utc_now
 from rota.store.files import ManagerLock, prepare_home
-from rota.store.opening import APPLICATION_ID, DATABASE, settle
-from rota.store.statements import migrations
+from rota.store.opening import APPLICATION_ID, DATABASE, check_pages, check_version, settle
 
 _DRAFT: Final = f"{DATABASE}.restoring"
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
@@ -203,22 +202,11 @@ def _check_not_in_use(file: Path) -> None:
 
 
 def _check_contents(draft: sqlite3.Connection, file: Path) -> None:
-    (version,) = draft.execute("PRAGMA user_version").fetchone()
-    newest = max(migrations())
-    if version > newest:
-        raise StoreRefused(
-            f"{file} was written by a newer Rota (schema {version}, this one knows {newest})",
-            hint="upgrade Rota",
-            code="newer",
-        )
-    if version < 1:
-        raise _damaged(file, "it has no schema version")
-    (verdict,) = draft.execute("PRAGMA quick_check(1)").fetchone()
-    if verdict != "ok":
-        raise _damaged(file, " ".join(str(verdict).split()))
+    check_version(draft, file, damaged=_damaged)
+    check_pages(draft, file, damaged=_damaged)
 
 
-def _damaged(file: Path, detail: object) -> RotaError:
+def _damaged(file: Path, detail: object) -> StoreRefused:
     return StoreRefused(
         f"{file} is damaged ({detail})", hint="restore another backup; nothing was changed", code="damaged"
     )

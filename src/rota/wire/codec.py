@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from rota.errors import WireError
-from rota.wire import messages
+from rota.wire.greeting import PROTOCOL, Message
 
 MAX_FRAME: Final = 32 * 1024 * 1024
 #: What somebody who has not said `Hello` yet may send.
@@ -23,7 +23,7 @@ _encoder: Final = msgspec.msgpack.Encoder()
 T = TypeVar("T")
 
 
-def frame(message: messages.Message) -> bytes:
+def frame(message: Message) -> bytes:
     """One message as a frame. Raises `WireError` for what cannot be sent: text that is not Unicode
     (a lone surrogate), an integer of more than 64 bits, a message that is too large."""
     buffer = bytearray(_HEADER)
@@ -83,5 +83,5 @@ class Reader(Generic[T]):
         try:
             message: T = self._decode(whole)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, ValueError, OverflowError) as error:
-            raise WireError(f"not a message of protocol {messages.PROTOCOL}: {error}") from None
+            raise WireError(f"not a message of protocol {PROTOCOL}: {error}") from None
         return message

@@ -1,0 +1,42 @@
+"""From the fields of a job to the specification that is sent of it."""
+
+from __future__ import annotations
+
+from rota.client.fields import Wanted
+from rota.wire.messages import NewSpec
+
+
+def new_spec(wanted: Wanted, env: int) -> NewSpec:
+    """What is sent of it, once for all jobs that want the same."""
+    return NewSpec(
+        cwd=wanted.cwd,
+        group=wanted.group,
+        name=wanted.name,
+        project=wanted.project,
+        queue=wanted.queue,
+        priority=wanted.priority,
+        size=wanted.size,
+        walltime_s=wanted.walltime,
+        retries=wanted.retries,
+        backoff_s=wanted.backoff,
+        no_retry_over_s=wanted.no_retry_over,
+        scratch=wanted.scratch,
+        pipefail=wanted.pipefail,
+        env=env,
+        limits=wanted.limits,
+        dep_groups=wanted.dep_groups,
+        live=wanted.live,
+        allow_empty_group=wanted.allow_empty_group,
+        learn=wanted.learn,
+        override=wanted.override,
+        given=wanted.given,
+        on_success=wanted.on_success,
+        on_failure=wanted.on_failure,
+        on_exit=wanted.on_exit,
+        stdout=wanted.stdout,
+        stderr=wanted.stderr,
+        request=wanted.request,
+        where=wanted.where,
+        types=wanted.type,
+        at=wanted.at,
+    )

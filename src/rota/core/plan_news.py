@@ -1,0 +1,68 @@
+"""Act on what the planner decided besides who begins, and keep the reservations that it granted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.dependencies import end_job
+from rota.core.effects import KillAttempts
+from rota.core.job import Reason
+from rota.core.policing import remember_spent
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import World, dequeue, move, write
+from rota.plan.placement import Reserved
+
+#: The key of `Changes.meta` under which granted reservations are kept.
+RESERVED = "reserved"
+
+
+def act_on_plan(world: World, turn: Turn) -> bool:
+    """What the planner decided besides who begins: besteffort jobs that end, reservations that it rejects,
+    jobs whose time is over, and promises that it moved. True if that may let others begin."""
+    news = world.placement.take_news()
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    for id, by, code in news.preempted:
+        job = world.jobs.get(id)
+        if job is None or job.lease is None or job.preempted or job.kill:
+            continue
+        job.preempted = by
+        ended = f"its container {by} has ended" if code == "container" else f"being ended for job {by}"
+        job.reason = Reason(code, ended)
+        if job.state not in (State.LOST, State.FINISHING):
+            move(world, job, State.FINISHING)
+        write(turn, job)
+        turn.note(id, job.attempt, code, ended if code == "container" else f"job {by} begins on its resources")
+        kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+    for id, code, message in news.ended:
+        job = world.jobs.get(id)
+        if job is not None and job.state is State.READY:
+            dequeue(world, job)
+            end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
+    if news.reserved:
+        _remember_reservations(world, turn, news.reserved)
+    if news.spent:
+        remember_spent(world, turn, news.spent)
+    for moved in news.moved:
+        job = world.jobs.get(moved.job)
+        if job is not None and job.state is State.READY:
+            turn.note(moved.job, job.attempt, "promise_moved", moved.cause)
+    return bool(news.ended) and not (world.paused or world.draining or world.stopping)
+
+
+def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:
+    """What was granted is granted after a restart as well."""
+    kept = {id: what for id, what in (world.reserved | changed).items() if what is not None and id in world.jobs}
+    for id, what in changed.items():
+        job = world.jobs.get(id)
+        if what is not None and job is not None:
+            turn.note(id, job.attempt, "granted", f"its reservation has resources {what.resources}")
+    world.reserved = kept
+    turn.changes.meta[RESERVED] = msgspec.json.encode(kept).decode()
+
+
+def restore_reservations(world: World, text: str) -> None:
+    """The opposite, after a restart."""
+    found = msgspec.json.decode(text, type=dict[int, Reserved])
+    world.reserved = {id: what for id, what in found.items() if id in world.jobs}

@@ -1,0 +1,80 @@
+"""Specifications as clients send them: what is refused of them, whatever the rules of the site say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.core.job import Spec
+from rota.core.limiting import MOST_UNITS
+from rota.errors import BadInput
+from rota.plan.need import LimitUse
+from rota.plan.reading import shown
+from rota.wire import messages as m
+
+#: An argument may not be longer than the kernel takes.
+MAX_ARGUMENT: Final = 128 * 1024 - 1
+LONGEST_NAME: Final = 4096
+_LONGEST_PROJECT: Final = 255
+_MOST_GROUPS: Final = 1000
+_MOST_BEHAVIOURS: Final = 100
+_NAMES: Final = ("group", "name", "learn", "stdout", "stderr")
+
+#: Fields that a specification takes over from what the client sent.
+_AS_SENT = tuple(name for name in m.NewSpec.__struct_fields__ if name not in ("env", "limits"))
+
+
+def spec_from(new: m.NewSpec, limits: tuple[LimitUse, ...], *, user: str, env: int) -> Spec:
+    """The specification that a client sent, with what only the manager knows."""
+    return Spec(user=user, env=env, limits=limits, **{name: getattr(new, name) for name in _AS_SENT})
+
+
+def check_texts(spec: Spec) -> None:
+    """Refuse paths and names that nothing can be done with. Raises `BadInput`."""
+    if not spec.cwd.startswith("/") or "\0" in spec.cwd or len(spec.cwd) > LONGEST_NAME:
+        raise BadInput(f"field 'cwd': {shown(spec.cwd)} is not an absolute path, or a very long one")
+    if not spec.group:
+        raise BadInput("field 'group': a group needs a name")
+    if not all(spec.dep_groups) or len(set(spec.dep_groups)) > _MOST_GROUPS:
+        raise BadInput(f"field 'dep_groups': needs names, at most {_MOST_GROUPS}")
+    for text in (spec.group, spec.name, spec.learn, spec.stdout, spec.stderr, *spec.dep_groups):
+        if "\0" in text or len(text) > LONGEST_NAME:
+            field = next((name for name in _NAMES if getattr(spec, name) == text), "dep_groups")
+            raise BadInput(
+                f"field '{field}': {shown(text)} is longer than {LONGEST_NAME} characters or contains a NUL byte",
+                hint="give a shorter one",
+            )
+    # Shares and quotas are given by project.
+    if spec.project and (not spec.project.isprintable() or len(spec.project.encode()) > _LONGEST_PROJECT):
+        raise BadInput(
+            f"field 'project': {shown(spec.project)} is not printable or longer than {_LONGEST_PROJECT} bytes",
+            hint="use letters, digits and . _ -",
+        )
+
+
+def check_spec(spec: Spec) -> None:
+    """Refuse what no client of ours sends, whatever rules made of it. Raises `BadInput`."""
+    size = spec.size
+    numbers = (size.cpus, size.mem, size.disk, size.time_s, size.gpus, spec.retries, spec.backoff_s)
+    if any(not 0 <= number < 2**62 for number in numbers) or not 0 <= spec.priority <= 255:
+        raise BadInput("a size, a priority or a number of retries is out of range")
+    if spec.walltime_s is not None and not 0 < spec.walltime_s < 2**53:
+        raise BadInput("field 'walltime' is out of range", hint="give a time above 0, or none")
+    if spec.no_retry_over_s is not None and not 0 <= spec.no_retry_over_s < 2**53:
+        raise BadInput("field 'no_retry_over' is out of range")
+    check_texts(spec)
+    if len(spec.limits) > _MOST_GROUPS or any(not 0 < use.units <= MOST_UNITS for use in spec.limits):
+        raise BadInput("field 'limits': a number of units is out of range")
+    if len({use.name for use in spec.limits}) < len(spec.limits):
+        raise BadInput("field 'limits': a limit is named twice")
+    if spec.override not in ("", "no", "higher", "always") or not set(spec.given) <= {"mem", "disk", "time"}:
+        raise BadInput("field 'override': must be no, higher or always")
+    behaviours = (*spec.on_success, *spec.on_failure, *spec.on_exit)
+    if len(behaviours) > _MOST_BEHAVIOURS:
+        raise BadInput(f"a job has at most {_MOST_BEHAVIOURS} behaviours", hint="put them into a script")
+    if "cleanup" in behaviours and not spec.scratch:
+        raise BadInput("behaviour 'cleanup' needs 'scratch'", hint="only a private directory is removed")
+    for behaviour in behaviours:
+        if "\0" in behaviour or len(behaviour.encode()) > MAX_ARGUMENT:
+            raise BadInput("a behaviour is too long or contains a NUL byte", hint="put it into a script")
+        if behaviour not in ("cleanup", "remove") and not behaviour.startswith("run: "):
+            raise BadInput(f"'{behaviour[:40]}' is no behaviour", hint="use 'run: CMD', 'cleanup' or 'remove'")

@@ -1,0 +1,67 @@
+"""`rota manager status`: the manager and its runners as people see them."""
+
+from __future__ import annotations
+
+import os
+import resource
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rota import __version__
+from rota.core.states import State
+from rota.core.world import World
+from rota.wire.views import ManagerView, RunnerView
+
+if TYPE_CHECKING:
+    from rota.manager.service import Manager
+
+
+def manager_view(manager: Manager) -> ManagerView:
+    """`rota manager status`."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    status = manager.queries.status([])
+    times = list(manager.writer.times)
+    disk = os.statvfs(manager.home.path)
+    return ManagerView(
+        pid=os.getpid(),
+        version=__version__,
+        generation=manager.generation,
+        deployment=manager.deployment,
+        home=str(manager.home),
+        store="sqlite",
+        started_at=datetime.fromtimestamp(manager.started_at, UTC),
+        address=manager.address,
+        counts=status.counts,
+        runners=[_runner_view(manager.world, id) for id in manager.world.runners],
+        live_jobs=manager.world.live,
+        resident_bytes=_resident_bytes(),
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        commits=manager.writer.commits,
+        commit_ms=1000 * sum(times) / len(times) if times else 0.0,
+        paused=manager.world.paused,
+        draining=manager.world.draining,
+        idle_stop_s=manager.idle_stop_s,
+        disk_free_bytes=disk.f_bavail * disk.f_frsize,
+    )
+
+
+def _runner_view(world: World, id: str) -> RunnerView:
+    runner = world.runners[id]
+    capacity = world.capacity.get(runner.host)
+    running = sum(1 for job in runner.leases if world.jobs[job].state is State.RUNNING)
+    return RunnerView(
+        id=id,
+        host=runner.host,
+        pid=runner.pid,
+        connected=runner.connected,
+        seats=len(runner.seats),
+        running=running,
+        cores=capacity.cpus // 100 if capacity else 0,
+        mem_bytes=capacity.mem if capacity else 0,
+        disk_bytes=capacity.disk if capacity else 0,
+    )
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()

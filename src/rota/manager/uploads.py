@@ -1,0 +1,123 @@
+"""Submissions on their way in: each chunk is checked, completed by what the store knows, and told the engine."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rota.core import events
+from rota.core.answers import expand_answer
+from rota.core.events import Asker
+from rota.core.job import Job
+from rota.errors import BadInput, Denied, RotaError, StoreFull
+from rota.manager.admission import Admission
+from rota.manager.intake import Arrays, Intake, complete_dependents, find_elements, look_up
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.peer import Peer
+    from rota.manager.service import Manager
+
+#: Chunks up to this many commands are looked up on the spot; larger ones in a worker thread.
+_SMALL = 256
+#: What one connection may have open at once.
+_UPLOADS_MAX = 16
+
+
+class Uploads:
+    """All submissions of which chunks are still to come."""
+
+    def __init__(self, manager: Manager, admission: Admission) -> None:
+        self._manager = manager
+        self._admission = admission
+        self._intakes: dict[str, Intake] = {}
+        self._sealed: deque[str] = deque(maxlen=256)  #: the newest submissions, committed or about to be
+
+    def gone(self, peer: Peer) -> None:
+        """A client went away in the middle of an upload."""
+        for submission in list(peer.uploads):
+            self.drop(peer, submission)
+
+    async def add(self, peer: Peer, add: m.Add) -> None:
+        """Take one chunk; the engine answers. Raises `RotaError` to refuse the whole submission."""
+        manager = self._manager
+        by = Asker(peer.id, add.n, peer.user)
+        if not 0 < len(add.submission) <= 64:
+            raise BadInput("a submission needs an id of at most 64 characters")
+        if add.first == 0:
+            if add.submission in self._sealed:
+                await manager.committed()  # a repeat of what is being committed: its answer will be there
+            if (answered := manager.store.submission(add.submission)) is not None and answered.answer:
+                if answered.user != peer.user:
+                    raise Denied("this submission belongs to somebody else")
+                if not add.more:
+                    manager.answer(by, expand_answer(answered.answer))
+                else:
+                    manager.answer(by, None)  # the rest may come; the last chunk gets the first answer
+                return
+            if not add.check and not manager.store.can_accept(manager.world.live):
+                raise StoreFull(
+                    "the disk is nearly full; no job was added", hint="free some space, then add again"
+                )
+            if len(peer.uploads) >= _UPLOADS_MAX:
+                raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
+            limits_now = manager.world.placement.limits
+            begun = Intake(add.submission, peer.user, manager.library, limits_now, self._admission)
+            self._intakes[add.submission] = peer.uploads[add.submission] = begun
+        intake = peer.uploads.get(add.submission)
+        if intake is None or self._intakes.get(add.submission) is not intake:
+            answered = manager.store.submission(add.submission)
+            if answered is not None and answered.answer and answered.user == peer.user:
+                manager.answer(by, None if add.more else expand_answer(answered.answer))
+                return
+            raise BadInput("this chunk belongs to no submission", hint="send the input again")
+        try:
+            await self._chunk(by, add, intake)
+        except RotaError:
+            self.drop(peer, add.submission)
+            raise
+        if not add.more:
+            self._sealed.append(add.submission)
+            self._intakes.pop(add.submission, None)
+            peer.uploads.pop(add.submission, None)
+
+    async def _chunk(self, by: Asker, add: m.Add, intake: Intake) -> None:
+        manager = self._manager
+        intake.check(add)
+        grew = events.LibraryGrew(specs=[], envs=[])
+        keys = intake.keys(add, grew)
+        if grew.specs or grew.envs:
+            manager.happened(grew)
+        unknown = [] if add.fresh else [key for key in keys if key not in manager.world.keys]
+        known: dict[str, tuple[int, int]] = {}
+        loaded: dict[int, Job] = {}
+        with manager.loading():
+            find = partial(look_up, manager.store, manager.library, by.user, unknown)
+            if 0 < len(unknown) <= _SMALL:
+                known, loaded = find()
+            elif unknown:
+                known, loaded = await manager.read(find)
+            arrays: Arrays = {}
+            if any(each.elements is not None for each in add.after):
+                await manager.committed()  # an array that was just added is to be found
+                arrays = await manager.read(lambda: find_elements(manager.store, add))
+            dependents: dict[int, Job] = {}
+            if intake.dep_groups and not add.more:
+                dependents = await manager.read(
+                    lambda: complete_dependents(manager.store, manager.library, intake.dep_groups)
+                )
+            if self._intakes.get(add.submission) is intake:  # else its client has gone meanwhile
+                manager.happened(
+                    intake.event(
+                        add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays
+                    )
+                )
+
+    def drop(self, peer: Peer, submission: str) -> None:
+        """Forget a submission of which not all chunks came."""
+        intake = peer.uploads.pop(submission, None)
+        # The same submission may have been begun again on another connection.
+        if intake is not None and self._intakes.get(submission) is intake:
+            del self._intakes[submission]
+            self._manager.happened(events.UploadDropped(submission=submission))

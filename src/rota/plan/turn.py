@@ -1,0 +1,40 @@
+"""Why it is not the turn of a job that is lined up for a plan: who is before it, its limits, the plan."""
+
+from __future__ import annotations
+
+from rota.plan.limits import Limits
+from rota.plan.live import LivePlan
+from rota.plan.need import Need
+from rota.plan.placement import Waits
+from rota.plan.reasons import limit_reasons
+
+
+def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
+    """All that keeps this job, which is in the lineup, from beginning."""
+    planner, lineup = plan.planner, plan.lineup
+    key = lineup.where[job]
+    first = lineup.firsts.get(key)
+    if first is None:
+        kept = limit_reasons(limits, need, planner.site.hosts) if key in lineup.parked else []
+        return kept or [Waits("resources", "it is about to be planned")]
+    found: list[Waits] = []
+    if first != job:
+        before = lineup.before(job)
+        said = f"{before:,} {'jobs that ask' if before != 1 else 'job that asks'} for the same"
+        found.append(Waits("resources", f"{said} {'are' if before != 1 else 'is'} before it", ahead=first))
+    entry = planner.entries.get(first)
+    if entry is None:
+        return [*found, Waits("resources", "it is about to be planned")]
+    blocked = plan.standby.blocked.get(job)
+    if blocked is not None:
+        victims = tuple(sorted(blocked[1]))
+        return [Waits("resources", "besteffort jobs on its resources are being ended", blockers=victims)]
+    if need.limits:
+        found += limit_reasons(limits, need, planner.site.hosts)
+    of_first = planner.why(entry)
+    if first != job:
+        of_first = [each._replace(message=f"job {first}: {each.message}") for each in of_first]
+    elif not entry.fixed and (older := lineup.unplanned_before(job)):
+        said = f"{older:,} {'jobs' if older != 1 else 'job'} before it {'have' if older != 1 else 'has'}"
+        of_first.append(Waits("resources", f"{said} no planned start yet: it may begin later than expected"))
+    return [*found, *of_first]

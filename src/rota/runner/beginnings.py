@@ -1,0 +1,145 @@
+"""Fill free seats with leases, lowest rank first, and start their commands.
+
+What cannot be started now is handed back, and nothing is started for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rota.core.job import Outcome
+from rota.runner import procfs
+from rota.runner.journal import Key, Void
+from rota.runner.log import say, say_exception
+from rota.runner.process import CannotRun, Refused, start_shell
+from rota.runner.seats import Line, Seat
+from rota.runner.special import Special
+from rota.runner.task import Task
+from rota.runner.verdict import failed_to_start
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+_FIRST_BACKOFF_S = 0.1
+_MAX_BACKOFF_S = 5.0
+
+
+class Beginnings:
+    """Starts the tasks of an agent."""
+
+    def __init__(self, agent: Agent, null: int) -> None:
+        self._agent = agent
+        self._special = Special(agent, null)
+        self.dirty: dict[Line, None] = {}  #: lines with a free seat
+        self.retry_at = 0.0  #: nothing is started before; 0: nothing was refused
+        self._backoff_s = _FIRST_BACKOFF_S
+
+    def tick(self, now: float) -> None:
+        if self.retry_at > now:
+            self._agent.due(self.retry_at)
+
+    def vacate(self, seat: Seat) -> None:
+        """The seat is free; `fill` comes to it."""
+        self._agent.worked_at = self._agent.now
+        seat.line.free.append(seat)
+        self.dirty[seat.line] = None
+
+    def follow(self, seat: Seat) -> None:
+        """The next of its line takes this seat at once, if there is one."""
+        if not self.retry_at:
+            following = self._agent.seating.take(seat.line)
+            if following is not None:
+                self._try(seat, following)
+                return
+        self.vacate(seat)
+
+    def fill(self) -> None:
+        """Start the leases of lowest rank in the free seats, and give back seats without a lease."""
+        agent = self._agent
+        if agent.now < self.retry_at:
+            agent.due(self.retry_at)
+            return
+        dirty, self.dirty = self.dirty, {}
+        for line in dirty:
+            while line.free:
+                task = agent.seating.take(line)
+                if task is None:
+                    self._close_seats(line)
+                    break
+                if not self._try(line.free.pop(), task):
+                    self.dirty.update(dirty)
+                    return
+        if self.retry_at:
+            self.retry_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
+
+    def _close_seats(self, line: Line) -> None:
+        agent = self._agent
+        for seat in agent.seating.close(line):
+            agent.outbox.closed.append(seat.id)
+            if seat.pipes is not None:
+                agent.streams.give_back(seat.pipes)
+                seat.pipes = None
+
+    def _try(self, seat: Seat, task: Task) -> bool:
+        """Execute a lease. False: not now; it was handed back and nothing is started for a while."""
+        try:
+            self._start(seat, task)
+        except Refused as why:
+            self._refuse(seat, task.key, str(why))
+            return False
+        except CannotRun as why:
+            self._never_began(task, failed_to_start(why, task.started_at))
+        except Exception:
+            say_exception(f"cannot start job {task.key[0]}")
+            self._refuse(seat, task.key, "an unexpected fault")
+            return False
+        return True
+
+    def _never_began(self, task: Task, outcome: Outcome) -> None:
+        whole: Outcome | None = outcome
+        if task.env.behaves:
+            whole = self._agent.behaviours.begin(task, outcome)
+        if whole is not None:
+            self._agent.conclude(task, whole)
+
+    def _start(self, seat: Seat, task: Task) -> None:
+        agent = self._agent
+        task.seat = seat
+        task.started_at = time.time()
+        try:
+            pipes = seat.pipes
+            if pipes is None:
+                pipes = seat.pipes = agent.streams.lend()
+            task.pipes = pipes
+            agent.journal.intend(task.block)
+        except OSError as error:
+            raise Refused(f"cannot prepare: {error}") from None
+        env = task.env
+        env.fill(task.job_entry, task.key[1], task.lease_entry)
+        if task.index_entry is not None:
+            env.at_index(task.index_entry)
+        if task.text is not None and not agent.contain_first:
+            pid = start_shell(task.text, env, pipes)
+        else:
+            pid = self._special.start(task)
+        task.pid = pid
+        task.start_time = procfs.start_time_now()
+        task.began = now = time.monotonic()
+        pipes.task = task
+        agent.tasks[task.key] = agent.by_pid[pid] = task
+        agent.begun.append(task)
+        if task.deadline is not None:
+            agent.due(task.deadline)
+        agent.endings.began(now)
+
+    def _refuse(self, seat: Seat, key: Key, why: str) -> None:
+        """Hand a lease back because nothing can be started now, and wait a little longer each time."""
+        agent = self._agent
+        say(f"lease of job {key[0]} handed back: {why}")
+        agent.journal.add(Void(*key))
+        self.vacate(seat)
+        agent.outbox.give_back(key)
+        self.retry_at = agent.now + self._backoff_s
+        self._backoff_s = min(_MAX_BACKOFF_S, self._backoff_s * 2)
+        agent.due(self.retry_at)

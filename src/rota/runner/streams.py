@@ -1,0 +1,116 @@
+"""The pipes that jobs write to: made, lent to seats, read, and kept for later."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+from typing import TYPE_CHECKING
+
+from rota.runner.output import Capture
+from rota.runner.seats import Pipes
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.task import Task
+
+_READ = 65536
+_MAX_READS = 16
+_SPARE_PIPES = 64
+
+
+class Streams:
+    """All pipes of an agent."""
+
+    def __init__(self, agent: Agent, poll: select.epoll, null: int) -> None:
+        self._agent = agent
+        self._poll = poll
+        self._null = null
+        self._by_fd: dict[int, Pipes] = {}
+        self._spare: list[Pipes] = []
+
+    def readable(self, fd: int) -> None:
+        """Take what was written to this pipe."""
+        pipes = self._by_fd.get(fd)
+        if pipes is None:
+            return
+        agent = self._agent
+        task = pipes.task
+        for _ in range(_MAX_READS):
+            try:
+                data = os.read(fd, _READ)
+            except BlockingIOError:
+                return
+            if task is not None:
+                task.plain = False
+                if task.afterwards is not None:
+                    task.afterwards.said.add(data)
+                elif fd == pipes.out:
+                    if task.out is None:
+                        task.out = Capture(agent.rules.keep_output)
+                    task.out.add(data)
+                else:
+                    if task.err is None:
+                        task.err = Capture(agent.rules.keep_output)
+                    task.err.add(data)
+            if len(data) < _READ:
+                break
+        if agent.followers and task is not None:
+            agent.followers.wrote(task, agent.now)
+
+    def collect(self) -> None:
+        """Read whatever is in any pipe now."""
+        streams = self._by_fd
+        for fd, _ in self._poll.poll(0, max(256, 2 * len(streams))):
+            if fd in streams:
+                self.readable(fd)
+
+    def drain(self, pipes: Pipes) -> None:
+        """A pipe holds at most its capacity, which is less than this reads."""
+        self.readable(pipes.out)
+        self.readable(pipes.err)
+
+    def lend(self) -> Pipes:
+        """Pipes that nobody writes to. Raises `OSError`."""
+        if self._spare:
+            return self._spare.pop()
+        try:
+            pipes = Pipes(self._null)
+        except OSError:
+            _raise_file_limit()
+            pipes = Pipes(self._null)
+        for fd in (pipes.out, pipes.err):
+            self._poll.register(fd, select.EPOLLIN)
+            self._by_fd[fd] = pipes
+        return pipes
+
+    def give_back(self, pipes: Pipes) -> None:
+        """Their seat was closed: a few are kept for the next."""
+        pipes.task = None
+        if len(self._spare) < _SPARE_PIPES:
+            self._spare.append(pipes)
+        else:
+            self.discard(pipes)
+
+    def clean(self, task: Task) -> Pipes:
+        """Pipes that nobody but the next process of this task can write to. Raises `OSError`."""
+        if task.doubtful:
+            fresh = self.lend()
+            self.discard(task.pipes)
+            task.pipes = task.seat.pipes = fresh
+            task.doubtful = False
+        return task.pipes
+
+    def discard(self, pipes: Pipes) -> None:
+        """Somebody may write to them for ever: close them."""
+        for fd in (pipes.out, pipes.err):
+            self._poll.unregister(fd)
+            del self._by_fd[fd]
+        pipes.close()
+
+
+def _raise_file_limit() -> None:
+    """Four descriptors a seat: many seats need more than the usual soft limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, soft * 4), hard))

@@ -1,0 +1,50 @@
+"""What every message is, and how a connection begins: `Hello` from the one who connects, answered by `Welcome`
+or `Failure`. And what both clients and runners have a use for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+PROTOCOL: Final = 1
+
+
+class Message(Struct, frozen=True, array_like=True, gc=False):
+    """Base of everything on the wire."""
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """The first message. A token is needed except on the Unix socket, where the peer's uid counts."""
+
+    protocol: int
+    role: str  #: user, admin or runner: what the peer wants to be
+    token: str = ""
+    software: str = ""
+
+
+class Welcome(Message, frozen=True, tag="welcome"):
+    protocol: int
+    role: str
+    user: str
+    generation: int  #: grows with every start of the manager
+    deployment: str
+
+
+class Failure(Message, frozen=True, tag="failure"):
+    """Request `n` was refused; n = 0 concerns the connection, which is then closed."""
+
+    n: int
+    code: str
+    message: str
+    hint: str = ""
+
+
+class Chunk(Message, frozen=True):
+    """A piece of live output."""
+
+    job: int
+    attempt: int
+    stream: int
+    offset: int
+    data: bytes

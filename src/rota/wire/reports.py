@@ -1,0 +1,68 @@
+"""Runner → manager: who it is, what it holds, and what became of that."""
+
+from __future__ import annotations
+
+from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.wire.greeting import Chunk, Hello, Message
+
+
+class Join(Message, frozen=True, tag="join"):
+    """A runner presents itself, and what it still holds after a lost connection."""
+
+    runner: str
+    host: str
+    boot_id: str
+    pid: int
+    start_time: int  #: field 22 of /proc/PID/stat
+    cores: int
+    mem: int
+    disk: int
+    held: list[Held] = []
+    seats: list[int] = []  #: open seats, busy or not
+    ticket: str = ""  #: what a delegated pool gave to a runner that it asked for
+
+
+class Report(Message, frozen=True, tag="report"):
+    """What happened at a runner since its last report; an empty one is a touch.
+
+    The runner keeps and repeats a report until `Ack` says that it is on disk. A job that started and
+    ended between two reports is only in `ended`.
+    """
+
+    seq: int  #: 0: a touch, not acknowledged
+    started: list[Started] = []
+    ended: list[Finished] = []
+    returned: list[LeaseRef] = []  #: leases handed back, never executed
+    closed: list[int] = []  #: seats that had nothing left to run and are given back
+
+
+class Settle(Message, frozen=True, tag="settle"):
+    """The whole truth about a dead runner, from its journal and the process table.
+
+    Leases of that runner that are not in `ended` were never executed, unless `whole` is False: then the
+    journal may have lost its end (a restart of the machine, damage), and they are lost instead.
+    """
+
+    runner: str
+    ended: list[Finished] = []
+    whole: bool = True
+
+
+class Idle(Message, frozen=True, tag="idle"):
+    """A runner with a ticket has had nothing to do for a while; it leaves when it is told to."""
+
+
+class Live(Message, frozen=True, tag="live"):
+    """Pieces of output of jobs that somebody follows."""
+
+    chunks: list[Chunk]
+
+
+class LiveEnd(Message, frozen=True, tag="live-end"):
+    """The followed job's output has all been sent (or it is not here)."""
+
+    job: int
+    attempt: int
+
+
+FromRunner = Hello | Join | Report | Settle | Idle | Live | LiveEnd

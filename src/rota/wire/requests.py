@@ -1,0 +1,272 @@
+"""Client → manager: requests, each with a number `n` of its own that its answers carry too."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from rota.core.job import Command
+from rota.plan.size import Size
+from rota.wire.greeting import Hello, Message
+
+
+class NewUse(Message, frozen=True):
+    """A use of a limit as a client sends it. What the number after the colon means depends on the limit:
+    units to take, or the capacity of a limit that only jobs declare."""
+
+    name: str
+    number: int | None = None
+    exclusive: bool = False
+
+
+class NewSpec(Message, frozen=True):
+    """A specification as a client sends it: user and environment are filled in by the manager."""
+
+    cwd: str
+    group: str
+    name: str
+    project: str
+    queue: str
+    priority: int
+    size: Size
+    walltime_s: float | None
+    retries: int
+    backoff_s: float
+    no_retry_over_s: float | None
+    scratch: bool
+    pipefail: bool
+    env: int  #: index into the submission's environments
+    limits: tuple[NewUse, ...] = ()
+    dep_groups: tuple[str, ...] = ()
+    live: bool = True
+    allow_empty_group: bool = False
+    learn: str = ""
+    override: str = ""
+    given: tuple[str, ...] = ()
+    on_success: tuple[str, ...] = ()
+    on_failure: tuple[str, ...] = ()
+    on_exit: tuple[str, ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+    request: tuple[str, ...] = ()
+    where: str = ""
+    types: tuple[str, ...] = ()
+    at: float | None = None
+
+
+class NewElement(Message, frozen=True):
+    """An entry that is an element of an array."""
+
+    entry: int
+    array: int  #: arrays of a submission are numbered from 0
+    index: int
+
+
+class NewAfter(Message, frozen=True):
+    """A dependency as a client sends it."""
+
+    entry: int  #: index in the submission that has it
+    parent: int | str  #: a job's id, a dependency group, or, if `local`, the index of another entry
+    condition: int = 1
+    local: bool = False
+    elements: tuple[int, int] | None = None  #: `parent` is an array, of which those from index to index are meant
+
+
+class Add(Message, frozen=True, tag="add"):
+    """One chunk of a submission. Chunks come in order; nothing is visible before the last."""
+
+    n: int
+    submission: str  #: made by the client; a repeat gets the first answer
+    first: int  #: index of the first command of this chunk
+    cmds: list[Command]
+    specs: list[NewSpec] = []  #: appended to those of earlier chunks
+    envs: list[bytes] = []  #: appended likewise; NUL-separated K=V
+    spec_of: list[int] | None = None  #: for each command; None: all use spec 0
+    lines: list[int] | None = None  #: line in the input of each command, for errors; None: index + 1
+    after: list[NewAfter] = []
+    more: bool = False
+    fresh: bool = False  #: new jobs even if the same were added before
+    check: bool = False  #: say what would happen, add nothing
+    allow_unsatisfiable: bool = False
+    fresh_entries: list[int] = []  #: indexes in the submission that are `fresh` while others are not
+    allowed_entries: list[int] = []  #: likewise for `allow_unsatisfiable`
+    elements: list[NewElement] = []
+    inputs: list[tuple[int, int]] = []  #: (entry, bytes of its input)
+
+
+class Drop(Message, frozen=True, tag="drop"):
+    """Forget a submission of which not all chunks were sent."""
+
+    n: int
+    submission: str
+
+
+class ListJobs(Message, frozen=True, tag="jobs"):
+    n: int
+    selectors: list[str]
+    limit: int = 1000
+    cursor: int = 0
+
+
+class Status(Message, frozen=True, tag="status"):
+    n: int
+    selectors: list[str]
+
+
+class Show(Message, frozen=True, tag="show"):
+    n: int
+    job: int
+
+
+class Act(Message, frozen=True, tag="act"):
+    """kill, retry, remove, hold, release, confirm-dead."""
+
+    n: int
+    verb: str
+    selectors: list[str]
+    cascade: bool = False  #: remove: with everything that depends on them
+
+
+class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """What is to be changed of a specification: only what is here is sent, by name. A field that one side
+    does not know is refused rather than lost."""
+
+    name: str | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    project: str | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    cpus: int | UnsetType = UNSET  #: hundredths of a core
+    mem: int | UnsetType = UNSET
+    disk: int | UnsetType = UNSET
+    time_s: float | UnsetType = UNSET
+    gpus: int | UnsetType = UNSET
+    walltime_s: float | UnsetType | None = UNSET
+    retries: int | UnsetType = UNSET
+    backoff_s: float | UnsetType = UNSET
+    no_retry_over_s: float | UnsetType | None = UNSET
+    pipefail: bool | UnsetType = UNSET
+    limits: tuple[NewUse, ...] | UnsetType = UNSET
+    learn: str | UnsetType = UNSET
+    override: str | UnsetType = UNSET
+    input_bytes: int | UnsetType | None = UNSET
+    on_success: tuple[str, ...] | UnsetType = UNSET
+    on_failure: tuple[str, ...] | UnsetType = UNSET
+    on_exit: tuple[str, ...] | UnsetType = UNSET
+    stdout: str | UnsetType = UNSET
+    stderr: str | UnsetType = UNSET
+    queue: str | UnsetType = UNSET
+    request: tuple[str, ...] | UnsetType = UNSET
+    where: str | UnsetType = UNSET
+    types: tuple[str, ...] | UnsetType = UNSET
+
+
+class Modify(Message, frozen=True, tag="modify"):
+    """Change jobs that are not running."""
+
+    n: int
+    selectors: list[str]
+    spec: SpecChange
+
+
+class Why(Message, frozen=True, tag="why"):
+    """What keeps a job from running?"""
+
+    n: int
+    job: int
+
+
+class PlanFor(Message, frozen=True, tag="plan"):
+    """When and where would such a job run? Nothing is submitted."""
+
+    n: int
+    spec: NewSpec
+    user: str = ""  #: whose job it would be; empty: that of who asks
+
+
+class Gantt(Message, frozen=True, tag="gantt"):
+    """What runs and what is planned, of what lies between two moments (Unix seconds; None: no bound)."""
+
+    n: int
+    since: float | None = None
+    until: float | None = None
+    limit: int = 10_000  #: at most so many jobs, those that begin first
+
+
+class ListLimits(Message, frozen=True, tag="limits"):
+    n: int
+
+
+class SetLimit(Message, frozen=True, tag="limit"):
+    """NAME:N, NAME:unlimited, NAME@HH:MM-HH:MM, NAME:N@HH:MM-HH:MM; of one host if one is named."""
+
+    n: int
+    text: str
+    host: str = ""
+
+
+class GetSite(Message, frozen=True, tag="site"):
+    """Records of the site of these kinds; no kind: all."""
+
+    n: int
+    kinds: list[str] = []
+
+
+class SetSite(Message, frozen=True, tag="set-site"):
+    """Change records of the site, all of them or none: (kind, name, value as JSON; null removes it).
+
+    `base` is the version that the changes were made from: if there is another one by now they are refused
+    with the code `changed`. -1: whatever it is.
+    """
+
+    n: int
+    changes: list[tuple[str, str, str | None]]
+    about: str = ""
+    base: int = -1
+
+
+class Learned(Message, frozen=True, tag="learned"):
+    """What is known about a learning group, or about all (no name)."""
+
+    n: int
+    name: str = ""
+    forget: bool = False
+
+
+class Watch(Message, frozen=True, tag="watch"):
+    """Stream `Progress` until every selected job is settled; then a `Reply` with `Settled`."""
+
+    n: int
+    selectors: list[str]
+    outputs: bool = False  #: with what the jobs printed, once each has ended
+    follow: bool = False  #: with what they print while they run
+
+
+class ReadOutput(Message, frozen=True, tag="output"):
+    n: int
+    job: int
+    attempt: int = 0  #: 0: the newest
+    stream: int = 1  #: 1 stdout, 2 stderr
+    offset: int = 0
+    limit: int = 1 << 20
+
+
+class Control(Message, frozen=True, tag="control"):
+    """status, stop (with kill), pause, drain, resume, backup (with path, force; `Item`s tell the share that is
+    done), token-add, token-list, token-remove, doctor."""
+
+    n: int
+    verb: str
+    args: dict[str, str] = {}
+
+
+class Stop(Message, frozen=True, tag="stop"):
+    """Close the stream that request `stream` opened."""
+
+    n: int
+    stream: int
+
+
+FromClient = (
+    Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | PlanFor | Gantt | ListLimits | SetLimit
+    | GetSite | SetSite | Learned | Watch
+    | ReadOutput | Control | Stop
+)  # fmt: skip
