@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+import os
+import sys
 
-# A busy machine is no failure: the time of one example is not judged.
-settings.register_profile("rota", deadline=None)
+import pytest
+from hypothesis import is_hypothesis_test, settings
+
+from tests.dose import PATIENCE
+
 settings.load_profile("rota")
+
+# Real deployments start thousands of processes: without bytecode each of them would compile all of Rota again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        drawn = isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)
+        if drawn or item.get_closest_marker("hypothesis"):
+            item.add_marker(pytest.mark.timeout(PATIENCE))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import rota as rota_package
+
 ROTA = str(Path(sys.executable).with_name("rota"))
 
 
@@ -61,9 +63,17 @@ class Deployment:
         """Runners of this deployment that are alive, whoever started them."""
         return [pid for pid in _our_processes(self.home) if b"rota.runner" in _read(f"/proc/{pid}/cmdline")]
 
+    def client(self) -> rota_package.Client:
+        """The Python client, for what is looked at again and again: a command takes long to start."""
+        return rota_package.connect(home=self.home)
+
     def states(self, *selectors: str) -> dict[int, str]:
-        page = self.json("jobs", *selectors, "--limit", "100000")
-        return {job["id"]: job["state"] for job in page["jobs"]}
+        with self.client() as client:
+            return {job.id: job.state for job in client.jobs(*selectors, limit=100_000).jobs}
+
+    def state(self, job: int) -> str:
+        with self.client() as client:
+            return client.job(job).state
 
     def logs(self) -> str:
         text = ""

@@ -139,11 +139,14 @@ def test_json_keeps_its_promise_and_tells_rates_and_ends(rota: Deployment) -> No
 
 def test_watch_prints_block_after_block_in_a_pipe_until_done(rota: Deployment) -> None:
     rota.start()
-    rota.ok("add", "--retries", "0", "-", input="sleep 1.5\nexit 3\n")
-    done = rota.rota("status", "--until-done", "--json")
-    assert done.returncode == 0
-    documents = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(documents) > 1
+    rota.ok("add", "--retries", "0", "-", input="until test -e go; do sleep 0.05; done\nexit 3\n")
+    watching = rota.popen("status", "--until-done", "--json", stdout=subprocess.PIPE)
+    assert watching.stdout is not None
+    assert [json.loads(watching.stdout.readline())["groups"].keys() for _ in range(2)] == [{"default"}] * 2
+    (rota.work / "go").touch()
+    rest, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert json.loads(rest.splitlines()[-1])["counts"] == {"complete": 1, "failed": 1}
     text = rota.ok("status", "--watch", "--until-done", "last")
     assert text.startswith("GROUP")
     assert "\x1b" not in text

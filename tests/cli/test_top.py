@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -50,14 +51,20 @@ class Eyes:
         return "\n".join(line.rstrip() for line in lines)
 
     async def see(self, *words: str) -> str:
-        return await self.until(lambda: all(word in self.text() for word in words) and self.text(), str(words))
+        def drawn() -> str:
+            text = self.text()
+            return text if all(word in text for word in words) else ""
+
+        return str(await self.until(drawn, str(words)))
 
     async def until(self, condition: Callable[[], Any], what: str) -> Any:
-        for _ in range(200):
-            if found := condition():
-                return found
+        """Wait for something that must happen; the bound only ends a hanging test."""
+        deadline = time.monotonic() + 60
+        while not (found := condition()):
+            if time.monotonic() > deadline:
+                pytest.fail(f"waited in vain for {what}:\n{self.text()}")
             await self._pilot.pause(0.05)
-        pytest.fail(f"waited in vain for {what}:\n{self.text()}")
+        return found
 
     async def type(self, text: str) -> None:
         for character in text:

@@ -130,7 +130,7 @@ def test_plain_lines_share_one_specification_and_carry_no_numbers() -> None:
         (b"ok\nb\0d", "in.txt line 2: contains a NUL byte"),
         (b"ok\n\xff\xfe", "in.txt line 2: is not valid UTF-8"),
         (b"ok\n" + b"x" * 131_072, "in.txt line 2: has 131072 bytes, at most 131071 are allowed"),
-        (b"ok\n" + b"x" * (2 << 20), "in.txt line 2: has more than 1048576 bytes"),
+        (b"ok\n" + b"x" * ((1 << 20) + 1), "in.txt line 2: has more than 1048576 bytes"),
         (b'[{"cmd": "a"},\n\n{"cmd": "b", "mem": 1}]', "in.txt line 3 (entry 2): field 'mem'"),
         (b'[{"cmd": "a"}, 5]', "(entry 2): is not a JSON object"),
         (b'[{"cmd": "a"},\n', "is not valid JSON"),

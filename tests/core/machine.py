@@ -16,7 +16,6 @@ import msgspec
 from rota.core import effects as e
 from rota.core import events
 from rota.core.answers import Acted, Added
-from rota.core.attempts import RESERVED, restore_reservations
 from rota.core.dependencies import verdict
 from rota.core.engine import Engine
 from rota.core.estimate import largest_of
@@ -25,6 +24,8 @@ from rota.core.invariants import broken
 from rota.core.job import Command, Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.limiting import minute_of_day
 from rota.core.pausing import PAUSED, YES
+from rota.core.plan_news import RESERVED, restore_reservations
+from rota.core.policing import SPENT, restore_spent
 from rota.core.recovery import OpenAttempt, Remembered, recover
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Batch, Turn
@@ -139,6 +140,7 @@ class Machine:
         )  # fmt: skip
         world.paused = snapshot.meta.get(PAUSED) == YES
         restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
+        restore_spent(world, snapshot.meta.get(SPENT) or "[]")
         return world
 
     def crash(self) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from rota.core import effects as e
 from rota.core import events
-from rota.core.adding import compact_answer, expand_answer
-from rota.core.answers import Added
+from rota.core.answers import Added, compact_answer, expand_answer
 from rota.core.job import Condition, Outcome
 from rota.core.retry import MAX_DELAY_S, delay_s
 from rota.core.states import HOLDABLE, LIVE, State

@@ -6,13 +6,10 @@ indexes and no order of events to get wrong.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -21,9 +18,7 @@ from rota.core.states import LEASED, State
 from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, Bug, NotFound, RotaError
 from tests.core.machine import Entry, Machine, spec
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+from tests.dose import histories
 
 GROUPS = ["g0", "g1", "g2"]
 BAD = ("failed", "cancelled")
@@ -163,7 +158,7 @@ def groups_of(world: World) -> dict[str, object]:
 
 def queue_of(world: World) -> list[tuple[int, int]]:
     """In order of rank. (What a job takes is learned anew, and may differ.)"""
-    lanes = world.placement._lanes.values()  # type: ignore[attr-defined]
+    lanes = world.placement._packing._lanes.values()  # type: ignore[attr-defined]
     return sorted((-lane.priority, job) for lane in lanes for job in lane.jobs())
 
 
@@ -554,12 +549,4 @@ class Groups(RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(
-    max_examples=1500 if LARGE else 60,
-    stateful_step_count=60 if LARGE else 40,
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    print_blob=True,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)
+TestGroups.settings = histories(60, steps=40)

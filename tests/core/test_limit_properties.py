@@ -5,11 +5,7 @@ Who holds what is taken from the witness of what executes, not from the engine's
 
 from __future__ import annotations
 
-import os
-
 import msgspec
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -22,9 +18,7 @@ from rota.plan.need import LimitUse
 from rota.plan.size import Size
 from tests.core.machine import Entry, Machine, spec
 from tests.core.test_group_properties import queue_of
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+from tests.dose import histories
 
 NAMES = ["a", "b", "c"]
 HOSTS = ["h1", "h2"]
@@ -192,12 +186,4 @@ class Limited(RuleBasedStateMachine):
 
 
 TestLimited = Limited.TestCase
-TestLimited.settings = settings(
-    max_examples=1500 if LARGE else 60,
-    stateful_step_count=50 if LARGE else 30,
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    print_blob=True,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)
+TestLimited.settings = histories(60, steps=30)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from rota.core import events
+from rota.core.explain import why
 from rota.core.job import Condition, Outcome
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
@@ -223,10 +224,13 @@ def test_a_limit_that_is_declared_again_as_it_was_changes_no_plan(
     m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
     add(m, request="core=2", limits=(LimitUse("a"),))
     renewed = []
-    monkeypatch.setattr(planning(m), "_renew", lambda *_args: renewed.append(1))
+    monkeypatch.setattr(planning(m).planner, "change_rules", lambda *_args, **_rules: renewed.append(1))
     m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 5)]))
     m.pump()
     assert renewed == []
+    m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 6)]))
+    m.pump()
+    assert renewed == [1]
 
 
 # ------------------------------------------------------------------ reservations
@@ -528,3 +532,50 @@ def test_a_later_job_does_not_slip_in_between_many_that_ask_for_the_same() -> No
     for job in alike[4:]:
         m.end(job)
     assert running(m) == {big}
+
+
+def test_what_an_ended_job_used_of_a_period_counts_until_it_is_over_also_after_a_crash_and_a_change_of_rules(
+    m: Machine,
+) -> None:
+    # It is a quarter past midnight. Until one o'clock there is half a resource-hour.
+    quota = {"rule": "*,*,*,*", "limits": [-1, -1, 0.5], "set": "night"}
+    period = {"set": "night", "period": "00:00-01:00"}
+    site(m, ("quota", "night: *,*,*,*", quota), ("calendar", "00:00-01:00: night", period))
+    first = add(m, request="core=2,walltime=10m")
+    assert running(m) == {first}
+    m.advance(600.0)
+    m.end(first)  # a third of an hour is used
+    second = add(m, request="core=2,walltime=10m")
+    third = add(m, request="core=1,walltime=5m")  # what is left is promised to the second
+    assert running(m) == set()
+    m.crash()
+    (model,) = m.runners.values()
+    m.join(model)
+    m.pump()
+    assert running(m) == set()
+    assert planned_start(m, second) == 3300.0
+    site(m, ("queue", "quick", {"priority": 3}))
+    assert running(m) == set()
+    assert planned_start(m, second) == 3300.0
+    m.advance(3300.0 - m.wall)  # five minutes of both cores are left
+    m.pump()
+    assert running(m) == {second}
+    assert planned_start(m, third) == 3900.0
+
+
+def planned_start(m: Machine, job: int) -> float | None:
+    found = planning(m).planned(job)
+    return None if found is None else found.start
+
+
+def test_who_is_planned_behind_many_equal_jobs_is_told_that_it_may_begin_later(m: Machine) -> None:
+    equal = m.add(*"abcde", request=("core=2,walltime=10m",)).added
+    other = add(m, request="core=2,walltime=5m")
+    assert running(m) == {equal[0]}
+    said = why(m.world, m.world.jobs[other], wall=m.wall)[0][-1].message
+    assert said == "3 jobs before it have no planned start yet: it may begin later than expected"
+    for job in equal[:4]:
+        m.end(job)
+    reasons, start = why(m.world, m.world.jobs[other], wall=m.wall)
+    assert not any("no planned start" in each.message for each in reasons)
+    assert start == m.wall + 600.0

@@ -7,11 +7,9 @@ once every fault is healed nobody waits for ever.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -22,7 +20,8 @@ from rota.plan.limits import Limit
 from rota.plan.need import LimitUse
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, spec
-from tests.core.test_properties import LARGE, Histories, numbers
+from tests.core.test_properties import Histories, numbers
+from tests.dose import histories
 
 requests = st.sampled_from(
     [
@@ -150,8 +149,7 @@ class PlannedHistories(Histories):
             events.JobsModified(by=by, jobs=jobs, loaded=self.m.load(jobs), specs=specs, fields=sorted(fields)),
         )
 
-    def _lift(self) -> None:
-        """Nothing that a person set keeps anybody from running."""
+    def lift(self) -> None:
         self.m.happened(events.ManagerResumed())
         changes = [(kind, name, None) for kind in ("quota", "queue", "host") for name in self.m.world.site[kind]]
         if changes:
@@ -162,7 +160,7 @@ class PlannedHistories(Histories):
     @rule()
     def nobody_waits_while_everything_is_idle(self) -> None:
         self.m.heal()
-        self._lift()
+        self.lift()
         self.m.pump()
         if any(runner.leases for runner in self.m.world.runners.values()) or self.m.world.reserved:
             return
@@ -171,16 +169,7 @@ class PlannedHistories(Histories):
             job for job in waiting if not job.spec.types and job.spec.at is None and "BEST" not in job.spec.request
         ]
 
-    def teardown(self) -> None:
-        if not hasattr(self, "m"):
-            return
-        for name, *_rest in self.unfinished_chunks:
-            self.m.drop(name)
-        self.m.heal()
-        self._lift()
-        held = [job.id for job in self.m.world.jobs.values() if job.state is State.HELD]
-        self.m.do("release", *held)
-        self.m.run_out()
+    def judge(self) -> None:
         # An inner job waits for a container that may never come, and so do those after it.
         homeless = {
             job.id for job in self.m.world.jobs.values() if any("inner" in word for word in job.spec.types)
@@ -192,12 +181,4 @@ class PlannedHistories(Histories):
 
 
 TestPlannedHistories = PlannedHistories.TestCase
-TestPlannedHistories.settings = settings(
-    max_examples=2000 if LARGE else 100,
-    stateful_step_count=100 if LARGE else 50,
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    print_blob=True,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)
+TestPlannedHistories.settings = histories(60, steps=50)

@@ -1,14 +1,7 @@
-"""Random histories of people, runners, faults and crashes: every promise holds after every step.
-
-The dose is modest; `ROTA_TEST_DOSE=large` chooses a larger one. With `CI` set the histories are the
-same every time. A failure prints the steps that lead to it and a blob that repeats it.
-"""
+"""Random histories of people, runners, faults and crashes: every promise holds after every step."""
 
 from __future__ import annotations
 
-import os
-
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -19,8 +12,7 @@ from rota.errors import Bug
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.runners import ModelRunner
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
+from tests.dose import histories
 
 sizes = st.sampled_from(
     [
@@ -354,21 +346,20 @@ class Histories(RuleBasedStateMachine):
         for name, *_rest in self.unfinished_chunks:
             self.m.drop(name)
         self.m.heal()
+        self.lift()
         held = [job.id for job in self.m.world.jobs.values() if job.state is State.HELD]
         self.m.do("release", *held)
         self.m.run_out()
-        assert self.m.unfinished() == []
+        self.judge()
         for id in self.m.acknowledged - self.m.removed:
             assert self.m.world.outcome(id) != NO_JOB
 
+    def lift(self) -> None:
+        """Nothing that a person set keeps anybody from running."""
+
+    def judge(self) -> None:
+        assert self.m.unfinished() == []
+
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(
-    max_examples=2000 if LARGE else 120,
-    stateful_step_count=100 if LARGE else 60,
-    deadline=None,
-    derandomize=bool(os.environ.get("CI")),
-    print_blob=True,
-    report_multiple_bugs=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-)
+TestHistories.settings = histories(60, steps=60)

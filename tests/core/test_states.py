@@ -108,10 +108,11 @@ def test_an_illegal_transition_is_our_bug_and_carries_the_story() -> None:
 
 
 def test_every_state_the_engine_moves_to_is_a_target_in_the_table() -> None:
-    from rota.core import acting, attempts, dependencies, engine, world
+    from rota.core import acting, attempts, dependencies, engine, granting, plan_news, runners, world
 
     targets = {new for news in TRANSITIONS.values() for new in news}
-    source = "".join(inspect.getsource(module) for module in (acting, attempts, dependencies, engine, world))
+    movers = (acting, attempts, dependencies, engine, granting, plan_news, runners, world)
+    source = "".join(inspect.getsource(module) for module in movers)
     named = {State[name] for name in re.findall(r"move\([^)]*State\.(\w+)\)", source)}
     assert named
     assert named <= targets

@@ -99,15 +99,15 @@ class Campaign:
                 assert len(starts[job]) <= 1, f"job {job} with no retries was started {len(starts[job])} times"
             if states[job] == "complete":
                 assert ends[job] >= 1, f"job {job} is complete, but nobody saw it end"
-        for job in list(self.acknowledged)[::7]:
-            shown = self.rota.json("show", str(job))
-            outcomes = [attempt["state"] for attempt in shown["attempts"]]
-            assert outcomes.count("complete") == (shown["state"] == "complete"), f"job {job}: {outcomes}"
+        with self.rota.client() as client:
+            for shown in map(client.job, self.acknowledged):
+                outcomes = [attempt.state for attempt in shown.attempts]
+                assert outcomes.count("complete") == (shown.state == "complete"), f"job {shown.id}: {outcomes}"
         assert self.rota.json("doctor") is not None
 
     def _all_ended(self) -> bool:
-        counts = self.rota.json("status")["counts"]
-        return set(counts) <= {"complete", "failed", "cancelled"}
+        with self.rota.client() as client:
+            return set(client.status().counts) <= {"complete", "failed", "cancelled"}
 
 
 def _cmdline(pid: int) -> bytes:

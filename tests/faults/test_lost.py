@@ -55,9 +55,6 @@ class Site(Deployment):
         found: dict[str, Any] = self.json("show", str(job))
         return found
 
-    def state(self, job: int) -> str:
-        return str(self.shown(job)["state"])
-
     def until(self, job: int, state: str, *, seconds: float = 60) -> None:
         wait_until(lambda: self.state(job) == state, f"job {job} is {state} {self.logs()}", seconds=seconds)
 

@@ -8,9 +8,9 @@ from rota.core.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission
-from rota.manager.intake import check_spec
 from rota.manager.limits import resolve
 from rota.manager.modify import changes, respecify
+from rota.manager.specs import check_spec
 from rota.plan.limits import Limit, Limits
 from rota.plan.need import LimitUse
 from rota.plan.planning import Planning

@@ -376,11 +376,10 @@ class Brute:
             else:
                 wrong = child.ask.types.inner == str(job.id) and (child.start is None or job.start is None)
             if wrong:
-                before = child.place
                 self.out(child)
                 self.place(child)
-                if child.place != before or child.ask.types.container:
-                    self.follow(child, pending=pending)
+                # Also if it stays without a place: it may have lost it before, with its container.
+                self.follow(child, pending=pending)
 
     def besteffort(self) -> None:
         """Those that nobody regards are planned last."""
@@ -462,20 +461,21 @@ class Brute:
         self.besteffort()
 
     def _tell(self, job: Job, complete: bool) -> bool:
-        """Its children may begin, or never will. True if somebody lost a place by it."""
-        lost = False
+        """Its children may begin, or never will. True if somebody won or lost a place by it."""
+        changed = False
         for child in list(self.jobs.values()):
             if job.id not in child.after or child.state != "waiting":
                 continue
             if complete:
                 child.after.discard(job.id)
+                changed |= not child.low
             else:
-                lost |= child.start is not None and not child.low
+                changed |= child.start is not None and not child.low
                 self.out(child)
                 child.fixed = False
                 child.state = "blocked"
-                lost |= self._tell(child, False)
-        return lost
+                changed |= self._tell(child, False)
+        return changed
 
     def _emptied(self, container: Job) -> None:
         """Who runs inside goes on by itself; who waits has no place."""
@@ -588,9 +588,13 @@ class Brute:
     def _guests(self) -> list[Job]:
         return [job for job in self.jobs.values() if job.state == "running" and job.low]
 
+    def _in_the_way(self, job: Job) -> list[Job]:
+        """Besteffort jobs with whom it may not share."""
+        return [other for other in self._guests() if other.home != job.home or not may_share(other.ask, job.ask)]
+
     def _avoid(self, job: Job) -> None:
         """Take what ends the fewest besteffort jobs, then the youngest."""
-        guests = [other for other in self._guests() if other.resources & job.resources]
+        guests = [other for other in self._in_the_way(job) if other.resources & job.resources]
         if not guests or (job.ask.types.container and self.inside(job)):
             return
         assert job.start is not None
@@ -598,7 +602,7 @@ class Brute:
         alternative = job.ask.alternatives[job.option]
         hard = job.lengths(self.policy)[job.option][1]
         free = self.free(job, self.now, job.end, hard=hard)
-        guests = [other for other in self._guests() if other.resources & free and other.id != job.home]
+        guests = [other for other in self._in_the_way(job) if other.resources & free and other.id != job.home]
         guests.sort(key=lambda other: (-(other.start or 0.0), len(other.resources), other.id))
         for number in range(len(guests) + 1):
             for some in combinations(guests, number):
@@ -609,7 +613,7 @@ class Brute:
                     return
 
     def _victims(self, job: Job) -> list[int]:
-        found = [other.id for other in self._guests() if other.resources & job.resources]
+        found = [other.id for other in self._in_the_way(job) if other.resources & job.resources]
         if not job.ask.mem:
             return found
         youngest = sorted(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.calendar import Calendar, parse_calendar
 from rota.plan.clock import SECOND, Clock, find_zone, moment
 from rota.plan.week import parse_weekly
+from tests.dose import dose
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -237,7 +238,7 @@ def test_seconds_of_a_trace_count_from_a_local_epoch() -> None:
 # -- against a model
 
 
-@settings(max_examples=60, deadline=None)
+@dose(60)
 @given(st.data())
 def test_periods_cover_everything_and_say_what_the_clock_on_the_wall_says(data: st.DataObject) -> None:
     """Minute by minute around a change of the clock; hours in which the clock changes are left out."""

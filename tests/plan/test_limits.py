@@ -6,11 +6,9 @@ keeps it: no room, its limits, or somebody of better rank who waits for nothing 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.limits import Limit, Window
@@ -18,10 +16,7 @@ from rota.plan.need import LimitUse, Need
 from rota.plan.packing import Packing
 from rota.plan.placement import Capacity
 from rota.plan.size import Size
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+from tests.dose import dose
 
 #: Those of no duration may always pass one that waits for room; the others may be held back for it.
 SIZES = [
@@ -275,12 +270,7 @@ def replay(hosts: int, declared: list[Limit], history: list[tuple]) -> None:  # 
     naive.drain()
 
 
-@settings(
-    max_examples=20_000 if LARGE else 400,
-    print_blob=True,
-    derandomize=bool(os.environ.get("CI")),
-    suppress_health_check=[HealthCheck.too_slow],
-)
+@dose(400)
 @given(st.sampled_from([1, 2]), st.lists(limits, max_size=3), st.lists(steps, min_size=1, max_size=40))
 def test_nobody_exceeds_a_limit_and_nobody_waits_without_need(
     hosts: int,

@@ -11,6 +11,7 @@ from rota.errors import BadInput
 from rota.plan.expression import Kind, check, matches, parse, text
 from rota.plan.grammar import check_alternative, parse_request, request_text
 from rota.plan.types import parse_types, type_words
+from tests.dose import FACTOR
 
 KINDS: dict[str, Kind] = {"gpu": "yesno", "mem": "integer", "switch": "text", "host": "text"}
 
@@ -87,18 +88,19 @@ def read_types(given: str) -> None:
 
 
 READERS: list[tuple[Callable[[str], None], list[str], int]] = [
-    (read_request, REQUESTS, 50_000),
-    (read_expression, EXPRESSIONS, 50_000),
-    (read_types, TYPES, 10_000),
+    (read_request, REQUESTS, 10_000),
+    (read_expression, EXPRESSIONS, 10_000),
+    (read_types, TYPES, 5_000),
 ]
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("read", "sound", "number"), READERS)
 def test_a_broken_text_is_understood_or_refused(
     read: Callable[[str], None], sound: list[str], number: int
 ) -> None:
     chance = random.Random(4)
-    refused = 0
+    refused, number = 0, number * FACTOR
     for _ in range(number):
         given = broken(chance, sound)
         try:

@@ -125,6 +125,71 @@ def test_who_waits_for_a_besteffort_job_is_planned_when_that_has_begun() -> None
     assert starts(planner) == {2: 5, 3: 15}
 
 
+def test_who_waits_for_a_besteffort_job_begins_when_that_is_complete_early() -> None:
+    for backfill in ("none", "easy", "easy-sjbf", "conservative"):
+        planner = Planner(site(2), policy(backfill))
+        planner.submit(1, ask(1, 40, queue="besteffort", besteffort=True), 0)
+        planner.begin(0)
+        planner.submit(2, ask(2, 50), 0, after=[1])
+        planner.ended(1, 10)
+        assert [begin.entry.id for begin in planner.begin(10)] == [2], backfill
+
+
+def test_nobody_waits_behind_a_job_that_never_begins_because_a_besteffort_job_failed() -> None:
+    for backfill in ("none", "easy", "easy-sjbf", "conservative"):
+        planner = Planner(site(2), policy(backfill))
+        planner.submit(1, ask(1, 40, queue="besteffort", besteffort=True), 0)
+        planner.begin(0)
+        planner.submit(2, ask(2, 50), 0, after=[1])
+        planner.submit(3, ask(2, 50), 0)
+        planner.ended(1, 10, complete=False)
+        assert planner.entries[2].state == BLOCKED
+        assert [begin.entry.id for begin in planner.begin(10)] == [3], backfill
+
+
+def low(number: int, length: float, **terms: Any) -> Ask:
+    return ask(number, length, queue="besteffort", besteffort=True, **terms)
+
+
+def test_besteffort_jobs_that_share_hold_the_same_at_the_same_time_and_others_do_not() -> None:
+    planner = Planner(site(2), Policy())
+    planner.submit(1, low(2, 40, timesharing=("*", "*")), 0)
+    planner.submit(2, low(2, 40, timesharing=("*", "*")), 0)
+    planner.submit(3, low(2, 40), 0)
+    planner.submit(4, low(2, 40, timesharing=("*", "*")), 0)
+    assert starts(planner) == {1: 0, 2: 0, 3: 40, 4: 0}
+
+
+def test_who_begins_ends_no_besteffort_job_with_which_it_may_share() -> None:
+    planner = Planner(site(3), Policy())
+    planner.submit(1, low(2, 40, timesharing=("*", "*")), 0)
+    planner.submit(2, low(1, 40), 0)
+    planner.begin(0)
+    planner.submit(3, ask(2, 20, timesharing=("*", "*")), 0)
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(3, [])]
+    assert planner.entries[3].resources == planner.entries[1].resources
+    planner.submit(4, ask(1, 20), 0)
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(4, [2])]
+
+
+def test_a_besteffort_job_that_is_allowed_on_a_placeholder_stays_when_that_begins() -> None:
+    planner = Planner(site(1), Policy())
+    planner.submit(1, low(1, 40, allowed="p"), 0)
+    planner.begin(0)
+    planner.submit(2, ask(1, 20, placeholder="p"), 0)
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(2, [])]
+
+
+def test_a_besteffort_job_is_not_ended_for_a_resource_that_another_holds_as_well() -> None:
+    planner = Planner(site(3), Policy())
+    planner.submit(1, low(2, 40, timesharing=("*", "*")), 0)
+    planner.submit(2, low(1, 40, timesharing=("*", "*")), 0)
+    planner.submit(3, low(1, 40), 0)
+    planner.begin(0)
+    planner.submit(4, ask(1, 20), 0)
+    assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(4, [3])]
+
+
 def test_memory_of_besteffort_jobs_is_not_in_anybodys_way() -> None:
     planner = Planner(site(2, mem=4), Policy())
     planner.submit(1, ask(1, 100, mem=4, queue="besteffort", besteffort=True), 0)
@@ -241,7 +306,24 @@ def test_what_was_freed_between_two_questions_is_not_forgotten_by_the_second() -
     steps = Steps()
     for start, end in ((0, 10), (10, 20), (20, 30)):
         steps.add(start, end, 1)
-    assert steps.over(0, 5, 0).until == 30  # type: ignore[union-attr]
+    assert steps.over(0, 5, 0).until == 30
     steps.add(10, 20, -1)
-    assert steps.over(22, 27, 0).until == 30  # type: ignore[union-attr]
-    assert steps.over(5, 10, 0).until == 10  # type: ignore[union-attr]
+    assert steps.over(22, 27, 0).until == 30
+    assert steps.over(5, 10, 0).until == 10
+
+
+def test_who_waits_for_a_job_that_lost_its_place_with_its_container_loses_his_at_once() -> None:
+    resources = [Resource(id, {"host": "a" if id <= 3 else "b"}) for id in range(1, 6)]
+    planner = Planner(Site(resources), Policy())
+    planner.submit(1, ask(3, 10, "host = 'a'"), 0)
+    planner.submit(2, ask(2, 20, "host = 'b'"), 0)
+    planner.begin(0)
+    planner.submit(3, ask(1, 70, level="nodes", container=True), 0)
+    planner.submit(4, ask(3, 20, inner="3", priority=1), 0)
+    planner.submit(5, ask(3, 60, "host = 'a'", priority=1), 0, after=[4])
+    planner.submit(6, ask(2, 50, "host = 'a'"), 0)
+    assert starts(planner) == {1: 0, 2: 0, 3: 10, 4: 10, 5: 80, 6: 140}
+    planner.tick(10)  # the first runs on: now the container is to be on the other host, which is too small
+    assert starts(planner) == {1: 0, 2: 0, 3: 20, 4: None, 5: None, 6: 70}
+    assert planner.entries[5].reason is not None
+    assert planner.entries[5].reason.code == "dependency"

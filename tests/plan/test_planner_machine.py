@@ -6,15 +6,13 @@ lets time pass from event to event, and lets begin what is planned for now.
 
 from __future__ import annotations
 
-import os
-from math import inf
+from math import inf, nextafter
 
-import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.plan.ask import Ask, Types
+from rota.plan.backfill import Class
 from rota.plan.entry import RUNNING, WAITING, Entry
 from rota.plan.planner import Planner
 from rota.plan.policy import Policy, Queue
@@ -22,17 +20,9 @@ from rota.plan.quotas import Quotas
 from rota.plan.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
 from rota.plan.resources import Figures, Resource, Site
 from rota.plan.slots import Slots
+from rota.plan.whatif import copy_of
+from tests.dose import histories
 from tests.plan.brute import Brute, may_share
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-DOSE = settings(
-    max_examples=2000 if LARGE else 60,
-    stateful_step_count=40 if LARGE else 25,
-    suppress_health_check=list(HealthCheck),
-    deadline=None,
-)
-
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
 
 QUEUES = {"admin": Queue(priority=10), "default": Queue(priority=2), "besteffort": Queue(priority=0)}
 
@@ -58,6 +48,13 @@ GROUPS = (
     Group((Level("nodes", ALL),)),
     Group((Level("core", BEST),)),
     Group((Level("core", HALF_BEST),), "not gpu = true"),
+)
+
+#: Of besteffort jobs that may hold what others hold as well.
+LOW_TERMS = (
+    Types(besteffort=True, timesharing=("*", "*")),
+    Types(besteffort=True, timesharing=("user", "*")),
+    Types(besteffort=True, allowed="p"),
 )
 
 WALLTIMES = (10.0, 20.0, 30.0, 50.0)
@@ -207,6 +204,12 @@ class Plans(RuleBasedStateMachine):
         walltime = data.draw(st.sampled_from(WALLTIMES))
         ask = Ask(alternatives=(Alternative((group,), walltime),), user=user, name=name, types=types)
         self._submit(ask, real=real)
+
+    @rule(group=st.sampled_from(GROUPS[:8]), user=users, real=reals, terms=st.sampled_from(LOW_TERMS))
+    def submit_besteffort_that_shares(self, group: Group, user: str, real: float, terms: Types) -> None:
+        self._submit(
+            Ask(alternatives=(Alternative((group,), 40.0),), user=user, queue="besteffort", types=terms), real=real
+        )
 
     @rule(group=st.sampled_from(GROUPS[:8]), user=users, real=reals, mem=st.integers(0, 2))
     def submit_besteffort(self, group: Group, user: str, real: float, mem: int) -> None:
@@ -361,6 +364,18 @@ class Plans(RuleBasedStateMachine):
             check(self)
 
     @invariant()
+    def nobody_waits_who_could_begin_now_and_harm_nobody(self) -> None:
+        if not hasattr(self, "planner"):
+            return
+        if self.compared:
+            nobody_could_begin_now(self)
+        for klass in self.planner.classes:
+            if klass.backfill == "none":
+                first_could_not_begin_now(self, klass)
+            elif klass.backfill != "conservative":
+                nobody_could_pass_now(self, klass)
+
+    @invariant()
     def promises_are_kept_or_spoken_of(self) -> None:
         if not hasattr(self, "planner"):
             return
@@ -382,6 +397,59 @@ class Plans(RuleBasedStateMachine):
             entry = self.planner.entries.get(id)
             if entry is not None and entry.state == WAITING:
                 assert (entry.start, entry.end) == (start, end), "a granted reservation is never moved"
+
+
+def nobody_could_begin_now(machine: Plans) -> None:
+    """Everybody has a planned start. Who is not to begin now could not, beside all that others hold or will.
+
+    There is one exception: each has its turn once after an event. When somebody gives up a place later in the same
+    pass, those that had their turn before look at it in the next one.
+    """
+    if any(klass.freed for klass in machine.planner.classes):
+        return
+    brute = machine.brute
+    for job in brute.jobs.values():
+        if (
+            job.state != "waiting"
+            or job.fixed
+            or job.hopeless
+            or (job.start is not None and job.start <= brute.now)
+        ):
+            continue
+        option, places = job.option, brute.out(job)
+        found = brute.find(job)
+        for each, (start, end, resources, home) in places.items():
+            each.start, each.end, each.resources, each.home = start, end, resources, home
+        job.option = option
+        # Of several alternatives the one that ends first is right, though another could begin now.
+        better = found is not None and (job.end is None or found[1] < job.end)
+        assert not better or found[0] > brute.now, f"job {job.id} could begin now: {found}"
+
+
+def nobody_could_pass_now(machine: Plans, klass: Class) -> None:
+    """`easy`: nobody fits from now for all its time beside what runs, is planned above or kept for the first."""
+    for entry in [*klass.line]:
+        if not entry.after:
+            planner, same = _copied(machine, entry)
+            assert not planner.place(same, machine.now, before=nextafter(machine.now, inf)), f"{entry} fits now"
+
+
+def first_could_not_begin_now(machine: Plans, klass: Class) -> None:
+    """`none`: the first that has any start at all has none now; who stands behind it waits for it."""
+    for entry in [*klass.line]:
+        planner, same = _copied(machine, entry)
+        if planner.place(same, machine.now):
+            assert same.start is not None
+            assert same.after or same.start > machine.now, f"{entry} fits now"
+            return
+
+
+def _copied(machine: Plans, entry: Entry) -> tuple[Planner, Entry]:
+    """A planner to try things with, in which the job has no place."""
+    planner = copy_of(machine.planner)
+    same = planner.entries[entry.id]
+    planner.unplan(same)
+    return planner, same
 
 
 def check(machine: Plans) -> None:
@@ -470,7 +538,7 @@ def _from(slots: Slots, now: float) -> list[tuple[float, int]]:
 
 
 class TestConservative(Plans.TestCase):
-    settings = DOSE
+    settings = histories(60, steps=25)
 
 
 class Passing(Plans):
@@ -508,7 +576,7 @@ class Strict(Plans):
     compared = False
 
 
-FEWER = settings(DOSE, max_examples=DOSE.max_examples // 3)
+FEWER = histories(20, steps=25)
 
 
 class TestEasy(Passing.TestCase):

@@ -93,7 +93,7 @@ def test_values_left_out_are_no_limit() -> None:
 )
 def test_a_bad_rule_is_refused_by_key_and_position(key: str, values: object, said: str) -> None:
     with pytest.raises(BadInput, match=said) as refusal:
-        Quotas({key: values}, total=32)  # type: ignore[dict-item]
+        Quotas({key: values}, total=32)
     assert f"'{key}'" in refusal.value.message
     assert refusal.value.hint
 
@@ -293,6 +293,37 @@ def test_resource_hours_of_a_period_count_what_lies_in_it() -> None:
     assert refused(quotas, BOB, 4, DAY + 8 * HOUR, DAY + 14 * HOUR).again == DAY + 13 * HOUR
     quotas.give(handle(quotas, ALICE), 1)
     assert allowed(quotas, BOB, 4, 12 * HOUR, 14 * HOUR)
+
+
+def test_what_ended_jobs_used_of_a_period_stays_used_until_it_is_over() -> None:
+    quotas = made(calendar=week([["08:00-18:00", "day"]], {"day": {"*,*,*,*": [-1, -1, 20]}}))
+    take(quotas, ALICE, 1, 4, 6 * HOUR, 18 * HOUR)
+    quotas.give(handle(quotas, ALICE), 1)
+    quotas.spend(handle(quotas, ALICE), ALICE, 4, 6 * HOUR, 11 * HOUR)  # 12 of them
+    assert allowed(quotas, BOB, 4, 11 * HOUR, 13 * HOUR)
+    found = refused(quotas, BOB, 4, 11 * HOUR, 14 * HOUR)
+    assert (found.what, found.limit, found.again, found.holders) == ("resource-hours", 20, 16 * HOUR, [])
+    assert allowed(quotas, BOB, 4, DAY + 8 * HOUR, DAY + 13 * HOUR)
+    quotas.spend(handle(quotas, BOB), BOB, 1, DAY + 8 * HOUR, DAY + 9 * HOUR)
+    assert [(spent.who, area) for spent, area in quotas.spent.items()] == [(BOB, 3_600_000_000)]
+    assert refused(quotas, BOB, 4, DAY + 9 * HOUR, DAY + 14 * HOUR).again > DAY + 9 * HOUR
+
+
+def test_what_was_spent_is_remembered_by_other_quotas_with_such_a_period_and_counts_once() -> None:
+    def rules(most: int, hours: str = "08:00-18:00") -> Quotas:
+        return made(calendar=week([[hours, "day"]], {"day": {"*,*,*,/": [-1, -1, most]}}))
+
+    old, new, other = rules(20), rules(10), rules(10, "08:00-19:00")
+    old.spend(handle(old, ALICE), ALICE, 4, 8 * HOUR, 10 * HOUR)
+    for _ in range(2):
+        new.remember(old.spent)
+        other.remember(old.spent)
+    assert allowed(new, ALICE, 2, 10 * HOUR, 11 * HOUR)
+    assert refused(new, ALICE, 3, 10 * HOUR, 11 * HOUR).what == "resource-hours"
+    assert allowed(new, BOB, 10, 10 * HOUR, 11 * HOUR)
+    assert new.spent == old.spent
+    assert allowed(other, ALICE, 10, 10 * HOUR, 11 * HOUR)
+    assert not other.spent
 
 
 def test_a_period_that_a_one_off_period_divides_is_still_one() -> None:

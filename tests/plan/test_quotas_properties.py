@@ -6,14 +6,12 @@ that the rule counts together, adds up what they hold.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import inf
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.calendar import parse_calendar
@@ -21,11 +19,7 @@ from rota.plan.clock import Clock, find_zone
 from rota.plan.quota_rules import Who
 from rota.plan.quotas import Quotas
 from rota.plan.steps import Steps
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-EXAMPLES = 1500 if LARGE else 60
-
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+from tests.dose import dose
 
 MINUTE = 60.0
 EPOCH = datetime(2026, 1, 5, 8)
@@ -180,7 +174,7 @@ def quotas_of(model: Model) -> Quotas:
     return Quotas(written(model.rules), total=32, calendar=calendar)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@dose(60)
 @given(models(), STEPS)
 def test_refusals_are_exact_and_again_skips_no_start(
     model: Model, steps: list[tuple[Who, int, int, int, bool]]
@@ -222,7 +216,7 @@ def test_refusals_are_exact_and_again_skips_no_start(
         assert model.exceeded() is None
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@dose(60)
 @given(models(), STEPS, st.data())
 def test_who_is_taken_out_can_be_put_back_and_nothing_else_has_changed(
     model: Model, steps: list[tuple[Who, int, int, int, bool]], data: st.DataObject
@@ -257,7 +251,7 @@ def test_who_is_taken_out_can_be_put_back_and_nothing_else_has_changed(
     assert answers() == before
 
 
-@settings(max_examples=EXAMPLES)
+@dose(60)
 @given(
     st.lists(
         st.one_of(

@@ -6,21 +6,15 @@ may not be used.
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
 from rota.plan.resources import Resource, Site
 from rota.plan.shapes import Blocks, Shape
+from tests.dose import dose
 from tests.plan.brute import WHERE, Naive
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-EXAMPLES = 20_000 if LARGE else 300
-
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
 
 P32 = [
     Resource(id, {"host": f"n{(id - 1) // 8}", "h0": (id - 1) // 16, "h2": (id - 1) // 4}) for id in range(1, 33)
@@ -78,7 +72,7 @@ def made(resources: list[Resource], usable: set[int], alternative: Alternative) 
     return site, Shape(alternative, site, within=site.usable), Naive(resources, usable)
 
 
-@settings(max_examples=EXAMPLES)
+@dose(150)
 @given(cases())
 def test_one_group_takes_the_preferred_of_all_ways(case: tuple) -> None:
     resources, usable, free, alternative = case
@@ -87,7 +81,7 @@ def test_one_group_takes_the_preferred_of_all_ways(case: tuple) -> None:
     assert taken == sorted(naive.first(alternative.groups[0], frozenset(free)))
 
 
-@settings(max_examples=EXAMPLES)
+@dose(150)
 @given(cases())
 def test_what_does_not_fit_is_known_not_to_fit(case: tuple) -> None:
     resources, usable, free, alternative = case
@@ -103,7 +97,7 @@ def test_what_does_not_fit_is_known_not_to_fit(case: tuple) -> None:
         assert not everything & set(site.ids(site.everything & ~shape.eligible))
 
 
-@settings(max_examples=EXAMPLES)
+@dose(150)
 @given(cases(least=2, groups_most=3))
 def test_groups_that_take_different_resources_are_found_whenever_they_can_be(case: tuple) -> None:
     resources, usable, free, alternative = case
@@ -129,7 +123,7 @@ def _covers(naive: Naive, alternative: Alternative, taken: frozenset[int]) -> bo
     return rest(0, taken)
 
 
-@settings(max_examples=EXAMPLES)
+@dose(150)
 @given(cases(), st.data())
 def test_hosts_that_lack_something_are_as_if_they_were_not_free(case: tuple, data: st.DataObject) -> None:
     resources, usable, free, alternative = case
@@ -141,7 +135,7 @@ def test_hosts_that_lack_something_are_as_if_they_were_not_free(case: tuple, dat
     assert taken == sorted(naive.first(alternative.groups[0], frozenset(free - without)))
 
 
-@settings(max_examples=EXAMPLES)
+@dose(150)
 @given(st.data())
 def test_blocks_answer_as_a_loop_over_them_would(data: st.DataObject) -> None:
     owner = data.draw(st.lists(st.integers(0, 5), max_size=24))

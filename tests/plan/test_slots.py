@@ -5,23 +5,17 @@ The model holds, for each second, the set of what is free. Where the planner jum
 
 from __future__ import annotations
 
-import os
 from math import inf
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.bounds import Bounds
 from rota.plan.request import Alternative, Group, Level
 from rota.plan.resources import Resource, Site
 from rota.plan.shapes import Shape
-from rota.plan.slots import Counted, Slots
-
-LARGE = os.environ.get("ROTA_TEST_DOSE") == "large"
-EXAMPLES = 10_000 if LARGE else 400
-
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+from rota.plan.slots import Choosing, Counted, Slots
+from tests.dose import dose
 
 FAR = 40
 SITE = Site([Resource(id, {"host": "aabbbc"[id - 1]}) for id in range(1, 7)])
@@ -85,7 +79,7 @@ def histories(draw: st.DrawFn) -> tuple[Slots, Seconds]:
     return slots, seconds
 
 
-@settings(max_examples=EXAMPLES)
+@dose(200)
 @given(histories())
 def test_what_is_free_is_what_was_not_taken(history: tuple[Slots, Seconds]) -> None:
     slots, seconds = history
@@ -97,14 +91,14 @@ def test_what_is_free_is_what_was_not_taken(history: tuple[Slots, Seconds]) -> N
     assert [slots.free[slots.index(second)] for second in range(2 * FAR)] == seconds.free
 
 
-@settings(max_examples=EXAMPLES)
+@dose(200)
 @given(histories(), st.integers(0, FAR), st.integers(1, FAR))
 def test_what_is_common_is_free_in_every_second(history: tuple[Slots, Seconds], start: int, length: int) -> None:
     slots, seconds = history
     assert slots.common(start, start + length) == seconds.common(start, start + length)
 
 
-@settings(max_examples=EXAMPLES)
+@dose(200)
 @given(
     histories(),
     st.sampled_from(SHAPES),
@@ -120,7 +114,7 @@ def test_the_earliest_start_is_the_first_second_that_does(
     assert found == seconds.earliest(shape, length, after=after, before=before)
 
 
-@settings(max_examples=EXAMPLES)
+@dose(200)
 @given(
     histories(),
     st.sampled_from(SHAPES),
@@ -144,13 +138,15 @@ def test_moments_at_which_more_may_be_chosen_are_tried_as_well(
         shape,
         length,
         after=after,
-        pick=lambda free, start, _end: shape.choose(free & allowed(start)),
-        also=sorted({until for until, _mask in obstacles}),
+        choosing=Choosing(
+            lambda free, start, _end: shape.choose(free & allowed(start)),
+            also=sorted({until for until, _mask in obstacles}),
+        ),
     )
     assert found == seconds.earliest(shape, length, after=after, ok=allowed)
 
 
-@settings(max_examples=EXAMPLES)
+@dose(200)
 @given(st.data(), st.integers(1, 6), st.integers(1, 20), st.integers(0, FAR))
 def test_numbers_alone_are_counted_second_by_second(
     data: st.DataObject, number: int, length: int, after: int
@@ -174,7 +170,7 @@ def test_numbers_alone_are_counted_second_by_second(
     assert slots.earliest(shape, length, after=after) == expected
 
 
-@settings(max_examples=EXAMPLES)
+@dose(200)
 @given(st.data())
 def test_a_bound_never_skips_a_start_that_is_possible(data: st.DataObject) -> None:
     """Only taking goes on, as it must for what was proved to stay true."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
 from rota.errors import Bug
 from rota.plan.ask import Ask, Types
@@ -17,11 +16,11 @@ from rota.plan.request import Alternative, Group, Level
 from rota.plan.resources import Resource, Site
 from rota.plan.shapes import Shape
 from rota.plan.whatif import ask_when, copy_of
-from tests.plan.test_planner_machine import DOSE, LARGE, QUEUES, Plans
+from tests.dose import histories
+from tests.plan.test_planner_machine import QUEUES, Plans
 
 #: Plans are compared in all they consist of, which takes longer than planning.
-FEWER = settings(DOSE, max_examples=500 if LARGE else 20, stateful_step_count=15)
-pytestmark = pytest.mark.timeout(3600 if LARGE else 180)
+FEWER = histories(20, steps=15)
 
 CORES = Site([Resource(id, {"host": f"h{(id + 1) // 2}"}) for id in range(1, 5)])
 
@@ -83,7 +82,7 @@ class Asked(Plans):
             )
             return entry
 
-        planner.submit = recording  # type: ignore[method-assign]
+        planner.submit = recording
         try:
             super()._submit(ask, real=real)
         finally:
@@ -158,6 +157,6 @@ def test_an_inner_job_can_be_asked_about() -> None:
 
 def test_something_new_in_a_plan_must_be_judged_before_it_is_shared() -> None:
     planner = Planner(CORES, Policy())
-    planner.extra = object()  # type: ignore[attr-defined]
+    planner.extra = object()
     with pytest.raises(Bug, match="nobody said"):
         copy_of(planner)

@@ -87,9 +87,8 @@ def test_one_runner_serves_job_after_job_of_its_group(cluster: Cluster) -> None:
     """Far more jobs than runners: those that came go on as long as there are jobs of their group."""
     cluster.made.ok("add", "-", input="".join(f"echo {n}\n" for n in range(60)))
     cluster.made.ok("wait", "all")
-    runners = {
-        attempt["runner"] for n in range(1, 61) for attempt in cluster.made.json("show", str(n))["attempts"]
-    }
+    with cluster.made.client() as client:
+        runners = {attempt.runner for n in range(1, 61) for attempt in client.job(n).attempts}
     assert len(runners) < 20, "a job's end did not end its runner"
 
 
@@ -98,11 +97,11 @@ def test_lowering_the_demand_withdraws_pending_runners_and_running_ones_finish(c
     """Case 12."""
     added = cluster.made.json("add", "-", input="".join(f"sleep 600 #{n}\n" for n in range(8)))["added"]
     wait_until(lambda: cluster.running() == 1 and cluster.pending() == 7, "eight runners were asked for")
-    (running,) = wait_until(lambda: cluster.made.json("jobs", "state=running")["jobs"], "one job runs")
-    others = [str(job) for job in added if job != running["id"]]
+    (running,) = wait_until(lambda: cluster.made.states("state=running"), "one job runs")
+    others = [str(job) for job in added if job != running]
     cluster.made.ok("kill", *others)
     wait_until(lambda: cluster.pending() == 0, "the surplus is withdrawn")
-    assert cluster.made.states(str(running["id"])) == {running["id"]: "running"}
+    assert cluster.made.states(str(running)) == {running: "running"}
     assert cluster.running() == 1
 
 
@@ -110,10 +109,10 @@ def test_lowering_the_demand_withdraws_pending_runners_and_running_ones_finish(c
 def test_no_more_runners_are_asked_for_than_limits_leave(cluster: Cluster) -> None:
     cluster.made.ok("limit", "few:2")
     cluster.made.ok("add", "--limit", "few", "-", input="".join(f"sleep 600 #{n}\n" for n in range(6)))
-    wait_until(lambda: len(cluster.made.json("jobs", "state=running")["jobs"]) == 2, "two jobs run")
+    wait_until(lambda: len(cluster.made.states("state=running")) == 2, "two jobs run")
     assert max(cluster.lines("stated")) == 2
     cluster.made.ok("limit", "few:3")
-    wait_until(lambda: len(cluster.made.json("jobs", "state=running")["jobs"]) == 3, "a third one runs")
+    wait_until(lambda: len(cluster.made.states("state=running")) == 3, "a third one runs")
     assert max(cluster.lines("stated")) == 3
 
 

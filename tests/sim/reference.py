@@ -118,7 +118,7 @@ class Reference:
     def _holders(self, begin: float, end: float) -> list[RefJob]:
         """Jobs that hold something at some time in [begin, end)."""
         holding = [job for job in (*self.started, *self.queue) if job.start is not None]
-        return [job for job in holding if job.start < end and begin < job.until()]  # type: ignore[operator]
+        return [job for job in holding if job.start < end and begin < job.until()]
 
     def _free(self, begin: float, end: float) -> set[int]:
         """The processors that are free during the whole of [begin, end)."""
@@ -132,14 +132,9 @@ class Reference:
         if not self.counted:
             return len(self._free(begin, end)) >= job.procs
         # How many are held changes only where somebody starts to hold some.
-        moments = [begin, *(one.start for one in self._holders(begin, end) if one.start >= begin)]  # type: ignore
+        moments = [begin, *(one.start for one in self._holders(begin, end) if one.start >= begin)]
         return all(
-            sum(
-                one.procs
-                for one in self._holders(begin, end)
-                if one.start <= moment < one.until()  # type: ignore[operator]
-            )
-            + job.procs
+            sum(one.procs for one in self._holders(begin, end) if one.start <= moment < one.until()) + job.procs
             <= self.procs
             for moment in moments
         )

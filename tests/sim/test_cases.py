@@ -559,6 +559,16 @@ def test_a_one_off_period_wins_over_the_weekly_one() -> None:
     assert run(P32, big, epoch=MONDAY, calendar=calendar).starts() == {1: 9 * 3600}
 
 
+def test_resource_hours_that_ended_jobs_used_count_for_the_rest_of_the_period() -> None:
+    # Sixteen resource-hours between midnight and ten. The first uses eight of them in an hour instead of two.
+    calendar = {"periodical": [["00:00-10:00", "early"]], "sets": {"early": {"*,*,*,/": [-1, -1, 16]}}}
+    first = job("nodes=1,walltime=2h", run=3600, user="ann")
+    second = job("nodes=2,walltime=1h", submit=3600, user="ann")
+    other = job("nodes=2,walltime=1h", submit=3600, user="bob")
+    found = run(P32, first, second, other, epoch=MONDAY, calendar=calendar)
+    assert found.starts() == {1: 0, 2: 9.5 * 3600, 3: 3600}
+
+
 def test_a_period_follows_the_clock_of_the_site_when_it_changes() -> None:
     # On 29 March 2026 clocks in Paris go from 02:00 to 03:00: noon is eleven hours after midnight.
     calendar = {"periodical": [["12:00-18:00", "day"]], "sets": {"day": {"*,*,*,/": [0, -1, -1]}}}

@@ -7,11 +7,12 @@ import random
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.sim.replay import replay
 from rota.sim.swf import SwfJob, SwfTrace
+from tests.dose import FACTOR, dose
 from tests.sim.reference import POLICIES, Reference, RefJob
 
 #: Of each job, in the order of the file: when it starts, and on which processors (none: they are counted).
@@ -154,7 +155,7 @@ def traces(draw: st.DrawFn) -> tuple[int, list[Line]]:
 @BOTH
 @pytest.mark.parametrize("policy", POLICIES)
 @given(trace=traces())
-@settings(max_examples=300)
+@dose(100)
 def test_every_start_and_every_processor_are_those_of_the_reference(
     trace: tuple[int, list[Line]], policy: str, counted: bool
 ) -> None:
@@ -164,9 +165,10 @@ def test_every_start_and_every_processor_are_those_of_the_reference(
 
 
 @BOTH
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("policy", POLICIES)
 def test_long_queues_are_planned_as_the_reference_does(policy: str, counted: bool) -> None:
-    for seed in range(150):
+    for seed in range(50 * FACTOR):
         rng = random.Random(seed)
         procs = rng.randint(2, 12)
         unit = rng.choice([1, 1, 0.5, 60, 86_400])  # days: some wait longer than any bound on waiting
@@ -181,7 +183,7 @@ def test_long_queues_are_planned_as_the_reference_does(policy: str, counted: boo
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(trace=traces())
-@settings(max_examples=50)
+@dose(50)
 def test_no_processor_has_two_jobs_at_once(trace: tuple[int, list[Line]], policy: str) -> None:
     procs, lines = trace
     found = by_planner(lines, procs=procs, policy=policy)

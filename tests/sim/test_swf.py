@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
-from rota.sim.swf import SwfJob, parse_swf, unpacked, why_skipped
+from rota.sim.swf import SwfJob, parse_swf, why_skipped
+from rota.sim.unpacking import pieces, unpacked
 
 HEADER = "; Version: 2\n;MaxProcs:  128 \n; MaxNodes: 64\n; Note: one\n; Note: two\n;\n; just a comment\n"
 
@@ -63,6 +66,7 @@ def test_the_header_says_how_many_processors_there_are() -> None:
     assert parse_swf(b"; MaxNodes: 64\n", "t.swf").processors() == 64
     assert parse_swf(b"; MaxProcs: -1\n; MaxNodes: 64 nodes\n", "t.swf").processors() == 64
     assert parse_swf(b"; MaxProcs: many\n", "t.swf").processors() is None
+    assert parse_swf(b"; MaxProcs: 1,024\n; MaxNodes: 64.5\n", "t.swf").processors() is None, "rather none than 1"
 
 
 def test_jobs_come_by_submission_ties_as_in_the_file_and_numbers_may_repeat() -> None:
@@ -133,6 +137,51 @@ def test_a_damaged_or_cut_compressed_trace_is_an_error() -> None:
         unpacked(whole[:-20], "t")
     with pytest.raises(BadInput, match="damaged"):
         unpacked(whole[:20] + b"xxxxxxxx" + whole[28:], "t")
+
+
+def _peak(call: Callable[[], object]) -> int:
+    """The most bytes that were allocated at once meanwhile."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_compressed_trace_is_read_piece_by_piece() -> None:
+    text = HEADER.encode() + b"\n" * (32 << 20) + line().encode()
+    packed = gzip.compress(text[: 20 << 20], 1) + gzip.compress(text[20 << 20 :], 1)
+    assert _peak(lambda: list(pieces(packed, "t.swf"))) > 30 << 20  # as much as it is, when all is held
+    assert _peak(lambda: [len(piece) for piece in pieces(packed, "t.swf")]) < 8 << 20
+    assert b"".join(pieces(packed, "t.swf")) == text
+
+
+def test_lines_that_lie_across_pieces_are_whole() -> None:
+    text = "".join(line(id=number) for number in range(1, 40_001))
+    assert len(text) > 2 << 20
+    for data in (text.encode(), gzip.compress(text.encode(), 1)):
+        assert [each.id for each in parse_swf(data, "t.swf").jobs] == list(range(1, 40_001))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"1" * (3 << 20), "line 1: longer than 1 MiB"),
+        (b"; Note: x\n" + b" " * (3 << 20), "line 2: longer than 1 MiB"),
+        (b"; Note: a line of some length, again and again\n" * 30_000, "header of more than 1 MiB"),
+    ],
+)
+def test_what_would_only_fill_the_memory_is_refused(text: bytes, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        parse_swf(gzip.compress(text), "t.swf")
+
+
+def test_a_document_that_must_be_held_whole_has_a_bound_when_unpacked() -> None:
+    packed = gzip.compress(b" " * (3 << 20))
+    assert len(unpacked(packed, "t.json")) == 3 << 20
+    with pytest.raises(BadInput, match="larger than 2 MiB when unpacked"):
+        unpacked(packed, "t.json", most=2 << 20)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rows import SPEC, changes, end_row, key_of, observation
+from tests.dose import dose
 
 from rota.core.changes import Changes
 from rota.core.states import State
@@ -124,7 +125,7 @@ QUERIES = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@dose(60)
 @given(histories())
 def test_any_history_reads_the_same_from_both_stores(history):
     with tempfile.TemporaryDirectory() as directory:

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-import rota as rota_package
 from rota.wire.views import JobView
 from tests.deployment import Deployment, is_alive, wait_until
 
@@ -25,9 +24,6 @@ class Queue(Deployment):
 
     def __init__(self, top: Path, **settings: str) -> None:
         super().__init__(top, **{"grace": "1s", "cores": "8", "mem": "64G", **settings})
-
-    def client(self) -> rota_package.Client:
-        return rota_package.connect(home=self.home)
 
     def add(self, *words: str, **options: Any) -> int:
         """`rota add WORDS`, which adds one job; its id."""
@@ -52,9 +48,6 @@ class Queue(Deployment):
     def look(self, job: int) -> JobView:
         with self.client() as client:
             return client.job(job)
-
-    def state(self, job: int) -> str:
-        return self.look(job).state
 
     def states_of(self, *jobs: int) -> list[str]:
         with self.client() as client:

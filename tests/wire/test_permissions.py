@@ -5,11 +5,12 @@ from __future__ import annotations
 import typing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.wire import messages as m
 from rota.wire import tokens
+from tests.dose import dose
 from tests.wire.strategies import TAGGED, messages_of, of
 
 JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
@@ -36,7 +37,7 @@ def expected(role: str, message: m.Message) -> bool:
 
 @pytest.mark.parametrize("role", [*tokens.ROLES, "lease", "", "ADMIN", "nobody"])
 @pytest.mark.parametrize("kind", [kind for kind in TAGGED if kind is not m.Control], ids=lambda k: k.__name__)
-@settings(max_examples=5)
+@dose(5)
 @given(data=st.data())
 def test_each_role_may_send_exactly_its_messages(role: str, kind: type[m.Message], data: st.DataObject) -> None:
     message = data.draw(of(kind))
