@@ -360,8 +360,8 @@ def main() -> None:
         found["mixed"], found["exponent"] = rows, exponent(rows)
         print(f"exponent {found['exponent']:.2f}\n")
     if "events" in parts:
-        for kind in ("nodes", "mixed"):
-            jobs, most = (200, 6) if options.quick else (10_000, options.events)
+        for kind, many in (("nodes", 10_000), ("mixed", 3000)):
+            jobs, most = (200, 6) if options.quick else (many, options.events)
             found[f"events, {kind}"] = summary = events(jobs, nodes, kind=kind, most=most, seconds=options.seconds)
             titles = ["times", "call", "p99", "slice", "p99", "whole pass", "p99"]
             print_table(
