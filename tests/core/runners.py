@@ -72,7 +72,8 @@ class Witness:
         cpus = 0
         for job, (_attempt, where, size) in self.running.items():
             given = self._given[job]
-            if where == host and given is not None and given.cpu_list:
+            # Those that take a part of a core share it with others whose parts fit beside it.
+            if where == host and given is not None and given.cpu_list and not 0 < size.cpus < 100:
                 cores.update(parse_spans(given.cpu_list))
             elif where == host:
                 cpus += size.cpus

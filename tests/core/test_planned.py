@@ -66,6 +66,13 @@ def reason(m: Machine, job: int) -> str:
 # ------------------------------------------------------------------ idle means: nobody waits that fits
 
 
+def test_parts_of_a_core_fill_it_whether_or_not_they_are_on_terms(m: Machine) -> None:
+    half = Size(cpus=50)
+    jobs = {add(m, size=half, types=types) for types in (("allowed=p",), (), ("idempotent",), ())}
+    assert running(m) == jobs, "four halves fit two cores"
+    assert add(m, size=half) not in running(m)
+
+
 def test_a_new_job_starts_on_an_idle_machine_without_waiting_for_a_tick(m: Machine) -> None:
     job = add(m, request="core=1")
     assert running(m) == {job}

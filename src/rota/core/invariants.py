@@ -157,7 +157,8 @@ def _nothing_exceeded(world: World) -> list[str]:
             size = job.size
             seats[runner.id, job.lease.seat] += 1
             cpus = size.cpus
-            if job.lease.given is not None and job.lease.given.cpu_list:
+            a_part = 0 < cpus < CORE  # of a core, which others may have the rest of
+            if job.lease.given is not None and job.lease.given.cpu_list and not a_part:
                 cores = set(parse_spans(job.lease.given.cpu_list))
                 cpus = CORE * len(cores - shared[runner.host])
                 shared[runner.host] |= cores
