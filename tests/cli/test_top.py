@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,24 @@ def test_keys_hold_release_kill_and_retry(rota: Deployment) -> None:
         await eyes.until(lambda: rota.states()[1] == "running", "it runs again")
 
     look(rota, story)
+
+
+def test_the_tab_that_was_chosen_last_stays_whatever_is_drawn_meanwhile(busy: Deployment) -> None:
+    async def story(eyes: Eyes) -> None:
+        await eyes.press("2")
+        await eyes.see("waits for job 2")
+        app = eyes.app
+        app.action_go("running")  # it is told of the change later: first comes what was seen before
+        app.screen.set_focus(None)
+        app._draw(datetime.now(UTC))
+        await eyes.see("sleep 1000")
+        app.action_go("waiting")
+        app.action_go("running")
+        await eyes.until(lambda: app._tabs.active == app._view.tab == "running", "the last one is chosen")
+        await eyes.press("down")  # everything before it has been heard of
+        assert app._tabs.active == app._view.tab == "running"
+
+    look(busy, story)
 
 
 def test_pages_follow_one_another_and_back(rota: Deployment) -> None:

@@ -154,7 +154,7 @@ class TopApp(App[None]):
         empty = self._empty[tab.name]
         empty.display, table.display = not rows, bool(rows)
         empty.update(Text(self._why_empty(tab, found)))
-        if rows and len(self.screen_stack) == 1 and self.focused is None:
+        if rows and len(self.screen_stack) == 1 and self.focused is None and tab.name == self._tabs.active:
             table.focus()
         self._below.update(self._line(tab, found, len(rows)))
 
@@ -217,7 +217,9 @@ class TopApp(App[None]):
 
     def on_tabbed_content_tab_activated(self, message: TabbedContent.TabActivated) -> None:
         name = message.pane.id or RUNNING.name
-        if name != self._view.tab:
+        # Another one may have been chosen since. A table that gets the focus brings its tab to the front, so
+        # only that of the chosen tab may.
+        if name == self._tabs.active != self._view.tab:
             self._page = None
             self._look(tab=name, states=_TABS[name].states, selected=0)
             self._below.update("")
