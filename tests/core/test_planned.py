@@ -12,6 +12,7 @@ from rota.core.explain import why
 from rota.core.job import Condition, Outcome
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
+from rota.plan import opening
 from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
 from rota.plan.placement import Capacity
@@ -64,6 +65,20 @@ def reason(m: Machine, job: int) -> str:
 
 
 # ------------------------------------------------------------------ idle means: nobody waits that fits
+
+
+def test_what_is_only_asked_leaves_every_lease_the_core_that_it_has(m: Machine) -> None:
+    """One that was packed, and is older, takes what those leave that a plan gave theirs."""
+    first, _second = m.add("packed", "packed too", fresh=True).added
+    planned = add(m, request="core=1")
+    m.end(first)
+    mine = given(m, planned)
+    placement = planning(m)
+    assert placement.terms is not None
+    outlook = opening.outlook(placement.terms, placement._packing, m.wall)
+    assert outlook.planner.site.spans(outlook.planner.entries[planned].resources) == mine
+    own = [entry.resources for entry in outlook.planner.running.values()]
+    assert sum(own).bit_count() == sum(each.bit_count() for each in own) == 2
 
 
 def test_parts_of_a_core_fill_it_whether_or_not_they_are_on_terms(m: Machine) -> None:

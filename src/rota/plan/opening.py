@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.plan.leases import room_for, still_there
+from rota.plan.leases import Leases
 from rota.plan.limits import Limits
 from rota.plan.packing import Packing
 from rota.plan.placement import Outlook, Terms
@@ -34,9 +34,7 @@ def capacities(limits: Limits) -> dict[str, int]:
 def outlook(terms: Terms, packing: Packing, wall: float) -> Outlook:
     """The plan that there would be, for jobs that are packed."""
     planner = opened(terms, packing.limits, wall)
-    for held in sorted(terms.held(), key=lambda each: each.since):
-        mask = still_there(planner.site, held.resources) or room_for(held, planner, terms)[0]
-        planner.adopt(held.job, terms.ask(held.job), start=held.since, resources=mask, now=wall)
+    Leases(planner, terms).adopt_all(wall)
     firsts, others = packing.firsts(_MOST_FIRSTS)
     for job in firsts:
         planner.submit(job, terms.ask(job), wall, submitted=terms.submitted(job), serial=job)

@@ -66,9 +66,8 @@ class Passes(Search):
         A gentle one is given up instead: the next one begins anew with all that became free meanwhile.
         """
         if self._pass is not None and self._gentle and self.pause_after is not None:
-            steps, now, cause = self._pass
+            _steps, now, cause = self._pass
             self._pass, self._left = None, True
-            del steps
             self._settle(now, cause)
         while self._pass is not None:
             self.work(1_000_000)

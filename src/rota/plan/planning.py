@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rota.plan import consistency, opening, turn
+from rota.plan import consistency, opening, standing
 from rota.plan.ask import Ask
 from rota.plan.demand import wanting
 from rota.plan.limits import Limits
@@ -225,7 +225,7 @@ class Planning:
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         if self._plan is None or job not in self._lineup.where:
             return self._packing.why(need, priority=priority, job=job)
-        return turn.why(self._plan, self.limits, need, job)
+        return standing.why(self._plan, self.limits, need, job)
 
     def broken(self) -> list[str]:
         """A sentence for everything that does not agree with itself; empty when all is well."""

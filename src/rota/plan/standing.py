@@ -1,4 +1,4 @@
-"""Why it is not the turn of a job that is lined up for a plan: who is before it, its limits, the plan."""
+"""How a job that is lined up for a plan stands: who is before it, its limits, what is planned."""
 
 from __future__ import annotations
 
