@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rota.core import explain
 from rota.core.job import Behaved, Condition, Outcome
 from rota.core.states import State
 from rota.errors import BadInput, NotFound
@@ -284,3 +285,46 @@ def test_a_removed_member_makes_no_cycle(m: Machine, crash: bool) -> None:
         m.crash()
     three = m.add("three", dep_groups=("a",), after=(("b", OK, False),)).added[0]
     assert m.world.outcome(three) == 0
+
+
+# ------------------------------------------------------------------ why
+
+
+def told(m: Machine, job: int) -> tuple[str, str]:
+    (reason,), _start = explain.why(m.world, m.world.jobs[job], wall=m.wall)
+    return reason.message, reason.hint
+
+
+def test_who_is_blocked_by_a_group_is_told_how_to_retry_all_that_failed(m: Machine) -> None:
+    jobs = member(m, *(f"c{n}" for n in range(8)))
+    report = after(m, "report", "final")
+    for job in jobs:
+        m.end(job, exit_code=1 if job != jobs[3] else 0)
+    assert told(m, report) == (
+        "waits for group 'final': 7 failed or were cancelled",
+        f"rota retry {jobs[0]}-{jobs[2]} {jobs[4]}-{jobs[7]}",
+    )
+    [more] = member(m, "more")
+    assert told(m, report)[0] == "waits for group 'final': 1 of its jobs has not ended, 7 failed or were cancelled"
+    m.end(more)
+    m.do("retry", *jobs)
+    assert told(m, report) == ("waits for group 'final': 7 of its jobs have not ended", "")
+
+
+def test_very_many_that_failed_are_named_by_what_they_have_in_common(m: Machine) -> None:
+    jobs = member(m, *(f"c{n}" for n in range(60)))
+    report = after(m, "report", "final")
+    m.do("kill", *jobs[9::2])
+    for job in (*jobs[:8], *jobs[8::2]):
+        m.end(job, exit_code=1 if job == jobs[0] else 0)
+    words = told(m, report)[1].removeprefix("rota retry ").split()
+    assert {word.split(",")[1] for word in words} == {"state=failed", "state=cancelled"}
+    assert {word.split(",")[0] for word in words} == {f"{jobs[0]}-{jobs[-1]}"}
+
+
+def test_who_waits_for_a_group_to_fail_is_told_that_some_completed(m: Machine) -> None:
+    good, bad = member(m, "good", "bad")
+    cleanup = after(m, "cleanup", "final", NOT_OK)
+    m.end(good)
+    m.end(bad, exit_code=1)
+    assert told(m, cleanup) == ("waits for group 'final' to fail: 1 completed", "")

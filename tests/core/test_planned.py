@@ -8,16 +8,19 @@ import msgspec
 import pytest
 
 from rota.core import events
+from rota.core.asking import ask_of
 from rota.core.explain import why
 from rota.core.job import Condition, Outcome
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.plan import opening
+from rota.plan.ask import Ask
 from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
 from rota.plan.placement import Capacity
 from rota.plan.planning import Planning
 from rota.plan.size import Size
+from rota.plan.whatif import ask_when
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.test_modify import modify
 
@@ -141,6 +144,37 @@ def test_a_job_starts_on_a_host_that_comes_later() -> None:
     m.join(m.start_runner("h2"))
     m.pump()
     assert running(m) == {job}
+
+
+@pytest.mark.parametrize(
+    ("record", "said", "undone"),
+    [
+        ({"drain": True}, "h1 is drained", "rota resource set --hosts h1 --no-drain"),
+        ({"state": "absent"}, "h1 is absent", "rota resource set --hosts h1 --state alive"),
+        ({"state": "dead"}, "h1 is dead", "rota resource set --hosts h1 --state alive"),
+        ({"state": "suspected"}, "h1 is suspected", "rota resource set --hosts h1 --state alive"),
+    ],
+)
+def test_who_waits_for_a_host_that_may_not_be_used_is_told_why_and_how_to_undo_it(
+    m: Machine, record: dict[str, Any], said: str, undone: str
+) -> None:
+    site(m, ("host", "h1", record))
+    job = add(m)
+    (reason,), _start = why(m.world, m.world.jobs[job], wall=m.wall)
+    assert (reason.code, reason.hint) == ("no_resources", undone)
+    assert reason.message.endswith(said)
+
+
+def test_who_waits_for_a_host_whose_runner_does_not_answer_is_told_so() -> None:
+    m = Machine(hosts=1)
+    m.with_runner()
+    job = add(m, request="core=4,walltime=1")
+    m.world.runners["r1"].connected = False
+    site(m, ("host", "h1", {}))
+    later = add(m, request="core=1,walltime=1")
+    (reason,), _start = why(m.world, m.world.jobs[later], wall=m.wall)
+    assert m.world.jobs[job].lease is not None
+    assert reason.message.endswith("h1 is silent")
 
 
 def test_nothing_starts_on_a_drained_host_and_all_start_when_it_is_not_any_more(m: Machine) -> None:
@@ -281,6 +315,38 @@ def test_a_single_reservation_that_cannot_be_had_is_refused_and_leaves_no_trace(
     assert [id for id in range(1, m.world.next_job) if m.world.outcome(id) == 0] == [first]
     m.add("true", check=True, request=("core=1,walltime=0:1:0",), at=m.wall + 10)
     assert list(m.world.reserved) == [first]
+
+
+def test_a_refused_reservation_says_which_jobs_are_in_the_way(m: Machine) -> None:
+    first = add(m, request="core=1,walltime=1")
+    second = add(m, request="core=1,walltime=1")
+    with pytest.raises(NotGranted, match=f"jobs {first}, {second} have them; ask"):
+        add(m, request="core=1,walltime=1", at=m.wall + 100)
+    answer = ask_when(m.world.placement.outlook(m.wall).planner, asked(m, at=m.wall + 100), m.wall)
+    assert [waits.blockers for waits in answer.reasons] == [(first, second)]
+
+
+def test_a_reservation_refused_for_jobs_that_nothing_ends_says_so(m: Machine) -> None:
+    add(m, size=Size(cpus=200, time_s=3600))
+    with pytest.raises(NotGranted, match="job 1 has them; jobs without a walltime may run"):
+        add(m, request="core=1,walltime=1", at=m.wall + 100)
+
+
+def test_jobs_that_end_before_a_reservation_or_run_elsewhere_are_not_in_its_way() -> None:
+    m = Machine(cpus=100, hosts=2)
+    for host in m.capacity:
+        m.join(m.start_runner(host))
+    m.pump()
+    in_the_way = add(m, request="core=1,walltime=1", where="host = 'h1'")
+    add(m, request="core=1,walltime=1", where="host = 'h2'")
+    with pytest.raises(NotGranted, match=f"job {in_the_way} has them; ask"):
+        add(m, request="core=1,walltime=1", where="host = 'h1'", at=m.wall + 100)
+    add(m, request="core=1,walltime=1", where="host = 'h1'", at=m.wall + 3600)
+
+
+def asked(m: Machine, **fields: Any) -> Ask:
+    its = spec(request=("core=1,walltime=1",), **fields)
+    return ask_of(its, its.size)
 
 
 def test_several_reservations_of_one_input_are_answered_one_by_one(m: Machine) -> None:

@@ -191,3 +191,8 @@ def test_what_is_remembered_stays_bounded() -> None:
         program_of(f"python p{number}.py x")
     assert len(program._plain) <= 4096
     assert len(program._pairs) <= 4096
+
+
+@pytest.mark.parametrize("cmd", [".", "..", ". ./settings", "a/..", "nice ..", ["."]])
+def test_it_is_never_what_browsers_take_out_of_an_address(cmd: str | list[str]) -> None:
+    assert program_of(cmd) == program.NAMELESS

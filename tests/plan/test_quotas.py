@@ -10,8 +10,9 @@ import pytest
 from rota.errors import BadInput, Bug
 from rota.plan.ask import Ask, Types
 from rota.plan.calendar import Calendar, parse_calendar
-from rota.plan.clock import Clock, find_zone
+from rota.plan.clock import SECOND, Clock, find_zone
 from rota.plan.quota_rules import Who, parse_rules, type_names, who_asks
+from rota.plan.quota_use import Holder
 from rota.plan.quotas import Counted, Quotas, Refusal
 
 HOUR = 3600.0
@@ -358,3 +359,46 @@ def test_jobs_planned_for_years_ahead_do_not_make_never_of_later() -> None:
     for job in range(5):
         take(quotas, ALICE, job, 1, job * 365 * DAY, (job + 1) * 365 * DAY)
     assert refused(quotas, BOB, 1, 0.0, DAY).again == 5 * 365 * DAY
+
+
+# -- what is held
+
+
+def test_each_who_holds_something_is_named_and_those_together_are_one() -> None:
+    quotas = made({"*,*,*,/": [4], "*,p,*,*": ["0.5*ALL", 3], "night,*,*,*": [2]})
+    take(quotas, ALICE, 1, 3, 0, HOUR)
+    take(quotas, ALICE, 2, 1, HOUR, 2 * HOUR)  # it only is planned
+    take(quotas, BOB, 3, 2, 0, HOUR)
+    each, project, night = quotas.uses({1, 3}, 10.0)
+    assert sorted(each.holders) == [
+        Holder(("*", "*", "*", "/alice"), 3, 1, None),
+        Holder(("*", "*", "*", "/bob"), 2, 1, None),
+    ]
+    assert project.rule.resources == 16
+    assert project.holders == [Holder(("*", "p", "*", "*"), 5, 2, None)]
+    assert night.holders == [Holder(("night", "*", "*", "*"), 0, 0, None)]
+    assert all(use.applies for use in (each, project, night))
+
+
+def test_who_holds_nothing_any_more_is_not_named() -> None:
+    quotas = made({"*,*,*,/": [4, -1, 10]})
+    take(quotas, ALICE, 1, 3, 0, HOUR)
+    (use,) = quotas.uses({1}, 10.0)
+    assert use.holders == [Holder(("*", "*", "*", "/alice"), 3, 1, 3 * 3600 * SECOND)]
+    quotas.give(handle(quotas, ALICE), 1)
+    (use,) = quotas.uses({1}, 10.0)
+    assert use.holders == []
+
+
+def test_resource_hours_of_a_period_are_those_of_ended_and_running_jobs_until_it_is_over() -> None:
+    day = week([["08:00-18:00", "day"]], {"day": {"*,*,*,/": [-1, -1, 50]}})
+    quotas = made(calendar=day)
+    quotas.spend(handle(quotas, ALICE), ALICE, 4, 8 * HOUR, 9 * HOUR)
+    take(quotas, ALICE, 1, 2, 9 * HOUR, 11 * HOUR)
+    take(quotas, ALICE, 2, 7, 11 * HOUR, 12 * HOUR)  # it only is planned
+    (use,) = quotas.uses({1}, 10 * HOUR)
+    assert use.applies
+    assert use.holders == [Holder(("*", "*", "*", "/alice"), 2, 1, 8 * 3600 * SECOND)]
+    (use,) = quotas.uses(set(), 19 * HOUR)
+    assert not use.applies
+    assert use.holders == []

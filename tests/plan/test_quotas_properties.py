@@ -292,3 +292,60 @@ def test_steps_are_the_sum_of_what_was_added(ops: list[tuple[str, int, int, int]
     for begins, lasts, amount in added:
         steps.add(begins, begins + lasts, -amount)
     assert steps.last == -inf
+
+
+@dose(150)
+@given(models(), STEPS, st.data())
+def test_the_use_of_each_rule_is_what_its_running_and_ended_jobs_hold(
+    model: Model, steps: list[tuple[Who, int, int, int, bool]], data: st.DataObject
+) -> None:
+    quotas = quotas_of(model)
+    inside = sorted(minute for _name, minutes in model.periods() for minute in minutes)
+    now = data.draw(st.sampled_from(inside) | st.integers(0, 40) if inside else st.integers(0, 40), "now")
+    running: list[Job] = []
+    ended: list[Job] = []
+    ids = set()
+    for number, (who, resources, start, length, _gives) in enumerate(steps):
+        counted = quotas.counted(who)
+        if counted is None:
+            continue
+        job = Job(who, resources, start, start + length)
+        if job.end <= now:
+            ended.append(job)
+            quotas.spend(counted, who, resources, MINUTE * job.start, MINUTE * job.end)
+            continue
+        quotas.take(counted, number, resources, MINUTE * job.start, MINUTE * job.end)
+        if data.draw(st.booleans()):
+            running.append(job)
+            ids.add(number)
+
+    def naive(key: str, most_area: int, periods: list[set[int]] | None) -> list[tuple[int, int, int]]:
+        found = []
+        for group in groups(key, [*running, *ended]):
+            there = [job for job in group if job in running]
+            if most_area < 0:
+                area = 0
+            elif periods is None:
+                area = sum(job.resources * (job.end - job.start) for job in there)
+            else:
+                area = max(
+                    sum(job.resources for job in group for at in inside if job.at(at)) for inside in periods
+                )
+            found.append((sum(job.resources for job in there), len(there), area))
+        return sorted(each for each in found if any(each))
+
+    expected: dict[tuple[str, str], object] = {}
+    for name, rules in {"": model.rules, **model.sets}.items():
+        periods = [its for of_set, its in model.periods() if of_set == name and now in its]
+        for key, values in rules.items():
+            if values != (-1, -1, -1):
+                found = naive(key, values[2] if periods or not name else -1, periods if name else None)
+                expected[name, key] = (bool(periods) or not name, found)
+    found_uses: dict[tuple[str, str], object] = {}
+    for use in quotas.uses(ids, MINUTE * now):
+        held = [(each.resources, each.jobs, (each.area or 0) // 60_000_000) for each in use.holders]
+        found_uses[use.rule.set, ",".join(use.rule.pattern)] = (
+            use.applies,
+            sorted(each for each in held if any(each)),
+        )
+    assert found_uses == expected

@@ -8,6 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -119,13 +121,62 @@ def test_an_upload_that_is_not_finished_is_not_counted(home: Path, target: Path)
 
 def test_a_file_that_exists_is_replaced_only_by_force(home: Path, target: Path) -> None:
     filled(home)
-    target.write_text("precious")
+    copied(home, target)
+    older = target.read_bytes()
     with pytest.raises(BadInput, match="exists already"):
         copied(home, target)
-    assert target.read_text() == "precious"
-    back_up(home, str(target), force=True, in_use=False)
-    assert target.read_bytes().startswith(b"SQLite format 3\0")
+    assert target.read_bytes() == older
+    for _ in range(2):
+        back_up(home, str(target), force=True, in_use=False)
+        assert target.read_bytes().startswith(b"SQLite format 3\0")
+        target.write_bytes(b"")  # as `mktemp` makes it
     assert os.listdir(target.parent) == [target.name]
+
+
+def _text(path: Path) -> None:
+    path.write_text("precious")
+
+
+def _foreign(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE jobs (id)")
+
+
+def _link(path: Path) -> None:
+    path.with_name("linked").touch()
+    path.symlink_to(path.with_name("linked"))
+
+
+@pytest.mark.parametrize("make", [_text, _foreign, _link, os.mkfifo])
+def test_even_by_force_only_backups_are_replaced(home: Path, target: Path, make: Callable[[Path], None]) -> None:
+    filled(home)
+    make(target)
+    before = os.lstat(target)
+    with pytest.raises(BadInput, match="is not") as refused:
+        back_up(home, str(target), force=True, in_use=False)
+    assert refused.value.hint
+    assert os.lstat(target)[:-3] == before[:-3]  # the same file; the times are last
+
+
+def test_a_file_that_becomes_another_during_a_forced_backup_is_not_replaced(home: Path, target: Path) -> None:
+    filled(home)
+    with pytest.raises(BadInput, match="not a backup"):
+        back_up(
+            home, str(target), force=True, in_use=False, progress=lambda _: target.write_text("precious") and None
+        )
+    assert target.read_text() == "precious"
+    assert os.listdir(target.parent) == [target.name]
+
+
+def test_the_database_of_another_deployment_is_never_replaced(home: Path, tmp_path: Path) -> None:
+    filled(home)
+    other = tmp_path / "other"
+    other.mkdir()
+    filled(other)
+    before = (other / "rota.db").read_bytes()
+    with pytest.raises(BadInput, match="of a deployment"):
+        back_up(home, str(other / "rota.db"), force=True, in_use=False)
+    assert (other / "rota.db").read_bytes() == before
 
 
 def test_a_file_that_appears_during_the_backup_is_not_replaced(home: Path, target: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
-from rows import a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
+from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
 
 from rota.core.job import After, Condition
 from rota.core.states import State
@@ -191,6 +192,26 @@ def test_clauses_find_count_and_tally_the_same_jobs(store, clauses, ids):
     for job in store.jobs(ids):
         expected[job.group, job.state] = expected.get((job.group, job.state), 0) + 1
     assert store.tally(clauses) == expected
+
+
+def test_jobs_are_found_by_queue_and_project(store):
+    made = an_add(1, 2, 3)
+    spec = msgspec.json.decode(SPEC)
+    others = [{**spec, "queue": "night", "project": "p"}, {**spec, "queue": "night"}]
+    made.specs = [(n, msgspec.json.encode(each).decode()) for n, each in enumerate([spec, *others], 1)]
+    made.jobs = [job_row(n, spec=n) for n in (1, 2, 3)]
+    store.commit(made)
+
+    def find(*clauses):
+        return store.find(list(clauses), above=0, limit=9)
+
+    assert find(Clause(queue="night")) == [2, 3]
+    assert find(Clause(queue="default")) == [1]
+    assert find(Clause(queue="night", project="p")) == [2]
+    assert find(Clause(project="p"), Clause(low=1, high=1)) == [1, 2]
+    assert find(Clause(queue="night", state=State.READY, low=3, high=9)) == [3]
+    assert find(Clause(queue="' OR 1"), Clause(project="none")) == []
+    assert store.count([Clause(queue="night")]) == 2
 
 
 def test_more_clauses_than_a_statement_can_hold_are_no_limit(store):

@@ -194,6 +194,44 @@ def test_edges_of_an_upload_that_was_never_sealed_are_gone_after_a_restart(store
     assert again.dependents(["g"]) == [1]
 
 
+AFTER = '[[1,1],["1",2]]'
+
+
+def test_who_waited_for_a_job_is_known_when_all_have_ended(store, reopen):
+    store.commit(an_add(1))
+    made = an_add(2, 3, 4, submission="s2", after=AFTER)
+    made.children = [(parent, child) for child in (4, 2, 3) for parent in (1, "1")]
+    store.commit(made)
+    store.commit(changes(job_states={n: state_row(n, State.COMPLETE) for n in (1, 2, 3, 4)}))
+    store.commit(changes(children=[("1", 1), (1, 2)]))
+    store = reopen(store)
+    assert store.children(1, limit=9) == ([2, 3, 4], 3)
+    assert store.children("1", limit=2) == ([1, 2], 4)
+    assert store.children(2, limit=9) == ([], 0)
+    assert store.load().edges == []
+
+
+def test_who_is_removed_is_nobodys_child_any_more(store, reopen):
+    store.commit(an_add(1, 5))
+    made = an_add(2, 3, submission="s2", after=AFTER)
+    made.children = [(1, 2), ("1", 2), (1, 3), ("1", 3)]
+    store.commit(made)
+    store.commit(changes(removed=[(3,), (5,)]))
+    store = reopen(store)
+    assert (store.children(1, limit=9), store.children("1", limit=9)) == (([2], 1), ([2], 1))
+
+
+def test_children_of_an_upload_that_was_never_sealed_are_gone_after_a_restart(store, reopen):
+    store.commit(an_add(1))
+    upload = an_add(2, submission="up", answer=None, after=AFTER)
+    upload.children = [(1, 2), ("1", 2)]
+    store.commit(upload)
+    again = reopen(store)
+    again.load()
+    assert again.children(1, limit=9) == ([], 0)
+    assert again.children("1", limit=9) == ([], 0)
+
+
 def test_members_that_failed_and_dependents_in_groups_are_loaded_with_their_specification(store, reopen):
     made = an_add(1, 2, 3, 4, 5, spec=2)
     made.specs = [(1, SPEC), (2, GROUPED)]

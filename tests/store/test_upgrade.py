@@ -79,6 +79,7 @@ def test_a_database_of_the_first_schema_is_upgraded_and_loads(first):
             "complete", None, "failed", None,
         ]  # fmt: skip
         assert store.jobs([1])[0].newest.spec is None
+        assert store.children(2, limit=9) == ([4], 1)
         assert [attempt.number for attempt in store.attempts(3)] == [1]
         assert store.find([Clause(array=1)], above=0, limit=9) == []
         assert store.known_keys("ann", [key_of(3)]) == {key_of(3): (3, State.FAILED)}

@@ -23,7 +23,7 @@ from rota.core.parents import joined_by, resolve_after
 from rota.core.reopening import reopen_dependents
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, OPEN, Upload, World, leave
+from rota.core.world import NO_JOB, OPEN, Upload, World, leave, touch
 from rota.errors import BadInput, NeverFits, NotGranted, RotaError
 
 _MOST_WARNINGS = 10
@@ -268,6 +268,7 @@ def _seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, after: 
             world.groups[name].join(id, State.READY)
     blocked = _enter_dependencies(world, turn, upload, after) if after else []
     _enter_queues(world, jobs)
+    touch(world, jobs.values())
     if joined or blocked:
         ripple(world, turn, [*blocked, *(jobs[id] for id in {id for ids in joined.values() for id in ids})])
     if joined:
@@ -303,6 +304,7 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
         if job.state is State.BLOCKED:
             announce_blocked(world, turn, job)
             blocked.append(job)
+        turn.changes.children.extend((each.parent, id) for each in job.after)
         if reach := world.reach.get(id):
             turn.changes.edges.extend((each.parent, id) for each in job.after)
             for name in job.spec.dep_groups:

@@ -7,6 +7,7 @@ from signal import Signals
 
 import msgspec
 
+from rota.core.accounting import account_attempt, count_start
 from rota.core.dependencies import end_job, enter, must_run_again, ripple, waiting_for, waiting_state
 from rota.core.effects import NotifyStarted
 from rota.core.estimate import learn
@@ -44,6 +45,7 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
     if job.state in (State.SCHEDULED, State.STARTING):
         move(world, job, State.RUNNING)
     turn.changes.starts.append((job.id, job.attempt, started.started_at, started.pid, started.seat))
+    count_start(turn, job, started.started_at)
     adopt_seat(world, world.runners[lease.runner], started.seat, job)
     world.placement.started(started.seat, turn.mono)
     turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
@@ -98,6 +100,15 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
             outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
         )
     )  # fmt: skip
+    account_attempt(
+        turn,
+        job,
+        lease,
+        failed=verdict == State.FAILED.label,
+        started_at=started_at,
+        ended_at=outcome.ended_at,
+        cpu_s=outcome.cpu_s,
+    )
     learn(world, turn, job, outcome, code=code, started_at=started_at)
     if again:
         turn.note(job.id, job.attempt, "again", f"{again}: it is queued again")

@@ -15,9 +15,9 @@ class Changes:
     """Rows to write. Merging two `Changes` in order equals committing them one after the other."""
 
     __slots__ = (
-        "attempts", "dep_groups", "dropped", "edges", "ends", "envs", "events", "forgotten", "job_states", "jobs",
-        "limits", "meta", "observations", "removed", "respecified", "runners", "site", "specs", "starts",
-        "submissions", "tally", "voids",
+        "accounts", "attempts", "children", "dep_groups", "dropped", "edges", "ends", "envs", "events",
+        "forgotten", "host_states", "job_states", "jobs", "limits", "meta", "minutes", "observations", "removed",
+        "respecified", "runners", "site", "specs", "starts", "submissions", "tally", "voids",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -39,13 +39,15 @@ class Changes:
         self.respecified: dict[int, Row] = {}
         #: (parent, dependent): a job's id or a dependency group's name, for those that a group can re-open
         self.edges: list[Row] = []
+        #: (parent, dependent): the same for all, only to look at
+        self.children: list[Row] = []
         #: dependency group → how many complete members more; 0 makes it known
         self.dep_groups: dict[str, int] = {}
         #: limit → its declaration as JSON, or None when it is withdrawn
         self.limits: dict[str, str | None] = {}
         #: (kind, name) of a site record → its value as JSON, or None when it is removed
         self.site: dict[tuple[str, str], str | None] = {}
-        #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, asked mem, disk and time_s)
+        #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, asked mem, disk and time_s, job)
         self.observations: list[Row] = []
         #: (learning group,): everything observed before this batch is forgotten
         self.forgotten: list[Row] = []
@@ -70,6 +72,12 @@ class Changes:
         self.tally: dict[tuple[str, int], int] = {}
         #: key → value, small facts about the deployment
         self.meta: dict[str, str] = {}
+        #: (hour, user, project, queue) → what is added to each of its columns (`core.accounting`)
+        self.accounts: dict[tuple[int, str, str, str], list[int]] = {}
+        #: minute since 1970 → what is added to each of its columns
+        self.minutes: dict[int, list[int]] = {}
+        #: (host, microseconds since 1970, state): what a host does from then on
+        self.host_states: list[Row] = []
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)

@@ -11,7 +11,20 @@ from functools import partial
 from heapq import heappop
 from typing import Any
 
-from rota.core import acting, adding, estimate, events, limiting, modifying, pausing, plan_news, runners, siting
+from rota.core import (
+    acting,
+    adding,
+    estimate,
+    events,
+    limiting,
+    modifying,
+    pausing,
+    plan_news,
+    promises,
+    runners,
+    siting,
+    usage,
+)
 from rota.core.asking import WorldTerms
 from rota.core.dependencies import enter, waiting_state
 from rota.core.effects import Refuse
@@ -87,6 +100,8 @@ class Engine:
                     turn.effects.append(Refuse(by, error))
         if not pausing.starts_nothing(self.world):
             grant_leases(self.world, turn)
+        if self.world.promises_told:
+            promises.tell_gathered(self.world, turn)
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
             grant_leases(self.world, turn)
         return refused
@@ -105,6 +120,7 @@ class Engine:
         runners.check_silence(
             self.world, turn, lost_after_s=self._lost_after_s, given_up_after_s=self._given_up_after_s
         )
+        usage.look_at_hosts(self.world, turn)
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over, or start that is planned."""

@@ -132,7 +132,7 @@ def learn(
     name = learning_group(job)
     model = model_of(world, name)
     place = model.observe(seen)
-    turn.changes.observations.append((name, *to_row(place, seen)))
+    turn.changes.observations.append((name, *to_row(place, seen), job.id))
     if code in LACKED:
         world.placement.sizes_changed()
     elif place & (place + 1) == 0 and (said := advice(model)) != model.told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -12,10 +12,13 @@ from rota.core.limiting import next_opening
 from rota.core.pausing import why_nothing_starts
 from rota.core.states import State
 from rota.core.world import World
+from rota.plan.bits import spans_of
 from rota.plan.placement import Waits
 
 #: Of many blockers only so many are named.
 MOST_BLOCKERS = 100
+#: A command has at most so many selectors.
+_MOST_WORDS = 20
 _HIGHEST = 255
 _STATUS = "rota manager status"
 
@@ -82,16 +85,30 @@ def _dependency(world: World, after: After, *, never: bool) -> Why:
         hint = f"rota retry {parent}" if state in (State.FAILED, State.CANCELLED) else f"rota why {parent}"
         return Why(code, message, [parent], hint)
     group = world.groups[parent]
-    culprits = [*group.bad, *group.open] if never else list(group.open)
+    wants_ok = after.condition is Condition.OK
+    culprits = [*group.bad, *group.open] if never and wants_ok else list(group.open)
     message = _WAITED_FOR[after.condition].format(f"group '{parent}'")
     if not group.known:
         return Why(code, f"{message}, which has no member yet", [], f"add jobs with --dep-group {parent}")
-    message += f": {len(group.open)} of its jobs have not ended"
-    hint = ""
-    if never and group.bad:
-        message += f", {len(group.bad)} failed or were cancelled"
-        hint = f"rota retry {' '.join(map(str, list(group.bad)[:3]))}"
-    return Why(code, message, culprits[:MOST_BLOCKERS], hint)
+    parts = []
+    if number := len(group.open):
+        parts.append(f"{number:,} of its jobs {'has' if number == 1 else 'have'} not ended")
+    if group.bad and wants_ok:
+        parts.append(f"{len(group.bad):,} failed or {'was' if len(group.bad) == 1 else 'were'} cancelled")
+    if group.complete and after.condition is Condition.NOT_OK:
+        parts.append(f"{group.complete:,} completed")
+    hint = f"rota retry {_named(world, group.bad)}" if never and wants_ok and group.bad else ""
+    return Why(code, f"{message}: {', '.join(parts)}", culprits[:MOST_BLOCKERS], hint)
+
+
+def _named(world: World, ended: Iterable[int]) -> str:
+    """Selectors of all these jobs, which have ended: their ids, or if those are too many what they share."""
+    ids = sorted(ended)
+    words = spans_of(ids).split(",")
+    if len(words) > _MOST_WORDS:
+        states = dict.fromkeys(State(world.outcome(id)).label for id in ids)
+        words = [f"{ids[0]}-{ids[-1]},state={state}" for state in states]
+    return " ".join(words)
 
 
 def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None]:

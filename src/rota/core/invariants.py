@@ -6,6 +6,7 @@ Used by the tests after every step, by the simulator, and by `rota doctor` on a 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 from rota.core.dependencies import verdict
 from rota.core.job import Job, Parent
@@ -17,16 +18,19 @@ from rota.plan.size import CORE
 
 def broken(world: World) -> list[str]:
     """A sentence for each invariant that does not hold; empty when all is well."""
-    return [
-        *_each_job_in_one_state(world),
-        *_one_terminal_record(world),
-        *_one_valid_lease(world),
-        *_parents_before_dependents(world),
-        *_groups_as_members(world),
-        *_nothing_exceeded(world),
-        *_limits_as_leased(world),
-        *world.placement.broken(),
-    ]
+    return [sentence for found in in_parts(world) for sentence in found]
+
+
+def in_parts(world: World) -> Iterator[list[str]]:
+    """The same, one invariant after the other: between two of them the world may go on."""
+    yield _each_job_in_one_state(world)
+    yield _one_terminal_record(world)
+    yield _one_valid_lease(world)
+    yield _parents_before_dependents(world)
+    yield _groups_as_members(world)
+    yield _nothing_exceeded(world)
+    yield _limits_as_leased(world)
+    yield world.placement.broken()
 
 
 def _each_job_in_one_state(world: World) -> list[str]:

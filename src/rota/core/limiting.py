@@ -19,11 +19,14 @@ from rota.plan.limits import Limit, Window
 MOST_UNITS = 1_000_000_000
 LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
-_HINT = "write it like blast:5, blast:unlimited or night@22:00-06:00"
+_HINT = "write it like blast:5, blast:unlimited, night@22:00-06:00 or night@always"
+#: The hours of a limit that has none, where somebody says so.
+ALWAYS = Window(0, 24 * 60)
 
 
 def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:
-    """`NAME:N`, `NAME:unlimited`, `NAME@22:00-06:00` or `NAME:N@…` as (name, units, withdrawn, window)."""
+    """`NAME:N`, `NAME:unlimited`, `NAME@22:00-06:00`, `NAME@always` or `NAME:N@…` as (name, units, withdrawn,
+    window)."""
     rest, at, hours = text.strip().partition("@")
     name, colon, number = rest.partition(":")
     if not LIMIT_NAME.fullmatch(name) or not (colon or at):
@@ -32,17 +35,19 @@ def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:
     if not colon:
         return name, None, False, window
     if number == "unlimited":
-        return name, None, window is None, window
+        return name, None, window is None or window == ALWAYS, window
     if not (number.isascii() and number.isdigit()) or len(number) > 12 or int(number) > MOST_UNITS:
         raise BadInput(f"limit '{name}': '{number[:40]}' is not a number of units", hint=_HINT)
     return name, int(number), False, window
 
 
 def _window(text: str) -> Window:
+    if text == "always":
+        return ALWAYS
     first, dash, last = text.partition("-")
     found = _CLOCK.fullmatch(first), _CLOCK.fullmatch(last)
     if not dash or found[0] is None or found[1] is None:
-        raise BadInput(f"'{text[:40]}' are not hours of a day", hint="write them like 22:00-06:00")
+        raise BadInput(f"'{text[:40]}' are not hours of a day", hint="write them like 22:00-06:00, or always")
     start, end = (int(each[1]) * 60 + int(each[2]) for each in found if each)
     if start > 24 * 60 or end > 24 * 60 or start % (24 * 60) == end % (24 * 60):
         raise BadInput(f"'{text[:40]}' is no span of hours within a day", hint="write them like 22:00-06:00")

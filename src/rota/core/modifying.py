@@ -10,7 +10,7 @@ from rota.core.events import JobsModified
 from rota.core.job import Job, Spec
 from rota.core.states import RETRYABLE, TERMINAL, WAITING, State
 from rota.core.turn import Turn
-from rota.core.world import World, dequeue, write
+from rota.core.world import World, dequeue, touch, write
 from rota.errors import NeverFits
 
 
@@ -32,6 +32,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
             continue
         changed.append(id)
         _modify(world, turn, job, number, spec, event.input_bytes)
+        touch(world, (job,))
         turn.note(id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 

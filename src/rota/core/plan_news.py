@@ -8,13 +8,16 @@ from rota.core.dependencies import end_job
 from rota.core.effects import KillAttempts
 from rota.core.job import Reason
 from rota.core.policing import remember_spent
+from rota.core.promises import tell_moved
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import World, dequeue, move, write
+from rota.core.world import World, dequeue, move, touch, write
 from rota.plan.placement import Reserved
 
 #: The key of `Changes.meta` under which granted reservations are kept.
 RESERVED = "reserved"
+#: When a long queue moves as a whole, which it does with every event, its jobs are not said to have changed.
+_FEW_MOVED = 20
 
 
 def act_on_plan(world: World, turn: Turn) -> bool:
@@ -44,10 +47,10 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         _remember_reservations(world, turn, news.reserved)
     if news.spent:
         remember_spent(world, turn, news.spent)
-    for moved in news.moved:
-        job = world.jobs.get(moved.job)
-        if job is not None and job.state is State.READY:
-            turn.note(moved.job, job.attempt, "promise_moved", moved.cause)
+    if news.moved:
+        tell_moved(world, turn, news.moved)
+        if len(news.moved) <= _FEW_MOVED:
+            touch(world, (job for each in news.moved if (job := world.jobs.get(each.job)) is not None))
     return bool(news.ended) and not (world.paused or world.draining or world.stopping)
 
 

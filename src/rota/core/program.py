@@ -227,7 +227,7 @@ def _base(word: str) -> str:
 
 
 def _shortened(name: str) -> str:
-    """The name as it may be stored: something, and not too long."""
+    """The name as it may be stored and be part of an address: something, and not too long."""
     if not name.isascii() or len(name) > MAX_NAME_BYTES:
         name = name[:MAX_NAME_BYTES].encode("utf-8", "replace")[:MAX_NAME_BYTES].decode("utf-8", "ignore")
-    return name or NAMELESS
+    return NAMELESS if name in ("", ".", "..") else name

@@ -53,6 +53,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     edge_specs: dict[int, int] = {}
     observations: list[tuple[Any, ...]] = []
     site: dict[tuple[str, str], str] = {}
+    host_states: dict[str, tuple[str, int]] = {}
 
 
 def recover(
@@ -89,6 +90,7 @@ def recover(
     for text in remembered.limits.values():
         world.placement.limits.declare(msgspec.json.decode(text, type=Limit))
     restore_site(world, remembered.site)
+    world.host_states = dict(remembered.host_states)
     _restore_models(world, remembered)
     _restore_groups(world, jobs, remembered)
     ready: dict[int, list[Job]] = {}

@@ -10,18 +10,21 @@ from collections.abc import Callable
 
 from rota.core.changes import Changes
 from rota.core.effects import Effect
+from rota.core.job import Spec
 
 
 class Batch:
     """Decisions that will be committed together, and what is to be done afterwards."""
 
-    __slots__ = ("changes", "effects", "leaving")
+    __slots__ = ("changes", "effects", "leaving", "sums")
 
     def __init__(self) -> None:
         self.changes = Changes()
         self.effects: list[Effect] = []
         #: Finished jobs: they may leave memory once this batch is on disk.
         self.leaving: list[int] = []
+        #: hour → the last specification that was accounted for, and where in `changes` (`core.accounting`)
+        self.sums: dict[int, tuple[Spec, list[int]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.effects) or bool(self.changes)
@@ -33,7 +36,7 @@ class Turn:
     `mono` measures leases and delays and never jumps; `wall` is for records and people.
     """
 
-    __slots__ = ("batch", "changes", "effects", "mono", "random", "wall")
+    __slots__ = ("batch", "changes", "effects", "minute", "mono", "random", "wall")
 
     def __init__(self, *, wall: float, mono: float, random: Callable[[], float], batch: Batch) -> None:
         self.wall = wall
@@ -42,6 +45,7 @@ class Turn:
         self.batch = batch
         self.changes = batch.changes
         self.effects = batch.effects
+        self.minute: list[int] | None = None  #: the sums of this minute in `changes`, once they were needed
 
     def note(self, job: int, attempt: int, kind: str, text: str) -> None:
         """Add a line to a job's story: for what is not routine."""

@@ -7,12 +7,13 @@ only the outcome is kept, one byte each.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from rota.core.accounting import count_end
 from rota.core.effects import NotifySettled
 from rota.core.groups import DepGroup
 from rota.core.job import Job, Outcome, Parent, Reason, Spec
@@ -29,6 +30,9 @@ from rota.plan.size import Size
 #: In `World.outcomes`: a job that is live, and an id that names no job.
 OPEN = 0
 NO_JOB = 255
+
+#: So many changed jobs are remembered by name; with one more, they are only many.
+MOST_TOUCHED = 500
 
 _STATES = max(State) + 1
 
@@ -77,6 +81,15 @@ class Upload:
         self.warnings: list[str] = []
 
 
+class Moves(NamedTuple):
+    """What is still to be told of a promise: how often it was moved, when last, and why."""
+
+    times: int
+    at: float
+    attempt: int
+    cause: str
+
+
 class World:
     """The whole state of a deployment."""
 
@@ -112,7 +125,15 @@ class World:
         self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
         self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
         self.spent: dict[Spent, int] = {}  #: what ended jobs used of periods of quotas
+        #: job → when its story last told that its promise was moved, for a while; and what it has not told yet
+        self.promises_told: dict[int, float] = {}
+        self.promises_untold: dict[int, Moves] = {}
+        #: host → what it does and since when (microseconds), as it was written down last
+        self.host_states: dict[str, tuple[str, int]] = {}
         self.next_job = 1
+        #: job → state and attempt of those that changed since somebody last looked, up to one more than
+        #: `MOST_TOUCHED`; None: nobody wants to know
+        self.touched: dict[int, tuple[State, int]] | None = None
         self.paused = False
         self.zone: tzinfo = UTC  #: in which hours of the day are meant
         self.draining = False
@@ -151,8 +172,21 @@ def move(world: World, job: Job, state: State) -> None:
     counts[old] -= 1
     counts[state] += 1
     job.state = state
+    if world.touched is not None:
+        touch(world, (job,))
     for name in job.spec.dep_groups:
         world.groups[name].move(job.id, old, state)
+
+
+def touch(world: World, jobs: Iterable[Job]) -> None:
+    """Something about these jobs changed; of very many only the first are looked at."""
+    touched = world.touched
+    if touched is None:
+        return
+    for job in jobs:
+        if len(touched) > MOST_TOUCHED:
+            return
+        touched[job.id] = (job.state, job.attempt)
 
 
 def write(turn: Turn, job: Job) -> None:
@@ -193,6 +227,7 @@ def finish(
     job.due_at = None
     world.outcomes[job.id] = state
     _tally(turn, job, 1)
+    count_end(turn, job, state)
     write(turn, job)
     leave(world, turn, job.id)
     turn.effects.append(NotifySettled(job, state, outcome))
@@ -209,6 +244,7 @@ def reopen(world: World, turn: Turn, job: Job) -> None:
 
 def erase(world: World, turn: Turn, job: Job) -> None:
     """Forget that a job, in a terminal state, ever was."""
+    touch(world, (job,))
     _tally(turn, job, -1)
     world.counts[job.spec.group][job.state] -= 1
     for name in job.spec.dep_groups:

@@ -13,7 +13,7 @@ import msgspec
 from rota.plan.expression import Value
 from rota.plan.placement import Capacity
 from rota.plan.records import PREFER_SETTING, HostRecord, Records, kinds_of, levels_of
-from rota.plan.resources import Figures, Resource, Site
+from rota.plan.resources import DRAINED, SILENT, Figures, Resource, Site
 
 
 def site_of(
@@ -31,17 +31,27 @@ def site_of(
     answering = capacity.keys() if connected is None else set(connected)
     rows = values_by_id(records, own_ids(records, capacity, own or {}))
     hosts = {host: host_record(records, host) for host in {str(values["host"]) for values in rows.values()}}
-    free = {host for host, its in hosts.items() if host in answering and its.state == "alive" and not its.drain}
+    away = {host: why for host, its in hosts.items() if (why := _away(its, answers=host in answering))}
     until = {host: its.available_until for host, its in hosts.items() if its.available_until is not None}
     return Site(
         [Resource(id, values) for id, values in rows.items()],
         levels=levels_of(records),
         hosts={host: _figures(its, capacity.get(host)) for host, its in hosts.items()},
         kinds=kinds_of(records),
-        usable=[id for id, values in rows.items() if values["host"] in free],
+        usable=[id for id, values in rows.items() if values["host"] not in away],
         until={id: until[str(values["host"])] for id, values in rows.items() if values["host"] in until},
         prefer=records.get("setting", {}).get(PREFER_SETTING, ()),
+        away=away,
     )
+
+
+def _away(record: HostRecord, *, answers: bool) -> str:
+    """Why nothing may be placed on a host; empty if it may."""
+    if record.state != "alive":
+        return record.state
+    if record.drain:
+        return DRAINED
+    return "" if answers else SILENT
 
 
 def host_record(records: Records, host: str) -> HostRecord:

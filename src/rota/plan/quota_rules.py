@@ -24,7 +24,7 @@ NO_LIMIT: Final = -1
 
 TYPE_NAMES: Final = frozenset(Types.__struct_fields__)
 
-_FIELDS: Final = ("queue", "project", "type", "user")
+FIELDS: Final = ("queue", "project", "type", "user")
 _VALUES: Final = ("resources", "jobs", "resource-hours")
 _SHARE: Final = re.compile(r"(?:(\d{1,9}(?:\.\d{1,9})?)\s*\*\s*)?ALL", re.ASCII | re.IGNORECASE)
 _NO_TYPES: Final[frozenset[str]] = frozenset()
@@ -90,11 +90,11 @@ def parse_rules(rules: Mapping[str, Sequence[float | str]], *, total: int, name:
 def _parse_rule(key: str, values: object, *, total: int, name: str) -> Rule:
     quota = f"quota '{key}'" + (f" of '{name}'" if name else "")
     parts = [part.strip() for part in key.split(",")]
-    if len(parts) != len(_FIELDS):
+    if len(parts) != len(FIELDS):
         raise BadInput(
             f"{quota} has {len(parts)} parts, not queue,project,type,user", hint="write it like '*,*,*,/'"
         )
-    for field, part in zip(_FIELDS, parts, strict=True):
+    for field, part in zip(FIELDS, parts, strict=True):
         if not part:
             raise BadInput(f"{quota}: its {field} is empty", hint="write a name, * for all together or / for each")
     if parts[2] not in (TOGETHER, EACH) and parts[2] not in TYPE_NAMES:

@@ -12,6 +12,7 @@ Only bookkeeping: `take` asks nothing, so what runs already is counted even wher
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from math import inf
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ from rota.plan.calendar import Calendar, Occurrence, Piece
 from rota.plan.clock import SECOND, moment
 from rota.plan.quota_counters import HOURS, JOBS, RESOURCES, Counter, Held, Hit, alone, always, within
 from rota.plan.quota_rules import NO_LIMIT, Pattern, Rule, Who, counters_of, parse_rules
+from rota.plan.quota_use import Use, use_of
 
 #: Nobody looks further ahead in a calendar for a period in which a job fits.
 HORIZON: Final = 2 * 365 * 86400 * SECOND
@@ -191,6 +193,19 @@ class Quotas:
         return bool(found)
 
     # -- questions
+
+    def uses(self, running: AbstractSet[int], now: float) -> list[Use]:
+        """What these of the jobs hold under each rule, and whether it applies now."""
+        at = moment(now)
+        present = [occurrence for piece in self._pieces(at, at + 1) for occurrence in piece.occurrences]
+        cells: dict[Pattern, list[tuple[Pattern, Counter]]] = {}
+        for (pattern, names), counter in self._counters.items():
+            cells.setdefault(pattern, []).append((names, counter))
+        return [
+            use_of(rule, cells.get(pattern, ()), running, present)
+            for pattern, rules in self._rules.items()
+            for rule in rules
+        ]
 
     def following(self, counted: Counted, after: float) -> float:
         """When one of the jobs that are counted with it begins or ends next."""

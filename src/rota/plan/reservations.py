@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from math import inf, nextafter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rota.plan import backfill
 from rota.plan.entry import Entry, by_rank
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 #: A reservation waits so long for resources that are missing, then begins with fewer.
 PATIENCE_S = 300.0
+#: Of those who are in the way only so many are named, in words and at all.
+_NAMED: Final = 5
+_MOST: Final = 100
 
 
 def may_reserve(planner: Planner, entry: Entry, now: float) -> bool:
@@ -52,9 +55,40 @@ def reserve(planner: Planner, entry: Entry, now: float) -> Iterator[None]:
     else:
         del planner.entries[entry.id]
         planner.forget_ties(entry)
-        said = f": {entry.reason.message}" if entry.reason is not None else ""
-        entry.reason = Waits("reservation", f"rejected: its resources are not free at that time{said}")
+        entry.reason = _rejected(planner, entry, at)
     return backfill.put_back(planner, klass, position, now)
+
+
+def _rejected(planner: Planner, entry: Entry, at: float) -> Waits:
+    """Why it cannot begin then, and who is in the way."""
+    message = "rejected: its resources are not free at that time"
+    if entry.reason is not None:
+        return Waits("reservation", f"{message}: {entry.reason.message}", blockers=entry.reason.blockers)
+    holders = sorted(_holders(planner, entry, at), key=lambda other: other.id)
+    if not holders:
+        return Waits("reservation", message)
+    ids = [other.id for other in holders]
+    named = ", ".join(map(str, ids[:_NAMED])) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+    message += f": job {named} has them" if len(ids) == 1 else f": jobs {named} have them"
+    if any(other.options and not other.options[other.alternative].hard for other in holders):
+        message += "; jobs without a walltime may run for as long as they like"
+    return Waits("reservation", message, blockers=tuple(ids[:_MOST]))
+
+
+def _holders(planner: Planner, entry: Entry, at: float) -> Iterator[Entry]:
+    """Who has, while it would run, something of what it could take."""
+    end = at + max((option.length for option in entry.options), default=0.0)
+    wanted = 0
+    for alternative in entry.ask.alternatives:
+        for group in alternative.groups:
+            wanted |= planner.site.matching(group.where)
+    for other in planner.entries.values():
+        if other.start is None or other.start >= end or (other.end or inf) <= at or other.home:
+            continue
+        if other.ask.types.besteffort or may_share(entry.ask, other.ask):
+            continue
+        if planner.counted or other.resources & wanted:
+            yield other
 
 
 def _endless_before(planner: Planner, entry: Entry) -> list[Entry]:

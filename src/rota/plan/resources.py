@@ -22,6 +22,11 @@ from rota.plan.expression import Kind, Value, check, matches, parse
 ALIASES: Final = {"nodes": "host", "node": "host"}
 
 
+#: Why a host may not be used, besides its recorded state.
+DRAINED: Final = "drained"
+SILENT: Final = "silent"
+
+
 class Resource(Struct, frozen=True):
     """The smallest thing that can be allocated."""
 
@@ -51,6 +56,7 @@ class Site:
         usable: Collection[int] | None = None,
         until: Mapping[int, float] | None = None,
         prefer: Sequence[str] = (),
+        away: Mapping[str, str] | None = None,
     ) -> None:
         self.levels = levels
         self.unit = levels[-1] if levels else "core"
@@ -65,6 +71,7 @@ class Site:
             raise BadInput(f"resource {twice} is there twice", hint="give each resource an id of its own")
         #: those on which something may be placed
         self.usable = self.everything if usable is None else self.mask(usable)
+        self.away = dict(away or {})  #: host of which nothing may be used → why, in a word
         self.until: dict[float, int] = {}  #: moment → what may not be used from then on
         for id, moment in (until or {}).items():
             self.until[moment] = self.until.get(moment, 0) | 1 << self._bit[id]

@@ -190,7 +190,8 @@ class Search(Holdings):
             if short is not None:
                 entry.blamed = True
                 if entry.reason is None:
-                    entry.reason = Waits("limit", f"limit '{short[0]}' is in use", short[0])
+                    said = f"limit '{short[0]}' is in use, or planned for others before it"
+                    entry.reason = Waits("limit", said, short[0])
                 return short[1]
         return None
 

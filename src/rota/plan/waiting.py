@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rota.plan.bits import positions
 from rota.plan.entry import RUNNING, Entry
+from rota.plan.hostlist import fold
 from rota.plan.placement import Waits
 from rota.plan.request import Alternative
+from rota.plan.resources import DRAINED, SILENT, Site
 from rota.plan.shapes import Shape
 from rota.units import about_duration
 
@@ -99,10 +101,20 @@ def _nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
 
     for alternative in entry.ask.alternatives:
         if _fits(planner, alternative, short):
-            hosts = site.hosts_of(away)
-            named = ", ".join(hosts[:_NAMED]) + (f" and {len(hosts) - _NAMED} more" if len(hosts) > _NAMED else "")
-            return Waits("no_resources", f"too few of the resources it asks for may be used now: {named} may not")
+            return _away(site, site.hosts_of(away))
     return reason
+
+
+def _away(site: Site, hosts: list[str]) -> Waits:
+    """These hosts may not be used now: why, and what would change that."""
+    words = {host: site.away.get(host, "") for host in hosts}
+    named = ", ".join(f"{host} {f'is {why}' if why else 'may not'}" for host, why in list(words.items())[:_NAMED])
+    more = f" and {len(hosts) - _NAMED} more may not" if len(hosts) > _NAMED else ""
+    hint, said = "", next((why for why in words.values() if why not in ("", SILENT)), "")
+    if said:
+        alike = fold(host for host, why in words.items() if why == said)
+        hint = f"rota resource set --hosts {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
+    return Waits("no_resources", f"too few of the resources it asks for may be used now: {named}{more}", hint=hint)
 
 
 def _fits(planner: Planner, alternative: Alternative, short: object) -> bool:

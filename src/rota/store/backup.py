@@ -14,6 +14,7 @@ import errno
 import os
 import secrets
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -25,7 +26,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreFull, StoreRefused
-from rota.store.opening import DATABASE
+from rota.store.opening import DATABASE, MARKER, is_ours
 
 #: Pages copied at a time: about a megabyte, and then somebody may look at the progress or stop it.
 _PAGES: Final = 256
@@ -106,7 +107,33 @@ def _checked(home: Path, target: str, *, force: bool) -> Path:
         raise BadInput(f"{path} is not a file", hint="choose another name")
     if exists and not force:
         raise _is_there(path)
+    if exists:
+        _check_replaceable(path)
     return path
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raises `BadInput` unless there is a database of ours, an empty file or nothing: whoever may ask for a
+    backup must not be able to destroy something else with it."""
+    if path.name == DATABASE and (path.parent / MARKER).exists():
+        raise BadInput(f"{path} is the database of a deployment", hint="choose another name")
+    try:
+        # A link is not followed, and a pipe not waited for.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise BadInput(f"{path} is not replaced: {reason}", hint="choose another name") from None
+    try:
+        regular = stat.S_ISREG(os.fstat(handle).st_mode)
+        head = os.pread(handle, 100, 0) if regular else b""
+    finally:
+        os.close(handle)
+    if not regular or (head and not is_ours(head)):
+        raise BadInput(
+            f"{path} is not a backup of Rota, and is not replaced", hint="choose another name, or remove it first"
+        )
 
 
 def _is_there(path: Path) -> BadInput:
@@ -219,6 +246,7 @@ def sync_file(path: Path) -> int:
 def give_name(draft: Path, path: Path, *, force: bool) -> None:
     """Let the finished draft be `path`, durably. Without `force` nothing is ever replaced."""
     if force:
+        _check_replaceable(path)  # it may be another file by now
         draft.replace(path)
     else:
         try:

@@ -7,6 +7,8 @@ part of a batch, and may be called from any thread while a commit is under way.
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -119,13 +121,46 @@ class Snapshot(Struct, gc=False):
     edges: list[tuple[Parent, int]] = []
     #: job → spec id of the dependents in `edges` that are in dependency groups, ended or not
     edge_specs: dict[int, int] = {}
-    #: rows as in `Changes.observations`, of each learning group the newest `OBSERVATIONS`, oldest first
+    #: rows as in `Changes.observations` but without the job, of each learning group the newest `OBSERVATIONS`,
+    #: oldest first
     observations: list[tuple[Any, ...]] = []
     site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
+    #: host → what it did last and since when (microseconds), of those that are not gone
+    host_states: dict[str, tuple[str, int]] = {}
 
 
 #: So many observations of a learning group are loaded; older ones may be removed.
 OBSERVATIONS: Final = 1024
+
+
+class RunningAttempt(Struct, frozen=True, gc=False):
+    """An attempt that goes on, with what accounts for it."""
+
+    spec: int
+    size: Size | None
+    given: Given | None
+    started_at: float
+
+
+class Accounts(Struct, gc=False):
+    """Sums of hours and what is not in them yet, of one moment."""
+
+    #: (hour, user, project, queue, and the columns of `core.accounting`); of one key there may be several
+    rows: list[tuple[Any, ...]]
+    running: list[RunningAttempt]
+
+
+class Point(Struct, frozen=True, gc=False):
+    """What one attempt of a learning group asked for and used."""
+
+    job: int | None
+    at: float
+    input_bytes: int | None
+    asked_mem: int
+    used_mem: int
+    asked_time_s: float
+    used_time_s: float
+    ok: bool
 
 
 class Clause(Struct, frozen=True, gc=False):
@@ -136,10 +171,32 @@ class Clause(Struct, frozen=True, gc=False):
     group: str = ""
     user: str = ""
     host: str = ""  #: of the newest attempt
+    queue: str = ""
+    project: str = ""
     submission: str = ""
     state: int = 0
     array: int = 0  #: elements of this array…
     indexes: tuple[tuple[int, int], ...] = ()  #: …whose index is in one of these spans; empty: all
+
+
+class Order(Struct, frozen=True, gc=False):
+    """In which order jobs are listed. Of those that are equal, or of which nothing is known, the newest comes
+    first where the largest does."""
+
+    by: str = "id"  #: one of `ORDERS`
+    descending: bool = False
+
+
+#: What jobs can be listed by. `priority` is of their specification, the rest of the newest attempt.
+ORDERS: Final = ("id", "submitted", "started", "ended", "wall", "cpu", "mem", "priority")
+
+
+_FOLDED: Final = {ord(letter): ord(letter.lower()) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def folded(text: str) -> str:
+    """As searches compare: capitals of ASCII are small, other letters stay as they are."""
+    return text.translate(_FOLDED)
 
 
 class Store(Protocol):
@@ -167,8 +224,24 @@ class Store(Protocol):
     def find(self, clauses: list[Clause], *, above: int, limit: int) -> list[int]:
         """Ids above `above` that match any clause, ascending, at most `limit`."""
 
-    def count(self, clauses: list[Clause]) -> int:
-        """How many jobs match any clause."""
+    def count(self, clauses: list[Clause], *, search: str = "", named: Collection[int] = ()) -> int:
+        """How many jobs match any clause and the search, as in `ordered`."""
+
+    def ordered(
+        self,
+        clauses: list[Clause],
+        order: Order,
+        *,
+        search: str = "",
+        named: Collection[int] = (),
+        specs: Mapping[int, int] = {},
+        limit: int = -1,
+    ) -> array[int]:
+        """Ids of all jobs that match any clause, in this order, or the first `limit` of them.
+
+        With `search`, those whose command has this text (`folded`), or whose specification is `named`.
+        `specs` gives the priority of every specification.
+        """
 
     def jobs(self, ids: list[int]) -> list[StoredJob]:
         """These jobs with their newest attempt, in order of id; unknown ids are left out."""
@@ -184,6 +257,24 @@ class Store(Protocol):
 
     def dependents(self, parents: list[Parent]) -> list[int]:
         """Dependents of these jobs and groups that were written as `Changes.edges`, ascending."""
+
+    def children(self, parent: Parent, *, limit: int) -> tuple[list[int], int]:
+        """The first so many jobs that wait or ever waited for this job or group, ascending, and how many there
+        are. Some may belong to a submission that is not finished."""
+
+    def accounts(self, *, first: int, end: int) -> Accounts:
+        """The sums of the hours from `first` up to `end`, and what runs. What began before `first` and goes on
+        is a step at that hour."""
+
+    def minutes(self, *, since: int) -> list[tuple[int, ...]]:
+        """(minute, and the columns of `core.accounting`) from this minute on, in order. A week is kept."""
+
+    def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
+        """(host, at, state), by host and time: what it did between two moments (microseconds), beginning with
+        what it did at the first of them. No host: all."""
+
+    def points(self, group: str, *, limit: int) -> list[Point]:
+        """What the newest attempts of a learning group asked for and used, newest first."""
 
     def env(self, env_id: int) -> bytes:
         """A stored environment: NUL-separated K=V."""

@@ -65,7 +65,7 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _is_range(clause: Clause) -> bool:
-    return not (clause.group or clause.user or clause.host or clause.submission or clause.state or clause.array)
+    return clause == Clause(low=clause.low, high=clause.high, indexes=clause.indexes)
 
 
 def _range_part(ranges: list[tuple[int, int]], *, also: str) -> Iterator[Part]:
@@ -118,6 +118,12 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
         # The first half is what the partial index asks for, word by word.
         terms.append("j.state > 12 AND j.state = ?" if clause.state > 12 and not weak else f"{weak}j.state = ?")
         params.append(clause.state)
+    for name, default in (("queue", "default"), ("project", "")):
+        if value := getattr(clause, name):
+            # Specifications are few beside jobs, or else each is read once.
+            same = f"SELECT id FROM specs WHERE coalesce(spec ->> '{name}', '{default}') = ?"
+            terms.append(f"+j.spec IN ({same})")
+            params.append(value)
     if clause.host:
         newest = "a.job = j.id AND a.number = j.attempt"
         terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {newest} AND a.host = ?)")

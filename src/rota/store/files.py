@@ -96,6 +96,10 @@ class ManagerLock:
                 hint="use that one, or stop it with `rota manager stop`",
                 code="locked",
             ) from None
+        if not self.holds():
+            # It was removed, perhaps with the whole home, before we had it: what we hold keeps nobody out.
+            self.release()
+            raise StoreRefused(f"{home} was removed while it was being opened", hint="try again", code="locked")
         try:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
@@ -104,6 +108,16 @@ class ManagerLock:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 self.release()
                 raise
+
+    def holds(self) -> bool:
+        """Does the lock keep others out? Not if its file is gone, or another one is in its place: a manager that
+        comes now would take that."""
+        if self._fd < 0:
+            return False
+        try:
+            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._fd))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let another manager in. The file stays: removing it would race with the next holder."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import threading
+from array import array
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from copy import deepcopy
 from itertools import chain
 from typing import Final
@@ -13,21 +14,32 @@ from typing import Final
 import msgspec
 
 from rota.core.changes import Changes, Row
-from rota.core.job import Parent, Spec, command_from_text
+from rota.core.job import Parent, Spec, command_from_text, command_to_text
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
 from rota.store import columns
 from rota.store.base import (
     OBSERVATIONS,
+    Accounts,
     Clause,
+    Order,
+    Point,
+    RunningAttempt,
     Snapshot,
     StoredAttempt,
     StoredEvent,
     StoredJob,
     StoredSubmission,
+    folded,
 )
+from rota.store.memory_sums import MemorySums
 
 _NO_JOB: Final = 255
+#: Columns of an observation that a model is made of; the job comes after them.
+_OBSERVED: Final = 11
+
+
+_NONE: Final[Mapping[int, int]] = {}
 
 
 class MemoryStore:
@@ -48,11 +60,13 @@ class MemoryStore:
         self._highest_job = 0
         self._keys: dict[str, set[int]] = {}
         self._edges: set[tuple[Parent, int]] = set()
+        self._children: set[tuple[Parent, int]] = set()
         self._dep_groups: dict[str, int] = {}
         self._limits: dict[str, str] = {}
         self._site: dict[tuple[str, str], str] = {}
         self._observed = 0  #: observations ever: they are loaded in the order of their making
         self._observations: dict[str, deque[tuple[int, Row]]] = {}
+        self._sums = MemorySums()
 
     def reopened(self) -> MemoryStore:
         """A new store with what was committed so far: what is found after a kill."""
@@ -76,6 +90,7 @@ class MemoryStore:
             self._run(changes)
             self._settle(changes)
             self._learn(changes)
+            self._sums.add(changes)
 
     def can_accept(self, live_jobs: int) -> bool:
         return self.room
@@ -103,9 +118,35 @@ class MemoryStore:
         with self._lock:
             return sorted(job.id for job in self._matching(clauses) if job.id > above)[:limit]
 
-    def count(self, clauses: list[Clause]) -> int:
+    def count(self, clauses: list[Clause], *, search: str = "", named: Collection[int] = ()) -> int:
         with self._lock:
-            return sum(1 for _ in self._matching(clauses))
+            return sum(1 for job in self._matching(clauses) if _found(job, search, named))
+
+    def ordered(
+        self,
+        clauses: list[Clause],
+        order: Order,
+        *,
+        search: str = "",
+        named: Collection[int] = (),
+        specs: Mapping[int, int] = _NONE,
+        limit: int = -1,
+    ) -> array[int]:
+        sign = -1 if order.descending else 1
+        found: list[tuple[bool, float, int]] = []
+        with self._lock:
+            begun = {
+                row.job: row.started_at
+                for row in self._attempts.values()
+                if order.by == "started" and row.outcome is None and row.started_at is not None
+            }
+            for job in self._matching(clauses):
+                if not _found(job, search, named):
+                    continue
+                value = begun.get(job.id) or _ranked(job, self._newest(job), order.by, specs)
+                found.append((value is None, sign * (value or 0), sign * job.id))
+        ids = [sign * id for _unknown, _value, id in sorted(found)]
+        return array("q", ids if limit < 0 else ids[:limit])
 
     def jobs(self, ids: list[int]) -> list[StoredJob]:
         with self._lock:
@@ -134,6 +175,33 @@ class MemoryStore:
     def dependents(self, parents: list[Parent]) -> list[int]:
         with self._lock:
             return sorted({child for parent, child in self._edges if parent in parents})
+
+    def children(self, parent: Parent, *, limit: int) -> tuple[list[int], int]:
+        with self._lock:
+            found = sorted(child for each, child in self._children if each == parent)
+            return found[:limit], len(found)
+
+    def accounts(self, *, first: int, end: int) -> Accounts:
+        with self._lock:
+            running = [
+                RunningAttempt(row.spec or self._jobs[row.job].spec_id, row.size, row.given, row.started_at)
+                for _, row in sorted(self._attempts.items())
+                if row.outcome is None and row.started_at is not None
+            ]
+            return Accounts(self._sums.accounts(first, end), running)
+
+    def minutes(self, *, since: int) -> list[tuple[int, ...]]:
+        with self._lock:
+            return self._sums.minutes(since)
+
+    def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
+        with self._lock:
+            return self._sums.host_states(host, since, until)
+
+    def points(self, group: str, *, limit: int) -> list[Point]:
+        with self._lock:
+            newest = [row for _, row in reversed(self._observations.get(group, ()))]
+            return [_point(*row) for row in newest[:limit]]
 
     def env(self, env_id: int) -> bytes:
         with self._lock:
@@ -183,7 +251,8 @@ class MemoryStore:
             ],
             edges=edges,
             edge_specs={n: self._jobs[n].spec_id for _, n in edges if self._jobs[n].spec_id in members},
-            observations=[row for _, row in sorted(chain(*self._observations.values()))],
+            observations=[row[:_OBSERVED] for _, row in sorted(chain(*self._observations.values()))],
+            host_states=self._sums.last_host_states(),
         )
 
     def _check(self, changes: Changes) -> None:
@@ -218,20 +287,21 @@ class MemoryStore:
             message,
             after,
             input_bytes,
-            array,
+            array_id,
             index,
         ) in changes.jobs:
             self._jobs[n] = StoredJob(
                 id=n, key=key, submission=submission, spec_id=spec, group=group, user=user,
                 cmd=command_from_text(cmd), state=int(state), attempt=0, tries=0, submitted_at=at, ready_at=ready,
                 due_at=None, ended_at=None, reason_code=code, reason_message=message, after=columns.after(after),
-                input_bytes=input_bytes, array=array, index=index,
+                input_bytes=input_bytes, array=array_id, index=index,
             )  # fmt: skip
             self._keys.setdefault(key, set()).add(n)
         for n, spec, group, user, input_bytes in changes.respecified.values():
             if (job := self._jobs.get(n)) is not None:
                 job.spec_id, job.group, job.user, job.input_bytes = spec, group, user, input_bytes
         self._edges.update((parent, child) for parent, child in changes.edges)
+        self._children.update((parent, child) for parent, child in changes.children)
         self._runners.update({row[0]: tuple(row) for row in changes.runners})
 
     def _run(self, changes: Changes) -> None:
@@ -299,6 +369,7 @@ class MemoryStore:
             del self._attempts[attempt]
         self._events = [event for event in self._events if event.job not in gone]
         self._edges = {edge for edge in self._edges if edge[1] not in gone}
+        self._children = {edge for edge in self._children if edge[1] not in gone}
 
     def _visible(self, job: StoredJob) -> bool:
         return self._submissions[job.submission].answer is not None
@@ -311,6 +382,10 @@ class MemoryStore:
             if self._visible(job) and any(self._matches(job, clause) for clause in clauses):
                 yield job
 
+    def _specified(self, job: StoredJob, clause: Clause) -> bool:
+        spec = msgspec.json.decode(self._specs[job.spec_id], type=Spec)
+        return clause.queue in ("", spec.queue) and clause.project in ("", spec.project)
+
     def _matches(self, job: StoredJob, clause: Clause) -> bool:
         newest = self._newest(job)
         return (
@@ -321,6 +396,7 @@ class MemoryStore:
             and clause.state in (0, job.state)
             and clause.array in (0, job.array)
             and (not (clause.array and clause.indexes) or _within(job.index, clause.indexes))
+            and (not (clause.queue or clause.project) or self._specified(job, clause))
             and (not clause.host or (newest is not None and newest.host == clause.host))
         )
 
@@ -336,9 +412,49 @@ def _end(attempt: StoredAttempt, row: Row) -> None:
     attempt.behaviours = columns.behaviours(behaviours)
 
 
+def _point(
+    _group: str,
+    _place: int,
+    at: float,
+    mem: int,
+    _disk: int,
+    time_s: float,
+    outcome: str,
+    input_bytes: int | None,
+    asked_mem: int,
+    _asked_disk: int,
+    asked_time_s: float,
+    job: int | None = None,
+) -> Point:
+    return Point(job, at, input_bytes, asked_mem, mem, asked_time_s, time_s, outcome == "complete")
+
+
 def _jobs_before_groups(edge: tuple[Parent, int]) -> tuple[bool, Parent, int]:
     return isinstance(edge[0], str), *edge
 
 
 def _within(index: int | None, spans: tuple[tuple[int, int], ...]) -> bool:
     return index is not None and any(low <= index <= high for low, high in spans)
+
+
+def _ranked(job: StoredJob, newest: StoredAttempt | None, by: str, specs: Mapping[int, int]) -> float | None:
+    """What a job is ordered by."""
+    match by:
+        case "submitted":
+            return job.submitted_at
+        case "ended":
+            return job.ended_at
+        case "priority":
+            return specs.get(job.spec_id)
+        case "id":
+            return 0.0
+    if newest is None:
+        return None
+    if by == "wall":
+        over, begun = newest.ended_at, newest.started_at
+        return over - begun if over is not None and begun is not None else None
+    return {"started": newest.started_at, "cpu": newest.cpu_s, "mem": newest.peak_mem}[by]
+
+
+def _found(job: StoredJob, search: str, named: Collection[int]) -> bool:
+    return not search or folded(search) in folded(command_to_text(job.cmd)) or job.spec_id in named

@@ -32,6 +32,11 @@ _CHECKPOINT_PAGES: Final = 8000
 Damaged = Callable[[Path, object], StoreRefused]
 
 
+def is_ours(head: bytes) -> bool:
+    """Does a database of ours begin like this? The first hundred bytes tell."""
+    return head.startswith(b"SQLite format 3\0") and head[68:72] == struct.pack(">I", APPLICATION_ID)
+
+
 def damaged(path: Path, detail: object) -> StoreRefused:
     """The error for a file that cannot be trusted."""
     return StoreRefused(

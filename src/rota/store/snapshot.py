@@ -71,7 +71,7 @@ def _remove_open_uploads(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(sql["keep_highest_job"])
-        for what in ("attempts", "events", "edges", "jobs", "submissions"):
+        for what in ("attempts", "events", "edges", "children", "jobs", "submissions"):
             connection.execute(sql[f"remove_open_{what}"])
         connection.execute("COMMIT")
     except BaseException:
@@ -110,6 +110,7 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
         edges=[(parent, child) for parent, child, _ in edges],
         edge_specs={child: spec for _, child, spec in edges if spec in members},
         observations=rows("newest_observations", OBSERVATIONS),
+        host_states={host: (state, at) for host, state, at in rows("last_host_states")},
     )
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from rota.core.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
 from rota.store.base import OBSERVATIONS, Snapshot
@@ -24,7 +25,7 @@ from rota.store.keys import RUN, Keys
 from rota.store.observations import Observed, too_many
 from rota.store.opening import DATABASE, open_database, settle
 from rota.store.snapshot import load
-from rota.store.sqlite_reads import SqliteReads
+from rota.store.sqlite_sums import SqliteSums
 from rota.store.statements import statements
 
 #: Kept free for what was accepted already, and kept aside as ballast.
@@ -36,7 +37,7 @@ _REFILL_EVERY_S: Final = 5.0
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 
 
-class SqliteStore(SqliteReads):
+class SqliteStore(SqliteSums):
     """A `Store` in `home/rota.db`. Opening takes the manager's lock and may raise `StoreRefused`."""
 
     def __init__(
@@ -63,6 +64,7 @@ class SqliteStore(SqliteReads):
         self._refill_at = float("-inf")
         self._sql = statements()
         self._observed = Observed()
+        self._minute = 0  #: in which old ones were removed last
 
     def load(self) -> Snapshot:
         snapshot = load(self._writer, path=self._home / DATABASE)
@@ -80,6 +82,9 @@ class SqliteStore(SqliteReads):
         observed = self._observed.after(changes)
         if excess := too_many(observed):
             batch.append(("cut_observations", (msgspec.json.encode(excess).decode(), OBSERVATIONS)))
+        if changes.minutes and (minute := max(changes.minutes)) != self._minute:
+            self._minute = minute
+            batch.append(("cut_minutes", (minute - MINUTES_KEPT,)))
         try:
             self._write(batch)
         except StoreFull:
@@ -91,6 +96,10 @@ class SqliteStore(SqliteReads):
             self._write_runs()
         if self._refill_at == float("-inf"):
             self._refill()
+
+    def holds_home(self) -> bool:
+        """Can no other manager use this home? Another could once it was removed, or something else is there."""
+        return self._lock.holds()
 
     def can_accept(self, live_jobs: int) -> bool:
         try:

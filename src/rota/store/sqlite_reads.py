@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import sqlite3
+from array import array
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,8 +20,8 @@ import msgspec
 
 from rota.core.job import Parent, command_from_text
 from rota.errors import NotFound, StoreFailed
-from rota.store import columns
-from rota.store.base import Clause, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
+from rota.store import columns, ordering
+from rota.store.base import Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
 from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
 from rota.store.keys import Keys
 from rota.store.snapshot import attempt
@@ -29,7 +30,11 @@ from rota.store.statements import statements
 _IDLE_READERS: Final = 4
 _READER_CACHE_KIB: Final = 8 << 10
 
+_NONE: Final[Mapping[int, int]] = {}
+
 _ids = msgspec.json.Decoder(list[int])
+#: Characters of a long list that are read at once; meanwhile no other thread goes on.
+_SLICE: Final = 1 << 18
 _rows = msgspec.json.Decoder(list[list[Any]])
 #: leased_at, started_at, ended_at, cpu_s
 _ATTEMPT_TIMES: Final = (5, 6, 14, 15)
@@ -101,12 +106,36 @@ class SqliteReads:
                 found.update(_find(connection, some, limit=limit))
         return sorted(found)[:limit]
 
-    def count(self, clauses: list[Clause]) -> int:
+    def count(self, clauses: list[Clause], *, search: str = "", named: Collection[int] = ()) -> int:
         with self._reader() as connection:
-            part = _united(connection, clauses)
+            part = ordering.searched(_united(connection, clauses), search, named)
             sql = f"SELECT count(*) FROM {part.source} WHERE {part.condition}"
             (n,) = connection.execute(sql, part.params).fetchone()
         return int(n)
+
+    def ordered(
+        self,
+        clauses: list[Clause],
+        order: Order,
+        *,
+        search: str = "",
+        named: Collection[int] = (),
+        specs: Mapping[int, int] = _NONE,
+        limit: int = -1,
+    ) -> array[int]:
+        with self._reader() as connection:
+            part = _united(connection, clauses)
+            if clauses == [Clause()] and not search and limit > 0:
+                quick = ordering.among_attempts(part, order, limit=limit)
+                if quick is not None:
+                    (text,) = connection.execute(quick).fetchone()
+                    if len(found := _many_ids(text)) == limit:
+                        return found
+            sql, params = ordering.statement(
+                ordering.searched(part, search, named), order, specs=specs, limit=limit
+            )
+            (text,) = connection.execute(sql, params).fetchone()
+        return _many_ids(text)
 
     def tally(self, clauses: list[Clause]) -> dict[tuple[str, int], int]:
         with self._reader() as connection:
@@ -144,6 +173,12 @@ class SqliteReads:
             (text,) = connection.execute(statements()["dependents"], (wanted,)).fetchone()
             return _ids.decode(text)
 
+    def children(self, parent: Parent, *, limit: int) -> tuple[list[int], int]:
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["children"], (parent, limit)).fetchone()
+            (total,) = connection.execute(statements()["count_children"], (parent,)).fetchone()
+            return _ids.decode(text), int(total)
+
     def env(self, env_id: int) -> bytes:
         with self._reader() as connection:
             row = connection.execute(statements()["env"], (env_id,)).fetchone()
@@ -154,6 +189,18 @@ class SqliteReads:
     def segments_in_use(self) -> set[str]:
         with self._reader() as connection:
             return {name for (name,) in connection.execute(statements()["segments"])}
+
+
+def _many_ids(text: str) -> array[int]:
+    """A JSON array of ids, however long."""
+    ids = array("q")
+    start, end = 1, len(text) - 1
+    while start < end:
+        comma = text.find(",", start + _SLICE)
+        stop = comma if comma > 0 else end
+        ids.fromlist(_ids.decode(f"[{text[start:stop]}]"))
+        start = stop + 1
+    return ids
 
 
 def _portions(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:

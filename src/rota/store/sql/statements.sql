@@ -77,6 +77,13 @@ INSERT OR IGNORE INTO edges (parent, child)
 SELECT v ->> 0, v ->> 1
 FROM r;
 
+-- name: insert_children
+-- (parent, dependent): all of them.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT OR IGNORE INTO children (parent, child)
+SELECT v ->> 0, v ->> 1
+FROM r;
+
 -- name: add_dep_groups
 -- How many complete members more a dependency group has; it is known from then on.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
@@ -117,8 +124,8 @@ DELETE FROM observations WHERE grp IN (SELECT value ->> 0 FROM json_each(?));
 -- What attempts taught.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 INSERT INTO observations (grp, place, at, mem, disk, time_s, outcome, input_bytes, asked_mem, asked_disk,
-                          asked_time_s)
-SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10
+                          asked_time_s, job)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10, v ->> 11
 FROM r;
 
 -- name: cut_observations
@@ -195,6 +202,58 @@ SELECT v ->> 0, v ->> 1, v ->> 2
 FROM r WHERE true
 ON CONFLICT (grp, state) DO UPDATE SET jobs = jobs + excluded.jobs;
 
+-- name: add_accounts
+-- What attempts that ended add to the sums of their hours.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT INTO accounts (hour, user, project, queue, attempts, jobs, failed, used_us, used_step, asked_us, asked_step,
+                      cpu_us, wait_us)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10, v ->> 11,
+       v ->> 12
+FROM r WHERE true
+ON CONFLICT (hour, user, project, queue) DO UPDATE SET
+    attempts = attempts + excluded.attempts, jobs = jobs + excluded.jobs, failed = failed + excluded.failed,
+    used_us = used_us + excluded.used_us, used_step = used_step + excluded.used_step,
+    asked_us = asked_us + excluded.asked_us, asked_step = asked_step + excluded.asked_step,
+    cpu_us = cpu_us + excluded.cpu_us, wait_us = wait_us + excluded.wait_us;
+
+-- name: add_account
+-- The same for one hour.
+INSERT INTO accounts (hour, user, project, queue, attempts, jobs, failed, used_us, used_step, asked_us, asked_step,
+                      cpu_us, wait_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (hour, user, project, queue) DO UPDATE SET
+    attempts = attempts + excluded.attempts, jobs = jobs + excluded.jobs, failed = failed + excluded.failed,
+    used_us = used_us + excluded.used_us, used_step = used_step + excluded.used_step,
+    asked_us = asked_us + excluded.asked_us, asked_step = asked_step + excluded.asked_step,
+    cpu_us = cpu_us + excluded.cpu_us, wait_us = wait_us + excluded.wait_us;
+
+-- name: add_minutes
+-- What happened in a minute.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT INTO minutes (minute, started, complete, failed, cancelled, wait_us, run_us)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6
+FROM r WHERE true
+ON CONFLICT (minute) DO UPDATE SET
+    started = started + excluded.started, complete = complete + excluded.complete, failed = failed + excluded.failed,
+    cancelled = cancelled + excluded.cancelled, wait_us = wait_us + excluded.wait_us, run_us = run_us + excluded.run_us;
+
+-- name: add_minute
+-- The same for one minute.
+INSERT INTO minutes (minute, started, complete, failed, cancelled, wait_us, run_us) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (minute) DO UPDATE SET
+    started = started + excluded.started, complete = complete + excluded.complete, failed = failed + excluded.failed,
+    cancelled = cancelled + excluded.cancelled, wait_us = wait_us + excluded.wait_us, run_us = run_us + excluded.run_us;
+
+-- name: cut_minutes
+-- Minutes that are too long ago.
+DELETE FROM minutes WHERE minute < ?;
+
+-- name: insert_host_states
+-- What hosts do from some moment on.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+INSERT OR REPLACE INTO host_states (host, at, state)
+SELECT v ->> 0, v ->> 1, v ->> 2 FROM r;
+
 -- name: upsert_meta
 -- Small facts about the deployment.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
@@ -207,6 +266,12 @@ ON CONFLICT (key) DO UPDATE SET value = excluded.value;
 -- Before jobs are removed: their ids are never given out again.
 INSERT INTO used (kind, id) SELECT 'job', max(id) FROM jobs HAVING max(id) IS NOT NULL
 ON CONFLICT (kind) DO UPDATE SET id = max(id, excluded.id);
+
+-- name: remove_children
+-- That jobs which are forgotten waited for others; before the jobs themselves, who say for whom.
+DELETE FROM children WHERE (parent, child) IN (
+    SELECT p.value ->> 0, j.id
+    FROM json_each(?) AS r CROSS JOIN jobs AS j ON j.id = r.value ->> 0 CROSS JOIN json_each(j.after) AS p);
 
 -- name: remove_jobs
 -- Jobs that are forgotten.
@@ -247,6 +312,12 @@ DELETE FROM events WHERE job IN (
 -- When a manager starts: what jobs of uploads that were never finished waited for.
 DELETE FROM edges WHERE child IN (
     SELECT jobs.id FROM submissions AS s CROSS JOIN jobs
+    WHERE s.answer IS NULL AND jobs.id BETWEEN s.low AND s.high AND jobs.in_submission = s.n);
+
+-- name: remove_open_children
+-- When a manager starts: that jobs of uploads that were never finished waited for others.
+DELETE FROM children WHERE (parent, child) IN (
+    SELECT p.value ->> 0, jobs.id FROM submissions AS s CROSS JOIN jobs CROSS JOIN json_each(jobs.after) AS p
     WHERE s.answer IS NULL AND jobs.id BETWEEN s.low AND s.high AND jobs.in_submission = s.n);
 
 -- name: remove_open_jobs
@@ -321,6 +392,57 @@ SELECT name, declaration FROM limits;
 -- For the snapshot.
 SELECT kind, name, value FROM site_records;
 
+-- name: last_host_states
+-- For the snapshot: what each host did last.
+SELECT h.host, h.state, h.at FROM (SELECT host, max(at) AS at FROM host_states GROUP BY host) AS l
+CROSS JOIN host_states AS h ON h.host = l.host AND h.at = l.at WHERE h.state <> 'gone';
+
+-- name: accounts_between
+-- The sums of the hours from the first up to the second, all in one JSON value. What began earlier and goes on is
+-- a step at the first hour.
+WITH w(first, up_to) AS (SELECT ?, ?)
+SELECT json_group_array(json_array(hour, user, project, queue, attempts, jobs, failed, used_us, used_step, asked_us,
+                                   asked_step, cpu_us, wait_us))
+FROM (
+    SELECT first AS hour, user, project, queue, 0 AS attempts, 0 AS jobs, 0 AS failed, 0 AS used_us,
+           sum(used_step) AS used_step, 0 AS asked_us, sum(asked_step) AS asked_step, 0 AS cpu_us, 0 AS wait_us
+    FROM w CROSS JOIN accounts WHERE accounts.hour < first
+    GROUP BY user, project, queue HAVING sum(used_step) <> 0 OR sum(asked_step) <> 0
+    UNION ALL
+    SELECT accounts.* FROM w CROSS JOIN accounts WHERE accounts.hour >= first AND accounts.hour < up_to
+    ORDER BY 1, 2, 3, 4);
+
+-- name: running_attempts
+-- What runs now: specification, size and what was given (JSON), and since when; one JSON value, times as text.
+SELECT json_group_array(json_array(coalesce(a.spec, j.spec), a.size, a.given, printf('%!.18g', a.started_at)))
+FROM attempts AS a CROSS JOIN jobs AS j ON j.id = a.job
+WHERE a.outcome IS NULL AND a.started_at IS NOT NULL;
+
+-- name: minutes_since
+-- What happened from this minute on, all in one JSON value.
+SELECT json_group_array(json_array(minute, started, complete, failed, cancelled, wait_us, run_us))
+FROM (SELECT * FROM minutes WHERE minute >= ? ORDER BY minute);
+
+-- name: host_states_between
+-- What hosts (an empty name: all) did in a span of time, each beginning with what it did before; one JSON value.
+WITH w(name, since, until) AS (SELECT ?, ?, ?)
+SELECT json_group_array(json_array(host, at, state)) FROM (
+    SELECT host, at, state FROM w CROSS JOIN host_states
+    WHERE (name = '' OR host = name) AND at > since AND at < until
+    UNION ALL
+    SELECT h.host, h.at, h.state
+    FROM (SELECT host, max(at) AS at FROM w CROSS JOIN host_states
+          WHERE (name = '' OR host = name) AND at <= since GROUP BY host) AS l
+    CROSS JOIN host_states AS h ON h.host = l.host AND h.at = l.at
+    ORDER BY 1, 2);
+
+-- name: points
+-- What the newest attempts of a learning group asked for and used, newest first, all in one JSON value.
+SELECT json_group_array(json_array(
+    job, printf('%!.18g', at), input_bytes, asked_mem, mem, printf('%!.18g', asked_time_s), printf('%!.18g', time_s),
+    outcome = 'complete'))
+FROM (SELECT * FROM observations WHERE grp = ? ORDER BY n DESC LIMIT ?);
+
 -- name: all_dep_groups
 -- For the snapshot.
 SELECT name, complete FROM dep_groups;
@@ -371,6 +493,14 @@ SELECT at, job, attempt, kind, text FROM events WHERE job = ? ORDER BY n;
 -- Jobs that wait for any of these jobs and groups, all in one JSON value.
 SELECT json_group_array(child) FROM (
     SELECT DISTINCT child FROM edges WHERE parent IN (SELECT value FROM json_each(?)) ORDER BY child);
+
+-- name: children
+-- The first so many jobs that wait or waited for a job or a group, as one JSON value.
+SELECT json_group_array(child) FROM (SELECT child FROM children WHERE parent = ? ORDER BY child LIMIT ?);
+
+-- name: count_children
+-- How many jobs wait or waited for a job or a group.
+SELECT count(*) FROM children WHERE parent = ?;
 
 -- name: env
 -- A stored environment, base64.

@@ -1,0 +1,169 @@
+"""Who used what, and how fast jobs went: sums that are written in the commit of what they sum up.
+
+All are whole numbers of microseconds, so that sums are exact in any order. What lasts for many hours is not
+written hour by hour: see `spread`. How an attempt is accounted for depends only on what is stored of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.core.job import Job, Lease, Spec
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.plan.placement import Given
+from rota.plan.size import CORE, Size
+from rota.units import MAX_SECONDS
+
+HOUR_S: Final = 3600
+HOUR_US: Final = HOUR_S * 1_000_000
+#: What a hundredth of a core is in an hour.
+CORE_HOUR_US: Final = HOUR_US // CORE
+
+#: (hour since 1970, user, project, queue)
+Key = tuple[int, str, str, str]
+#: The columns of a sum after its key. `*_STEP`: so many hundredths of cores more in all whole hours from then on.
+ATTEMPTS, JOBS, FAILED, USED, USED_STEP, ASKED, ASKED_STEP, CPU, WAIT = range(9)
+ACCOUNT_COLUMNS: Final = 9
+
+#: The columns of a minute. Times are those of the manager's clock.
+STARTED, COMPLETE, FAILED_NOW, CANCELLED, WAITED, RAN = range(6)
+MINUTE_COLUMNS: Final = 6
+#: So many minutes are kept: a week.
+MINUTES_KEPT: Final = 7 * 24 * 60
+
+_ENDS: Final = {State.COMPLETE: COMPLETE, State.FAILED: FAILED_NOW, State.CANCELLED: CANCELLED}
+#: No clock shows more.
+_LATEST: Final = 253_402_300_799.0
+
+
+def micros(at: float | None) -> int:
+    """Whole microseconds of a moment or a duration; 0 for what can be neither, whoever said it."""
+    return int(at * 1e6) if at is not None and 0.0 <= at <= _LATEST else 0
+
+
+def cores_of(size: Size, given: Given | None) -> int:
+    """Hundredths of cores that an attempt holds."""
+    if given is None or not given.nodes:
+        return size.cpus
+    if len(given.nodes) == 1:
+        return given.size.cpus  # perhaps a part of a core
+    return CORE * sum(cores for _host, cores in given.nodes)
+
+
+def asked_us(spec: Spec, size: Size, given: Given | None) -> int:
+    """For how long an attempt asked: its walltime, else its estimate."""
+    walltime_s = (given.walltime_s if given is not None else None) or spec.walltime_s or size.time_s
+    return micros(walltime_s if walltime_s < MAX_SECONDS else MAX_SECONDS)
+
+
+def spread(
+    rows: dict[Key, list[int]], who: tuple[str, str, str], start: int, end: int, cpus: int, column: int
+) -> None:
+    """Add so many cores from `start` to `end` to the sums of the hours that they lie in.
+
+    Only the first and the last hour get their part. Those between are meant by a step up at the first of them
+    and a step down behind the last, in the column after `column`: a job of a month is no more than four rows.
+    """
+    if not cpus or end <= start:
+        return
+    first, last = start // HOUR_US, end // HOUR_US
+    whole = cpus * (end - start) // CORE
+    if first == last:
+        _row(rows, (first, *who))[column] += whole
+        return
+    head = cpus * ((first + 1) * HOUR_US - start) // CORE
+    _row(rows, (first, *who))[column] += head
+    between = last - first - 1
+    row = _row(rows, (last, *who))
+    row[column] += whole - head - between * cpus * CORE_HOUR_US
+    if between:
+        row[column + 1] -= cpus
+        _row(rows, (first + 1, *who))[column + 1] += cpus
+
+
+def account_attempt(
+    turn: Turn,
+    job: Job,
+    lease: Lease,
+    *,
+    failed: bool,
+    started_at: float | None,
+    ended_at: float,
+    cpu_s: float,
+) -> None:
+    """An attempt is over: what it used and asked for, in the hours in which it did.
+
+    What it asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in an hour that
+    is still to come, so that windows of any length that end now have the same sums.
+    """
+    spec, given = job.spec, lease.given
+    start, end = micros(started_at), micros(ended_at) or micros(turn.wall)
+    hour = end // HOUR_US
+    row = _row_of(turn, spec, hour)
+    row[ATTEMPTS] += 1
+    row[FAILED] += failed
+    if cpu_s:
+        row[CPU] += micros(cpu_s)
+    if not start:
+        return
+    if job.ready_at is not None and (waited := start - micros(job.ready_at)) > 0:
+        row[WAIT] += waited
+    size = job.learned or spec.size
+    cpus = size.cpus if given is None else cores_of(size, given)
+    asked = asked_us(spec, size, given)
+    if start // HOUR_US == hour and start < end:
+        # As nearly always, and just what `spread` would do.
+        row[USED] += cpus * (end - start) // CORE
+        row[ASKED] += cpus * asked // CORE
+    else:
+        who = (spec.user, spec.project, spec.queue)
+        while_held = min(asked, max(0, end - start))
+        spread(turn.changes.accounts, who, start, end, cpus, USED)
+        spread(turn.changes.accounts, who, start, start + while_held, cpus, ASKED)
+        row[ASKED] += cpus * asked // CORE - cpus * while_held // CORE
+    if end > start:
+        _minute(turn)[RAN] += end - start
+    if lease.started_at is None:
+        count_start(turn, job, started_at)  # of which nobody told before
+
+
+def count_start(turn: Turn, job: Job, started_at: float | None) -> None:
+    """An attempt began."""
+    row = _minute(turn)
+    row[STARTED] += 1
+    # Unless it is not known any more since when it was ready.
+    if job.ready_at is not None and (start := micros(started_at)) and (waited := start - micros(job.ready_at)) > 0:
+        row[WAITED] += waited
+
+
+def count_end(turn: Turn, job: Job, state: State) -> None:
+    """A job, not only an attempt of it, came to its end."""
+    _row_of(turn, job.spec, int(turn.wall // HOUR_S))[JOBS] += 1
+    _minute(turn)[_ENDS[state]] += 1
+
+
+def _row_of(turn: Turn, spec: Spec, hour: int) -> list[int]:
+    """The sums of an hour to which jobs of this specification add. Many jobs of a batch share both."""
+    sums = turn.batch.sums
+    found = sums.get(hour)
+    if found is not None and found[0] is spec:
+        return found[1]
+    row = _row(turn.changes.accounts, (hour, spec.user, spec.project, spec.queue))
+    sums[hour] = (spec, row)
+    return row
+
+
+def _row(rows: dict[Key, list[int]], key: Key) -> list[int]:
+    row = rows.get(key)
+    if row is None:
+        row = rows[key] = [0] * ACCOUNT_COLUMNS
+    return row
+
+
+def _minute(turn: Turn) -> list[int]:
+    row = turn.minute
+    if row is None:
+        at = int(turn.wall // 60)
+        row = turn.minute = turn.changes.minutes.setdefault(at, [0] * MINUTE_COLUMNS)
+    return row

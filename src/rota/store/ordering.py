@@ -1,0 +1,120 @@
+"""Turns an `Order` and a search into SQL over the jobs of a `Part`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import msgspec
+
+from rota.store.base import Order
+from rota.store.clauses import Part
+
+Params = list[str | int | bytes]
+
+_NEWEST: Final = " LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt"
+#: A job's row does not change when an attempt begins: one that goes on is found by its own, short index.
+_BEGUN: Final = (
+    "coalesce((SELECT o.started_at FROM attempts AS o WHERE o.job = j.id AND o.outcome IS NULL), a.started_at)"
+)
+#: Orders by what is known of attempts.
+_OF_ATTEMPTS: Final = {
+    "started": "a.started_at",
+    "wall": "a.ended_at - a.started_at",
+    "cpu": "a.cpu_s",
+    "mem": "a.peak_mem",
+}
+#: The attempt whose start `_BEGUN` is.
+_COUNTS_FOR_START: Final = (
+    "(t.outcome IS NULL OR j.attempt = t.number AND NOT EXISTS (SELECT 1 FROM attempts AS o"
+    " WHERE o.job = j.id AND o.outcome IS NULL AND o.started_at IS NOT NULL))"
+)
+#: What an order is by, and what must be joined for it.
+_BY: Final = {
+    "submitted": ("j.submitted_at", ""),
+    "started": (_BEGUN, _NEWEST),
+    "ended": ("j.ended_at", ""),
+    **{name: (_OF_ATTEMPTS[name], _NEWEST) for name in ("wall", "cpu", "mem")},
+    # A place in a table of ranks that is given as bytes: there is no faster way to look up a number.
+    "priority": ("substr(?, 4 * j.spec + 1, 4)", ""),
+}
+
+
+def searched(part: Part, search: str, named: Collection[int]) -> Part:
+    """Those of a part whose command has this text, or whose specification is named."""
+    if not search:
+        return part
+    # `LIKE` takes capitals of ASCII for small letters, and no others, as `folded` does.
+    found = "j.cmd LIKE ? ESCAPE '\\'"
+    params: tuple[str | int, ...] = (*part.params, _pattern(search))
+    if named:
+        found = f"({found} OR j.spec IN (SELECT value FROM json_each(?)))"
+        params = (*params, msgspec.json.encode(list(named)).decode())
+    return msgspec.structs.replace(part, condition=f"({part.condition}) AND {found}", params=params)
+
+
+def _pattern(search: str) -> str:
+    if "\0" in search:
+        return ""  # no command has it, and for `LIKE` it would be the end of the text
+    for sign in "\\%_":
+        search = search.replace(sign, f"\\{sign}")
+    return f"%{search}%"
+
+
+def statement(part: Part, order: Order, *, specs: Mapping[int, int], limit: int) -> tuple[str, Params]:
+    """One statement that gives all ids, or the first `limit`, as one JSON array; and its parameters.
+
+    Jobs are visited in the direction of the order: where what it is by grows with the ids, as times do, the
+    first ones that are seen are the first of the list, and hardly any has to make room for another.
+    """
+    way = "DESC" if order.descending else "ASC"
+    if order.by == "id" or (order.by == "priority" and len(set(specs.values())) < 2):
+        inner = f"SELECT j.id AS id FROM {part.source} WHERE {part.condition} ORDER BY j.id {way} LIMIT {limit:d}"
+        return f"SELECT json_group_array(id) FROM ({inner})", list(part.params)
+    value, join = _BY[order.by]
+    params: Params = list(part.params)
+    best = way
+    if order.by == "priority":
+        params.insert(0, _ranks(specs, descending=order.descending))
+        best = "DESC"
+    # With a limit of its own, even if it is none, the inner order is kept to.
+    inner = (
+        f"SELECT j.id AS id, {value} AS value FROM {part.source}{join} WHERE {part.condition}"
+        f" ORDER BY j.id {way} LIMIT -1"
+    )
+    first = f"SELECT id FROM ({inner}) ORDER BY value {best} NULLS LAST, id {way} LIMIT {limit:d}"
+    return f"SELECT json_group_array(id) FROM ({first})", params
+
+
+def among_attempts(part: Part, order: Order, *, limit: int) -> str | None:
+    """A statement that finds the same without looking at every job, unless most attempts are not the newest of
+    their jobs: it may give fewer, and then it says nothing. None: the order is not by attempts.
+
+    The first attempts, twice as many as are wanted, are looked for alone; their jobs are visited afterwards.
+    """
+    value = _OF_ATTEMPTS.get(order.by)
+    if value is None:
+        return None
+    way = "DESC" if order.descending else "ASC"
+    inner = (
+        f"SELECT a.job AS job, a.number AS number, a.outcome AS outcome, {value} AS value FROM attempts AS a"
+        f" WHERE {value} IS NOT NULL ORDER BY a.job {way} LIMIT -1"
+    )
+    first = f"SELECT * FROM ({inner}) ORDER BY value {way}, job {way} LIMIT {2 * limit:d}"
+    counts = _COUNTS_FOR_START if order.by == "started" else "j.attempt = t.number"
+    theirs = (
+        f"SELECT j.id AS id FROM ({first}) AS t CROSS JOIN jobs AS j ON j.id = t.job AND {counts}"
+        f" WHERE {part.condition} ORDER BY t.value {way}, j.id {way} LIMIT {limit:d}"
+    )
+    return f"SELECT json_group_array(id) FROM ({theirs})"
+
+
+def _ranks(specs: Mapping[int, int], *, descending: bool) -> bytes:
+    """Four bytes for each specification; the larger they are the sooner its jobs come. Nothing is known of
+    those with none."""
+    levels = sorted(set(specs.values()), reverse=not descending)
+    ranks = {priority: rank.to_bytes(4) for rank, priority in enumerate(levels, 1)}
+    table = bytearray(4 * (max(specs) + 1))
+    for spec, priority in specs.items():
+        table[4 * spec : 4 * spec + 4] = ranks[priority]
+    return bytes(table)

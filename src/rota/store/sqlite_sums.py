@@ -1,0 +1,52 @@
+"""The questions about sums and usage that a `SqliteStore` answers: see `store.base`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rota.store import columns
+from rota.store.base import Accounts, Point, RunningAttempt
+from rota.store.sqlite_reads import SqliteReads
+from rota.store.statements import statements
+
+_numbers = msgspec.json.Decoder(list[tuple[int, ...]])
+_rows = msgspec.json.Decoder(list[tuple[Any, ...]])
+_states = msgspec.json.Decoder(list[tuple[str, int, str]])
+
+
+class SqliteSums(SqliteReads):
+    """Reads of sums."""
+
+    def accounts(self, *, first: int, end: int) -> Accounts:
+        sql = statements()
+        with self._reader() as connection:
+            # In one transaction: an attempt is in the sums, or it runs.
+            (rows,) = connection.execute(sql["accounts_between"], (first, end)).fetchone()
+            (running,) = connection.execute(sql["running_attempts"]).fetchone()
+            return Accounts(
+                _rows.decode(rows),
+                [
+                    RunningAttempt(spec, columns.size(size), columns.given(given), float(started_at))
+                    for spec, size, given, started_at in _rows.decode(running)
+                ],
+            )
+
+    def minutes(self, *, since: int) -> list[tuple[int, ...]]:
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["minutes_since"], (since,)).fetchone()
+            return _numbers.decode(text)
+
+    def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["host_states_between"], (host, since, until)).fetchone()
+            return _states.decode(text)
+
+    def points(self, group: str, *, limit: int) -> list[Point]:
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["points"], (group, limit)).fetchone()
+            return [
+                Point(job, float(at), input_bytes, asked or 0, used or 0, float(asked_s), float(used_s), bool(ok))
+                for job, at, input_bytes, asked, used, asked_s, used_s, ok in _rows.decode(text)
+            ]

@@ -1,0 +1,259 @@
+"""What every store promises about sums, minutes, states of hosts and points; old databases are added up."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rows import a_world, attempt_row, changes, observation
+from tests.dose import dose
+
+from rota.core.accounting import ASKED, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
+from rota.core.changes import Changes
+from rota.core.job import Spec
+from rota.plan.placement import Given
+from rota.plan.size import Size
+from rota.store.backup import back_up
+from rota.store.memory import MemoryStore
+from rota.store.opening import APPLICATION_ID
+from rota.store.restore import Restoration
+from rota.store.sqlite import SqliteStore
+from rota.store.statements import migrations
+
+ANN = ("ann", "p", "default")
+BOB = ("bob", "", "night")
+A_ROW = [1, 1, 0, 5, 0, 6, 0, 7, 8]
+
+
+def test_sums_are_added_up(store, reopen):
+    store.commit(changes(accounts={(5, *ANN): A_ROW, (5, *BOB): A_ROW}))
+    store.commit(changes(accounts={(5, *ANN): [2 * value for value in A_ROW], (6, *ANN): A_ROW}))
+    store = reopen(store)
+    assert store.accounts(first=0, end=99).rows == [
+        (5, *ANN, *(3 * value for value in A_ROW)),
+        (5, *BOB, *A_ROW),
+        (6, *ANN, *A_ROW),
+    ]
+    assert [row[0] for row in store.accounts(first=6, end=7).rows] == [6]
+    assert store.accounts(first=7, end=9).rows == []
+
+
+def test_what_goes_on_from_before_is_a_step_at_the_first_hour(store):
+    store.commit(
+        changes(accounts={(2, *ANN): [0, 0, 0, 9, 100, 9, 50, 0, 0], (3, *ANN): [0, 0, 0, 0, 7, 0, -50, 0, 0]})
+    )
+    store.commit(
+        changes(accounts={(1, *BOB): [0, 0, 0, 0, 4, 0, 0, 0, 0], (2, *BOB): [0, 0, 0, 0, -4, 0, 0, 0, 0]})
+    )
+    assert store.accounts(first=4, end=9).rows == [(4, *ANN, 0, 0, 0, 0, 107, 0, 0, 0, 0)]
+
+
+def test_what_runs_is_told_with_what_accounts_for_it(store):
+    store.commit(a_world())
+    taken = Given(Size(cpus=300), "1-3", "0-2", (("h", 3),), 60.0)
+    more = [attempt_row(3, size="[200,1,2,3.0,0]", given=msgspec.json.encode(taken).decode())]
+    store.commit(changes(attempts=more, starts=[(3, 1, 1700000000.123456, 5, 1)]))
+    (running,) = store.accounts(first=0, end=1).running
+    assert (running.spec, running.size, running.given) == (1, Size(200, 1, 2, 3.0, 0), taken)
+    assert running.started_at == 1700000000.123456
+
+
+def test_minutes_are_added_up_and_kept_for_a_week(store, reopen):
+    store.commit(changes(minutes={100: [1, 2, 3, 4, 5, 6], 101: [1, 0, 0, 0, 0, 0]}))
+    store.commit(changes(minutes={100: [1, 1, 1, 1, 1, 1]}))
+    store = reopen(store)
+    assert store.minutes(since=0) == [(100, 2, 3, 4, 5, 6, 7), (101, 1, 0, 0, 0, 0, 0)]
+    assert [row[0] for row in store.minutes(since=101)] == [101]
+    store.commit(changes(minutes={101 + MINUTES_KEPT: [1, 0, 0, 0, 0, 0]}))
+    assert [row[0] for row in store.minutes(since=0)] == [101, 101 + MINUTES_KEPT]
+
+
+def test_states_of_hosts_begin_with_what_was_before(store, reopen):
+    rows = [
+        ("a", 10, "idle"),
+        ("a", 20, "busy"),
+        ("a", 30, "away"),
+        ("b", 5, "idle"),
+        ("c", 5, "idle"),
+        ("c", 6, "gone"),
+    ]
+    store.commit(changes(host_states=rows))
+    store = reopen(store)
+    assert store.host_states(host="", since=20, until=30) == [
+        ("a", 20, "busy"),
+        ("b", 5, "idle"),
+        ("c", 6, "gone"),
+    ]
+    assert store.host_states(host="a", since=0, until=99) == rows[:3]
+    assert store.host_states(host="a", since=25, until=26) == [("a", 20, "busy")]
+    assert store.host_states(host="x", since=0, until=99) == []
+    assert store.load().host_states == {"a": ("away", 30), "b": ("idle", 5)}
+
+
+def test_points_are_the_newest_first(store, reopen):
+    store.commit(changes(observations=[observation("g", 0), (*observation("g", 1, outcome="memory"), 17)]))
+    store.commit(changes(observations=[(*observation("other"), 3)]))
+    store = reopen(store)
+    first, second = store.points("g", limit=9)
+    assert (first.job, first.ok, second.job, second.ok) == (17, False, None, True)
+    assert (first.at, first.used_mem, first.asked_mem, first.used_time_s) == (1001.1, 1 << 33, 1 << 30, 0.1)
+    assert [point.job for point in store.points("g", limit=1)] == [17]
+    assert store.points("nothing", limit=9) == []
+
+
+def test_a_batch_with_only_sums_is_not_empty():
+    assert changes(accounts={(1, *ANN): A_ROW})
+    assert changes(minutes={1: [0] * 6})
+    assert changes(host_states=[("a", 1, "idle")])
+
+
+def test_a_backup_has_the_sums(home: Path, tmp_path: Path) -> None:
+    store = SqliteStore(home, reserve=0)
+    store.commit(a_world())
+    store.commit(changes(accounts={(5, *ANN): A_ROW}, minutes={3: [1] * 6}, host_states=[("a", 1, "idle")]))
+    back_up(home, str(tmp_path / "backup.db"), force=False, in_use=True)
+    store.close()
+    with Restoration(tmp_path / "other", tmp_path / "backup.db", replace=False) as restoration:
+        restoration.put_in_place(pause=False)
+    again = SqliteStore(tmp_path / "other", reserve=0)
+    assert again.accounts(first=0, end=9).rows == [(5, *ANN, *A_ROW)]
+    assert (again.minutes(since=0), again.load().host_states) == ([(3, *[1] * 6)], {"a": ("idle", 1)})
+    again.close()
+
+
+hours = st.integers(1, 400 * HOUR_US)
+
+
+@dose(20)
+@given(
+    st.lists(st.tuples(hours, hours, st.sampled_from([1, 100, 250]), st.sampled_from([ANN, BOB])), max_size=8),
+    st.integers(0, 300),
+)
+def test_sqlite_adds_up_as_memory_does(tmp_path_factory: pytest.TempPathFactory, spans, first) -> None:
+    memory, sqlite = MemoryStore(), SqliteStore(tmp_path_factory.mktemp("sums"), reserve=0)
+    for start, length, cpus, who in spans:
+        more = Changes()
+        spread(more.accounts, who, start, start + length, cpus, USED)
+        for store in (memory, sqlite):
+            store.commit(more)
+    assert sqlite.accounts(first=first, end=350) == memory.accounts(first=first, end=350)
+    sqlite.close()
+
+
+# ------------------------------------------------------------------ databases of earlier versions
+
+SPECS = {
+    1: Spec(user="ann", cwd="/", env=1, project="p"),
+    2: Spec(user="bob", cwd="/", env=1, queue="night", walltime_s=7200.0, size=Size(cpus=250)),
+}
+GIVEN = Given(Size(cpus=200), "1-6", "0-1", (("h", 2), ("i", 4)), 86_400.0)
+#: spec, size, given, started_at, ended_at, outcome
+ATTEMPTS = [
+    (1, None, None, 7000.0, 7300.25, "complete"),
+    (1, Size(cpus=400, time_s=60.0), None, 7000.5, 400_000.0, "failed"),
+    (2, None, None, 7100.0, 7200.0, "cancelled"),
+    (2, None, GIVEN, 10_000.0, 20_000.123456, "complete"),
+    (1, None, None, None, 7000.0, "failed"),
+    (1, None, None, 7000.0, None, None),
+]
+
+
+@pytest.fixture
+def third(home: Path) -> Path:
+    """A home with a database of schema 3 and these attempts, each of a job of its own."""
+    home.mkdir(mode=0o700)
+    with closing(sqlite3.connect(home / "rota.db", isolation_level=None)) as db:
+        scripts = " ".join(migrations()[n] for n in (1, 2, 3))
+        db.executescript(f"PRAGMA application_id={APPLICATION_ID}; {scripts} PRAGMA user_version=3;")
+        db.execute("INSERT INTO submissions VALUES (1, 's1', 'ann', 1.0, 6, 1, 6, '{}')")
+        db.execute("INSERT INTO groups VALUES (1, 'red', 'ann')")
+        for n, spec in SPECS.items():
+            db.execute("INSERT INTO specs VALUES (?, ?)", (n, msgspec.json.encode(spec).decode()))
+        for job, (spec, size, taken, started_at, ended_at, outcome) in enumerate(ATTEMPTS, 1):
+            state = {"complete": 12, "failed": 13, "cancelled": 14}.get(outcome or "", 5)
+            db.execute(
+                "INSERT INTO jobs (id, state, attempt, in_group, in_submission, spec, submitted_at, ready_at,"
+                " ended_at, key, cmd) VALUES (?, ?, 1, 1, 1, ?, 1.0, 6900.0, ?, ?, 'true')",
+                (job, state, spec, ended_at, str(job)),
+            )
+            db.execute(
+                "INSERT INTO attempts (job, number, token, runner, host, leased_at, started_at, ended_at, outcome,"
+                " cpu_s, spec, size, given) VALUES (?, 1, 1, 'r', 'h', 6950.0, ?, ?, ?, 1.5, ?, ?, ?)",
+                (
+                    job, started_at, ended_at, outcome, spec,
+                    size and msgspec.json.encode(size).decode(), taken and msgspec.json.encode(taken).decode(),
+                ),
+            )  # fmt: skip
+    return home
+
+
+def test_an_old_database_is_added_up_as_if_it_had_been_from_the_beginning(third: Path) -> None:
+    expected: dict[Key, list[int]] = {}
+    for spec_id, size, taken, started_at, ended_at, outcome in ATTEMPTS:
+        if outcome is None:
+            continue
+        spec = SPECS[spec_id]
+        its = size or spec.size
+        who = (spec.user, spec.project, spec.queue)
+        row = expected.setdefault((micros(ended_at) // HOUR_US, *who), [0] * 9)
+        for column, value in enumerate([1, 1, outcome == "failed", 0, 0, 0, 0, 1_500_000]):
+            row[column] += value
+        if started_at is not None:
+            row[8] += micros(started_at) - micros(6900.0)
+            start = micros(started_at)
+            cpus = 600 if taken else its.cpus
+            asked_s = (taken and taken.walltime_s) or spec.walltime_s or its.time_s
+            spread(expected, who, start, micros(ended_at), cpus, USED)
+            spread(expected, who, start, start + micros(asked_s), cpus, ASKED)
+    store = SqliteStore(third, reserve=0)
+    found = store.accounts(first=0, end=1000)
+    assert found.rows == sorted((*key, *row) for key, row in expected.items())
+    assert [(row.spec, row.started_at) for row in found.running] == [(1, 7000.0)]
+    minutes = store.minutes(since=0)
+    assert [sum(column) for column in zip(*minutes, strict=True)][1:5] == [4, 2, 2, 1]
+    store.close()
+
+
+def test_adding_up_an_old_database_that_is_interrupted_is_done_again(third: Path) -> None:
+    whole = (third / "rota.db").read_bytes()
+    script = migrations()[4]
+    store = SqliteStore(third, reserve=0)
+    expected = store.accounts(first=0, end=1000)
+    store.close()
+    for end in [n + 1 for n, letter in enumerate(script) if letter == ";"]:
+        for left in third.glob("rota.db*"):
+            left.unlink()
+        (third / "rota.db").write_bytes(whole)
+        with closing(sqlite3.connect(third / "rota.db", isolation_level=None)) as db:
+            db.executescript(f"BEGIN IMMEDIATE;\n{script[:end]}")
+        store = SqliteStore(third, reserve=0)
+        assert store.accounts(first=0, end=1000) == expected
+        store.close()
+
+
+@pytest.mark.parametrize("users", [1, 4, 5, 300])
+def test_sums_are_the_same_however_many_there_are_in_a_batch(home: Path, users: int) -> None:
+    with closing(SqliteStore(home, reserve=0)) as sqlite:
+        memory = MemoryStore()
+        names = ["ann\0", *(f"user{n}" for n in range(1, users))]
+        for store in (sqlite, memory):
+            for _ in range(2):
+                accounts = {(5, name, "p", "default"): A_ROW for name in names}
+                store.commit(changes(accounts=accounts, minutes={n: [1, 2, 3, 4, 5, 6] for n in range(users)}))
+        found = sqlite.accounts(first=0, end=9).rows
+        expected = [(5, name.replace("\0", "\ufffd"), "p", "default", *(2 * v for v in A_ROW)) for name in names]
+        assert sorted(found) == sorted(expected)
+        assert sqlite.minutes(since=0) == memory.minutes(since=0)
+
+
+def test_a_sum_that_no_column_can_hold_does_not_stop_the_commit(home: Path) -> None:
+    with closing(SqliteStore(home, reserve=0)) as store:
+        store.commit(changes(accounts={(5, *ANN): [1, 1, 0, 5, 0, 6, 0, 1 << 70, 8]}, meta={"a": "b"}))
+        store.commit(changes(accounts={(5, *ANN): A_ROW}))
+        assert store.accounts(first=0, end=9).rows[0][4:8] == (2, 2, 0, 10)
+        assert store.load().meta["a"] == "b"
