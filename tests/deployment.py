@@ -25,8 +25,10 @@ class Deployment:
         self.home = top / "home"
         self.work = top / "work"
         self.work.mkdir(parents=True, exist_ok=True)
-        self.env = {key: value for key, value in os.environ.items() if not key.startswith("ROTA_")}
+        # Nothing of the caller's deployment, but perhaps a dashboard that is built elsewhere.
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("ROTA_") or k == "ROTA_STATIC"}
         self.env |= {"ROTA_HOME": str(self.home), "NO_COLOR": "1", "PYTHONFAULTHANDLER": "1"}
+        self.env |= {"ROTA_HTTP": "off"}  # one more process for each, where few tests look at it
         self.env |= {f"ROTA_{name.upper()}": value for name, value in settings.items()}
 
     def rota(

@@ -34,6 +34,24 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, _setting("Address the manager listens on for TLS connections.", "text")] = "127.0.0.1"
     port: Annotated[int, _setting("Port of that listener; 0 takes a free one.", "int", low=0, high=65535)] = 0
+    http: Annotated[
+        str,
+        _setting(
+            "Whether the dashboard and the HTTP API are served: `on` (from the start of the manager, or, when "
+            "`rota run` started it, from the first `rota manager ui`) or `off`.",
+            "choice",
+            choices=("on", "off"),
+        ),
+    ] = "on"
+    http_host: Annotated[str, _setting("Address they are served on; beyond loopback by TLS only.", "text")] = (
+        "127.0.0.1"
+    )
+    http_port: Annotated[int, _setting("Port of that; 0 takes a free one.", "int", low=0, high=65535)] = 0
+    http_names: Annotated[
+        str | None,
+        _setting("More host names by which browsers may call it, with commas; others are refused.", "text"),
+    ] = None
+    session: Annotated[float, _setting("How long a browser stays logged in.", "duration", low=60.0)] = 12 * 3600.0
     touch_s: Annotated[
         float,
         _setting("How often a runner tells the manager that it is alive.", "duration", low=0.05, bare=True),
@@ -123,6 +141,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             "How much the manager writes to its log.", "choice", choices=("debug", "info", "warning", "error")
         ),
     ] = "info"
+
+    @property
+    def names(self) -> list[str]:
+        """`http_names`, one by one."""
+        return [name.strip() for name in (self.http_names or "").split(",") if name.strip()]
 
 
 class Setting(Struct, frozen=True):

@@ -194,7 +194,9 @@ def test_every_call_of_one_client_is_a_call_of_the_other() -> None:
     def names(kind: type) -> set[str]:
         return {name for name in vars(kind) if not name.startswith("_")}
 
-    assert names(Client) == names(AsyncClient)
+    # Browsers are served by the one that can wait for many things at once; a person opens the page with the other.
+    only_async = {"alive", "call", "connected", "ended", "feed", "welcome"}
+    assert names(Client) - {"ui_link"} == names(AsyncClient) - only_async
     for name in names(Client):
         assert getattr(Client, name).__doc__ or name == "act"
 

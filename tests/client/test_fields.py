@@ -143,6 +143,8 @@ def test_learning() -> None:
         override="maybe"
     )
     assert "field 'learn'" in refused(learn="a\nb")
+    assert "field 'learn'" in refused(learn=".")
+    assert "field 'learn'" in refused(learn="..")
 
 
 def test_what_the_user_gave_is_told_in_a_fixed_order() -> None:

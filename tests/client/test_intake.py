@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rota.client import batches as batching
-from rota.client.batches import Batch
+from rota.client.batches import Batch, Most
 from rota.client.fields import FIELDS, LATER, Wanted
 from rota.client.intake import from_bytes, from_objects
 from rota.errors import BadInput
@@ -313,6 +313,36 @@ def test_elements_that_wait_for_elements_are_too_many_sooner_than_one_thinks() -
     message = refusal(data)
     assert "in.txt line 2: field 'after': too many dependencies" in message
     assert "dep_groups" in message
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([{"cmd": "a", "array": "1-1000000"}], "entry 1: these are more than 10 jobs"),
+        (["a"] * 8 + [{"cmd": "b", "array": "1-3"}], "entry 9: these are more than 10 jobs"),
+        (["a"] * 11, "entry 11: these are more than 10 jobs"),
+        ([{"cmd": "a", "after": "1-7"}] * 3, "entry 3: field 'after': more than 20 dependencies"),
+        ([{"cmd": "a", "array": "1-3", "after": "1-7"}], "entry 1: field 'after': more than 20 dependencies"),
+        (
+            [{"cmd": "a", "array": "1-5"}, {"cmd": "b", "array": "1-5", "after": "line:1"}],
+            "entry 2: field 'after': more than 20 dependencies",
+        ),
+    ],
+)
+def test_what_a_submission_may_become_can_be_bounded(entries: list[Any], expected: str) -> None:
+    assert list(from_objects(entries[:1] if len(entries) > 1 else ["a"], BASE, most=Most(jobs=10, parents=20)))
+    with pytest.raises(BadInput) as refused:
+        list(from_objects(entries, BASE, most=Most(jobs=10, parents=20)))
+    assert expected in str(refused.value)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "env", [dict.fromkeys(map(str, range(800_000)), 0), {f"A{n}": "x" * 100_000 for n in range(30)}]
+)
+def test_an_environment_that_no_kernel_takes_is_refused_early(env: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match="field 'env': has more than 2 MiB"):
+        BASE.changed({"env": env})
 
 
 def test_five_at_once_is_a_limit_of_the_array() -> None:

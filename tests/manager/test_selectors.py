@@ -14,7 +14,7 @@ from rota.store.base import Clause
 
 
 def test_every_form_is_understood() -> None:
-    words = ["12", "12-20", "@grp", "state=failed", "user=x", "host=h", "all", "last"]
+    words = ["12", "12-20", "@grp", "state=failed", "user=x", "host=h", "queue=q", "project=p", "all", "last"]
     assert parse(words, last=[(3, 5), (9, 9)]) == [
         Clause(low=12, high=12),
         Clause(low=12, high=20),
@@ -22,6 +22,8 @@ def test_every_form_is_understood() -> None:
         Clause(state=int(State.FAILED)),
         Clause(user="x"),
         Clause(host="h"),
+        Clause(queue="q"),
+        Clause(project="p"),
         Clause(),
         Clause(low=3, high=5),
         Clause(low=9, high=9),
@@ -44,7 +46,23 @@ def test_commas_join_conditions() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["", "0", "20-12", "x", "state=", "state=nothing", "12_7-3", "state=failed,state=ready", "@", "12,13"]
+    "word",
+    [
+        "",
+        "0",
+        "20-12",
+        "x",
+        "state=",
+        "state=nothing",
+        "12_7-3",
+        "state=failed,state=ready",
+        "@",
+        "12,13",
+        "\u0661\u0662",
+        "1-\u0662",
+        "\u0661_1",
+        "12_\u0662",
+    ],
 )
 def test_what_cannot_be_meant_is_refused(word: str) -> None:
     with pytest.raises(BadInput) as refused:
@@ -60,6 +78,7 @@ def test_any_text_is_parsed_or_refused(word: str) -> None:
         assert error.message
 
 
+_one = st.just(1)
 _names = st.sampled_from(["", "a", "b"])
 _clauses = st.builds(
     Clause,
@@ -68,6 +87,8 @@ _clauses = st.builds(
     group=_names,
     user=_names,
     host=_names,
+    queue=_names,
+    project=_names,
     submission=_names,
     state=st.sampled_from([0, int(State.READY)]),
     array=st.sampled_from([0, 1]),
@@ -76,7 +97,7 @@ _jobs = st.builds(
     Job,
     id=st.integers(1, 4),
     key=st.just("k"),
-    spec=st.builds(Spec, user=_names, cwd=st.just("/"), env=st.just(1), group=_names),
+    spec=st.builds(Spec, user=_names, cwd=st.just("/"), env=_one, group=_names, queue=_names, project=_names),
     spec_id=st.just(1),
     cmd=st.just("true"),
     state=st.sampled_from([State.READY, State.HELD]),

@@ -59,6 +59,15 @@ def _blocks(page: str, *, begin: str) -> str:
             "docs/simulate.md", "# Simulating a site",
             ["easy             3      1.33", "conservative", "3 jobs · average wait 33s"],
         ),
+        (
+            "docs/api.md", "# The HTTP API",
+            [
+                '"added":[1,2]', '"next":"1-1"', '"id":2', '"exit_code":4', '"text":"hello\\n"', '"changed":1',
+                "event: change",
+                '"code":"not_found"', "there is no parameter 'colour'", '{"ok":true,"manager":true}',
+                'rota_jobs{state="complete"}',
+            ],
+        ),
     ],
 )  # fmt: skip
 def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:

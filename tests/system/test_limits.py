@@ -354,3 +354,21 @@ def test_the_python_client_lists_and_sets_limits(queue: Queue) -> None:
         assert (found.capacity, found.used, found.waiting, found.scope) == (4, 0, 0, "global")
         client.set_limit("python:unlimited")
         assert "python" not in [each.name for each in client.limits()]
+
+
+def test_hours_can_be_taken_away_alone_and_units_stay(queue: Queue) -> None:
+    def found() -> tuple[int | None, str | None]:
+        (limit,) = queue.json("limit", "day")["limits"]
+        return limit["capacity"], limit["window"]
+
+    queue.ok("limit", "day:3@08:00-18:00")
+    queue.ok("limit", "day@always")
+    assert found() == (3, None)
+    queue.ok("limit", "day@08:00-18:00")
+    queue.ok("limit", "day:4@always")
+    assert found() == (4, None)
+    queue.ok("limit", "day:unlimited@08:00-18:00")
+    queue.ok("limit", "day@always")
+    assert found() == (None, None)
+    queue.ok("limit", "day:unlimited@always")
+    assert queue.rota("limit", "day").returncode == 3

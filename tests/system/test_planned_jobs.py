@@ -282,6 +282,7 @@ def test_a_granted_reservation_is_kept_over_a_crash_and_so_are_the_cores(queue: 
     held = [cores(queue, job) for job in running]
     queue.kill_manager()
     queue.start()
+    wait_until(lambda: any(each["connected"] for each in queue.json("manager", "status")["runners"]), "it is back")
     queue.until("running", *running)
     assert [cores(queue, job) for job in running] == held
     assert queue.states_of(waiting, first) == ["ready", "ready"]

@@ -202,11 +202,12 @@ def test_never_more_at_once_than_the_machine_has(rota: Deployment) -> None:
 
 def test_the_queue_is_still_there_after_stop_and_start_and_running_jobs_go_on(rota: Deployment) -> None:
     rota.env["ROTA_CORES"] = "1"
-    rota.json("add", "--", "sh", "-c", "sleep 1.5; echo done > result")
+    rota.json("add", "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done; echo done > result")
     rota.json("add", "--", "true")
     wait_until(lambda: rota.states()[1] == "running", "it runs")
     rota.ok("manager", "stop")
     assert rota.rota("status").returncode == 4
+    (rota.work / "go").touch()
     wait_until(lambda: (rota.work / "result").exists(), "the job goes on without a manager")
     rota.start()
     assert rota.rota("wait", "all").returncode == 0
@@ -215,9 +216,10 @@ def test_the_queue_is_still_there_after_stop_and_start_and_running_jobs_go_on(ro
 
 
 def test_a_job_that_runs_while_the_manager_is_killed_ends_once(rota: Deployment) -> None:
-    rota.json("add", "--", "sh", "-c", "sleep 1; echo x >> ran")
+    rota.json("add", "--", "sh", "-c", "until [ -e go ]; do sleep 0.1; done; echo x >> ran")
     wait_until(lambda: rota.states()[1] == "running", "it runs")
     os.kill(rota.manager_pid(), signal.SIGKILL)
+    (rota.work / "go").touch()
     rota.start()
     assert rota.rota("wait", "1").returncode == 0
     assert (rota.work / "ran").read_text() == "x\n"
@@ -250,8 +252,8 @@ def test_ctrl_c_in_a_script_cancels_the_jobs_of_this_run(rota: Deployment) -> No
 
 def test_a_manager_that_run_started_leaves_when_it_is_idle(rota: Deployment) -> None:
     rota.env["ROTA_IDLE_STOP"] = "1s"
-    assert rota.rota("run", "--", "true").returncode == 0
-    pid = rota.manager_pid()
+    assert rota.rota("run", "--", "cp", str(rota.home / "manager.json"), "manager.json").returncode == 0
+    pid = json.loads((rota.work / "manager.json").read_bytes())["pid"]
     wait_until(lambda: not is_alive(pid), "it has left")
     wait_until(lambda: not rota.runner_pids(), "its runner has left")
     assert rota.rota("jobs").returncode == 4

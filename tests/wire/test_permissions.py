@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import typing
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.manager.control import control
 from rota.wire import messages as m
 from rota.wire import tokens
 from tests.dose import dose
 from tests.wire.strategies import TAGGED, messages_of, of
 
 JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
-JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt}
+JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed}
+JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas}
 RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}
-CONTROL = {"status": "user", "doctor": "user", "stop": "admin"} | dict.fromkeys(
-    ["token-add", "token-list", "token-remove"], "admin"
-)
+#: The gateway hears what changes, and can end that. Everything else it asks in the name of others.
+GATEWAY = {m.Feed, m.Stop}
+USERS_VERBS = {"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}
+GATEWAYS_VERBS = {"ping", "ui-redeem"}
+ADMINS_VERBS = {"stop", "pause", "resume", "drain", "backup", "token-add", "token-list", "token-remove"}
+VERBS = sorted(USERS_VERBS | GATEWAYS_VERBS | ADMINS_VERBS)
 
 
 def expected(role: str, message: m.Message) -> bool:
@@ -28,6 +35,8 @@ def expected(role: str, message: m.Message) -> bool:
         return role == "admin" or (role == "user" and not message.forget)
     if kind in (m.SetLimit, m.SetSite):
         return role == "admin"
+    if role == "gateway":
+        return kind in GATEWAY
     if kind in JOBS:
         return role in ("user", "admin")
     if kind in RUNNER:
@@ -45,21 +54,37 @@ def test_each_role_may_send_exactly_its_messages(role: str, kind: type[m.Message
 
 
 @pytest.mark.parametrize("role", [*tokens.ROLES, "lease", ""])
-@pytest.mark.parametrize("verb", CONTROL)
+@pytest.mark.parametrize("verb", VERBS)
 def test_each_role_may_use_exactly_its_verbs(role: str, verb: str) -> None:
-    may = role == "admin" or (role == "user" and CONTROL[verb] == "user")
-    assert tokens.allowed(role, m.Control(1, verb)) is may
+    listed = {"user": USERS_VERBS, "gateway": GATEWAYS_VERBS}.get(role, set())
+    assert tokens.allowed(role, m.Control(1, verb)) is (role == "admin" or verb in listed)
 
 
-@given(st.text(max_size=20).filter(lambda verb: verb not in ("status", "doctor")))
+@given(st.text(max_size=20).filter(lambda verb: verb not in USERS_VERBS | GATEWAYS_VERBS))
 def test_a_verb_that_is_not_listed_is_for_admins_only(verb: str) -> None:
-    assert not tokens.allowed("user", m.Control(1, verb))
-    assert not tokens.allowed("runner", m.Control(1, verb))
+    for role in ("user", "runner", "gateway"):
+        assert not tokens.allowed(role, m.Control(1, verb))
 
 
 @given(messages_of())
 def test_no_message_is_open_to_a_user_and_to_a_runner(message: m.Message) -> None:
     assert not (tokens.allowed("user", message) and tokens.allowed("runner", message))
+
+
+@given(messages_of())
+def test_the_gateway_changes_nothing_in_its_own_name(message: m.Message) -> None:
+    if isinstance(message, m.Control):
+        assert tokens.allowed("gateway", message) is (message.verb in GATEWAYS_VERBS)
+    else:
+        assert tokens.allowed("gateway", message) is (type(message) in GATEWAY)
+
+
+def test_every_verb_that_the_manager_knows_is_in_this_matrix() -> None:
+    (match,) = (node for node in ast.walk(ast.parse(inspect.getsource(control))) if isinstance(node, ast.Match))
+    known = {
+        node.value for case in match.cases for node in ast.walk(case.pattern) if isinstance(node, ast.Constant)
+    }
+    assert known == set(VERBS)
 
 
 @given(messages_of())

@@ -94,7 +94,7 @@ def test_names_that_could_do_harm_are_refused(book: TokenBook, path: Path, name:
 
 
 def test_roles_are_only_those_there_are(book: TokenBook) -> None:
-    with pytest.raises(BadInput, match="user, admin, runner"):
+    with pytest.raises(BadInput, match="user, admin, runner, gateway"):
         book.create("x", "root", now=NOW)
 
 
@@ -144,12 +144,12 @@ def test_files_are_private_whatever_the_umask(path: Path) -> None:
         os.umask(old)
     assert path.parent.stat().st_mode & 0o777 == 0o700
     modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
-    assert modes == {"tokens.json": 0o600, "admin.token": 0o600, "runner.token": 0o600}
+    assert modes == dict.fromkeys(["tokens.json", "admin.token", "runner.token", "gateway.token"], 0o600)
 
 
-def test_the_owner_gets_an_admin_and_a_runner_token(path: Path) -> None:
+def test_the_owner_gets_a_token_for_each_part_of_the_deployment(path: Path) -> None:
     book = tokens.open_home(path.parent, now=NOW)
-    for role in ("admin", "runner"):
+    for role in ("admin", "runner", "gateway"):
         record = book.verify(tokens.read_token(path.parent / f"{role}.token"), NOW)
         assert record is not None
         assert record.role == role
@@ -181,7 +181,7 @@ def test_an_own_token_that_does_not_fit_is_replaced_and_the_old_one_is_worthless
     record = book.verify(new, NOW)
     assert record is not None
     assert record.role == "admin"
-    assert len(book.list()) == 2
+    assert sorted(each.name for each in book.list()) == ["own-admin", "own-gateway", "own-runner"]
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o660, 0o644, 0o777])

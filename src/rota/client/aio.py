@@ -20,7 +20,7 @@ from rota.config import Home
 from rota.core.answers import Acted
 from rota.errors import NoManager, TimedOut
 from rota.wire import messages as m
-from rota.wire import views
+from rota.wire import sums, views
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -145,6 +145,10 @@ class AsyncClient:
         """Records of the site of these kinds, or (none given) of all, with their version."""
         return await self._call(calls.site(kinds))
 
+    async def quotas(self) -> views.QuotasView:
+        """All quotas, and who holds how much of each."""
+        return await self._call(calls.quotas())
+
     async def set_site(self, changes: Iterable[SiteChange], *, about: str = "", base: int | None = None) -> int:
         """Change records of the site, all of them or none; the new version. With `base`, only if the site
         still has that version.
@@ -158,6 +162,33 @@ class AsyncClient:
     async def forget_learned(self, name: str = "") -> None:
         """Forget what was learned about a group, or (no name) about all."""
         await self._call(calls.forget_learned(name))
+
+    async def accounting(
+        self,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        by: Iterable[str] = ("user", "project", "queue"),
+        window_s: int = 86_400,
+    ) -> sums.AccountingView:
+        """Who used what between two moments (Unix seconds), in windows that begin at multiples of `window_s`."""
+        return await self._call(calls.accounting(since=since, until=until, by=by, window_s=window_s))
+
+    async def usage(self, *, since: float | None = None, until: float | None = None) -> sums.UsageView:
+        """How hosts spent their time between two moments (Unix seconds)."""
+        return await self._call(calls.usage(since=since, until=until))
+
+    async def history(self, *, minutes: int = 60) -> sums.HistoryView:
+        """How many jobs started and ended in each of the last minutes."""
+        return await self._call(calls.history(minutes=minutes))
+
+    async def nodes(self) -> list[sums.NodeView]:
+        """All hosts, with what they have and what of it is in use."""
+        return await self._call(calls.nodes())
+
+    async def node(self, host: str) -> sums.NodeDetailView:
+        """One host, with what it did lately."""
+        return await self._call(calls.node(host))
 
     async def act(self, verb: str, *selectors: Selector) -> Acted:
         return await self._call(calls.act(verb, words(selectors)))
@@ -196,6 +227,11 @@ class AsyncClient:
         pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset)
         while pages.more:
             yield pages.took(await self._call(pages.next()))
+
+    async def feed(self) -> AsyncWatching[views.FeedView, None]:
+        """Everything that changes: an asynchronous iterator that ends only with the connection."""
+        stream = calls.feed()
+        return AsyncWatching(self, stream, await self._ask(self._line.session.begin(stream), self._timeout))
 
     # -- the manager
 
@@ -289,6 +325,46 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def connected(self) -> bool:
+        """Is there a connection, as far as is known?"""
+        return self._streams is not None and not self._streams[0].at_eof() and not self._line.session.refused
+
+    async def alive(self) -> bool:
+        """Is the connection still there? Takes in what has come meanwhile; while nothing is asked."""
+        while self._streams is not None and self.connected:
+            reading = asyncio.ensure_future(self._streams[0].read(1 << 16))
+            await asyncio.sleep(0)
+            if not reading.done():
+                reading.cancel()
+                await asyncio.wait({reading})
+                return True
+            try:
+                data = reading.result()
+            except OSError:
+                return False
+            if data:
+                self._line.session.take(data)
+        return False
+
+    async def ended(self) -> None:
+        """Wait until the manager hangs up; while nothing is asked."""
+        try:
+            while self._streams is not None and await self._streams[0].read(1 << 16):
+                pass
+        except OSError:
+            pass
+
+    @property
+    def welcome(self) -> m.Welcome:
+        """What the manager said when we connected."""
+        assert self._line.session.welcome is not None
+        return self._line.session.welcome
+
+    async def call(self, call: Call[T]) -> T:
+        """Ask anything that `calls` can ask."""
+        return await self._call(call)
 
     async def _call(self, call: Call[T]) -> T:
         return await self._ask(self._line.session.call(call), self._timeout)

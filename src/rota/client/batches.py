@@ -54,6 +54,13 @@ class Batch(Struct):
     last: bool = False
 
 
+class Most(Struct, frozen=True):
+    """How much one submission may become, where somebody else's memory is at stake."""
+
+    jobs: int
+    parents: int  #: of all its jobs together
+
+
 class Resolved(Struct, frozen=True):
     """Fields after the defaults, the specification they became, and the size of the job's input."""
 
@@ -74,8 +81,9 @@ class Forward(Struct, frozen=True):
 class Builder:
     """Gathers jobs into batches and stores once what they share."""
 
-    def __init__(self, base: Wanted, *, source: str = "", unit: str = "line") -> None:
+    def __init__(self, base: Wanted, *, source: str = "", unit: str = "line", most: Most | None = None) -> None:
         self.base = base
+        self._most = most
         self.source = source
         self.unit = unit  #: what the numbers in `line:N` and in errors count
         self.count = 0
@@ -100,6 +108,7 @@ class Builder:
         self._entries = Entries()
         self._of_arrays = 0
         self._pairs = 0
+        self._parents = 0
         self._bytes = 0
 
     # -- adding
@@ -183,7 +192,13 @@ class Builder:
                 raise self.bad(line, BadInput(f"field 'input_file': {error.message}", hint=error.hint)) from None
         return Resolved(wanted, self._spec(wanted), size)
 
+    def _check_count(self, jobs: int, line: int) -> None:
+        if self._most is not None and jobs > self._most.jobs:
+            message = f"these are more than {self._most.jobs:,} jobs"
+            raise self.bad(line, BadInput(message, hint="add them in several calls"))
+
     def _extend(self, cmds: list[str] | list[str | list[str]], line: int) -> None:
+        self._check_count(self.count + len(cmds), line)
         self._entries.extend(line, self.count, len(cmds))
         self._cmds += cmds
         self._lines += range(line, line + len(cmds))
@@ -223,6 +238,7 @@ class Builder:
                 line,
                 BadInput(f"arrays of more than {MAX_OF_ARRAYS} elements in all", hint="add them in several calls"),
             )
+        self._check_count(self.count + len(elements), line)
         number = len(self._entries.arrays)
         self._entries.arrays[line] = range(self.count, self.count + len(elements))
         each = _ELEMENT_BYTES + _AFTER_BYTES * len(wanted.after)
@@ -296,6 +312,11 @@ class Builder:
 
     def _join(self, entries: Sequence[int], parents: Sequence[int], line: int) -> None:
         """Count what arrays wait for; two of a thousand elements each would be a million dependencies."""
+        self._parents += len(entries) * len(parents)
+        if self._most is not None and self._parents > self._most.parents:
+            message = f"field 'after': more than {self._most.parents:,} dependencies in one call"
+            hint = "put the jobs that are waited for in a group with 'dep_groups' and wait for '@group'"
+            raise self.bad(line, BadInput(message, hint=hint))
         if line in self._entries.arrays or len(parents) > 1:
             self._pairs += len(entries) * len(parents)
         if self._pairs > MAX_PAIRS or len(parents) > MAX_PARENTS:

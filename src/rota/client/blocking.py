@@ -20,7 +20,7 @@ from rota.config import Home
 from rota.core.answers import Acted
 from rota.errors import NoManager, TimedOut
 from rota.wire import messages as m
-from rota.wire import views
+from rota.wire import sums, views
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -160,6 +160,10 @@ class Client:
         """Records of the site of these kinds, or (none given) of all, with their version."""
         return self._call(calls.site(kinds))
 
+    def quotas(self) -> views.QuotasView:
+        """All quotas, and who holds how much of each."""
+        return self._call(calls.quotas())
+
     def set_site(self, changes: Iterable[SiteChange], *, about: str = "", base: int | None = None) -> int:
         """Change records of the site, all of them or none; the new version. With `base`, only if the site
         still has that version.
@@ -175,6 +179,33 @@ class Client:
     def forget_learned(self, name: str = "") -> None:
         """Forget what was learned about a group, or (no name) about all."""
         self._call(calls.forget_learned(name))
+
+    def accounting(
+        self,
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        by: Iterable[str] = ("user", "project", "queue"),
+        window_s: int = 86_400,
+    ) -> sums.AccountingView:
+        """Who used what between two moments (Unix seconds), in windows that begin at multiples of `window_s`."""
+        return self._call(calls.accounting(since=since, until=until, by=by, window_s=window_s))
+
+    def usage(self, *, since: float | None = None, until: float | None = None) -> sums.UsageView:
+        """How hosts spent their time between two moments (Unix seconds)."""
+        return self._call(calls.usage(since=since, until=until))
+
+    def history(self, *, minutes: int = 60) -> sums.HistoryView:
+        """How many jobs started and ended in each of the last minutes."""
+        return self._call(calls.history(minutes=minutes))
+
+    def nodes(self) -> list[sums.NodeView]:
+        """All hosts, with what they have and what of it is in use."""
+        return self._call(calls.nodes())
+
+    def node(self, host: str) -> sums.NodeDetailView:
+        """One host, with what it did lately."""
+        return self._call(calls.node(host))
 
     def act(self, verb: str, *selectors: Selector) -> Acted:
         return self._call(calls.act(verb, words(selectors)))
@@ -219,6 +250,10 @@ class Client:
     def manager_status(self) -> views.ManagerView:
         """The manager itself: process, addresses, runners."""
         return self._call(calls.manager_status())
+
+    def ui_link(self) -> views.UiLink:
+        """Where the dashboard is, and a code that lets one browser in, once and within a minute."""
+        return self._call(calls.ui_link())
 
     def manager_doctor(self) -> Any:
         """What the manager finds when it checks itself."""

@@ -13,7 +13,7 @@ import msgspec
 from rota.core import answers
 from rota.errors import BadInput, WireError
 from rota.wire import messages as m
-from rota.wire import views
+from rota.wire import sums, views
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item of a stream
@@ -70,6 +70,21 @@ def jobs(selectors: list[str], *, limit: int, cursor: int) -> Call[views.JobPage
     return Call(lambda n: m.ListJobs(n, selectors, limit, cursor), views.JobPage)
 
 
+def page(
+    selectors: list[str], *, search: str, sort: str, limit: int, offset: int = 0, cursor: str = ""
+) -> Call[views.JobPage]:
+    return Call(lambda n: m.ListPage(n, selectors, search, sort, limit, offset, cursor), views.JobPage)
+
+
+def graph(job: int) -> Call[views.GraphView]:
+    job_id(job)
+    return Call(lambda n: m.GetGraph(n, job), views.GraphView)
+
+
+def feed() -> Stream[views.FeedView, None]:
+    return Stream(m.Feed, views.FeedView, type(None))
+
+
 def status(selectors: list[str]) -> Call[views.StatusView]:
     return Call(lambda n: m.Status(n, selectors), views.StatusView)
 
@@ -119,6 +134,10 @@ def site(kinds: tuple[str, ...]) -> Call[views.SiteView]:
     return Call(lambda n: m.GetSite(n, list(kinds)), views.SiteView)
 
 
+def quotas() -> Call[views.QuotasView]:
+    return Call(m.ListQuotas, views.QuotasView)
+
+
 def set_site(changes: Iterable[SiteChange], *, about: str, base: int | None) -> Call[int]:
     """The answer is the new version."""
     texts = [(kind, name, None if value is None else _json(name, value)) for kind, name, value in changes]
@@ -138,6 +157,29 @@ def learned(name: str = "") -> Call[list[views.LearnedGroupView]]:
 
 def forget_learned(name: str) -> Call[Any]:
     return Call(lambda n: m.Learned(n, name, forget=True), Any)
+
+
+def accounting(
+    *, since: float | None, until: float | None, by: Iterable[str], window_s: int
+) -> Call[sums.AccountingView]:
+    names = tuple(by)
+    return Call(lambda n: m.GetAccounts(n, since, until, names, window_s), sums.AccountingView)
+
+
+def usage(*, since: float | None, until: float | None) -> Call[sums.UsageView]:
+    return Call(lambda n: m.GetUsage(n, since, until), sums.UsageView)
+
+
+def history(*, minutes: int) -> Call[sums.HistoryView]:
+    return Call(lambda n: m.GetHistory(n, minutes), sums.HistoryView)
+
+
+def nodes() -> Call[list[sums.NodeView]]:
+    return Call(m.ListNodes, list[sums.NodeView])
+
+
+def node(host: str) -> Call[sums.NodeDetailView]:
+    return Call(lambda n: m.GetNode(n, host), sums.NodeDetailView)
 
 
 def watch(selectors: list[str], *, outputs: bool, follow: bool) -> Stream[m.Progress, views.SettledView]:
@@ -183,6 +225,26 @@ def stop_stream(stream: int) -> Call[Any]:
 
 
 # ------------------------------------------------------------------ the manager
+
+
+def ping() -> Call[Any]:
+    return Call(lambda n: m.Control(n, "ping"), Any)
+
+
+def metrics() -> Call[views.MetricsView]:
+    return Call(lambda n: m.Control(n, "metrics"), views.MetricsView)
+
+
+def ui_link() -> Call[views.UiLink]:
+    return Call(lambda n: m.Control(n, "ui-link"), views.UiLink)
+
+
+def ui_redeem(code: str) -> Call[views.NewTokenView]:
+    return Call(lambda n: m.Control(n, "ui-redeem", {"code": code}), views.NewTokenView)
+
+
+def ui_leave() -> Call[Any]:
+    return Call(lambda n: m.Control(n, "ui-leave"), Any)
 
 
 def manager_status() -> Call[views.ManagerView]:

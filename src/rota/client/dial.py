@@ -74,7 +74,7 @@ def _tls(home: Home, address: str, *, token: str | None, environ: Mapping[str, s
     if token is None:
         token = _token(home, environ)
     return Endpoint(
-        host=host, port=port, ca=Path(environ.get("ROTA_CA") or home.ca), role=_role(token), token=token
+        host=host, port=port, ca=Path(environ.get("ROTA_CA") or home.ca), role=role_of(token), token=token
     )
 
 
@@ -84,7 +84,7 @@ def _token(home: Home, environ: Mapping[str, str]) -> str:
     return read_token(Path(environ.get("ROTA_TOKEN_FILE") or home.tokens / "admin.token"))
 
 
-def _role(token: str) -> str:
+def role_of(token: str) -> str:
     """A token says for what it is: rota_ROLE_…"""
     parts = token.split("_")
     return parts[1] if len(parts) > 2 else "user"

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from rota.client.batches import BATCH, Batch, Builder
+from rota.client.batches import BATCH, Batch, Builder, Most
 from rota.client.fields import Wanted
 from rota.client.values import MAX_COMMAND, check_argument
 from rota.errors import BadInput
@@ -33,9 +33,11 @@ _MARK: Final = b"\xef\xbb\xbf"
 _TRAILER: Final = re.compile(r"\t[ \t]*(?=\{)")
 
 
-def from_objects(entries: Iterable[str | list[str] | Mapping[str, object]], base: Wanted) -> Iterator[Batch]:
+def from_objects(
+    entries: Iterable[str | list[str] | Mapping[str, object]], base: Wanted, *, most: Most | None = None
+) -> Iterator[Batch]:
     """Jobs given in Python: texts, argument lists, or mappings of fields."""
-    builder = Builder(base, unit="entry")
+    builder = Builder(base, unit="entry", most=most)
     for number, entry in enumerate(entries, 1):
         if isinstance(entry, Mapping):
             builder.fielded(dict(entry), number)

@@ -83,11 +83,16 @@ class Session:
         self._broken: RotaError | None = None
         self.welcome: m.Welcome | None = None
 
+    @property
+    def refused(self) -> bool:
+        """Has the manager said why it hangs up?"""
+        return self._broken is not None
+
     def open(self, role: str, token: str) -> Flow[m.Welcome]:
         """Say who we are. Raises what the manager refuses us with."""
         yield codec.frame(m.Hello(m.PROTOCOL, role, token, f"rota {__version__}"))
         while self.welcome is None:
-            self._take((yield READ))
+            self.take((yield READ))
             if self._broken:
                 raise self._broken
         return self.welcome
@@ -173,10 +178,11 @@ class Session:
         while not box:
             if self._broken:
                 raise self._broken
-            self._take((yield READ))
+            self.take((yield READ))
         return box.popleft()
 
-    def _take(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
+        """Sort what has arrived."""
         for message in self._reader.feed(data):
             if isinstance(message, m.Welcome):
                 self.welcome = message

@@ -11,6 +11,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -22,20 +23,35 @@ from rota.errors import EnvironmentFault, NoManager, RotaError, from_code
 
 #: Recovering a large deployment takes time; silence for so long is a fault.
 READY_TIMEOUT: Final = 120.0
+#: So often a manager is started again that found another one in the home, which then ended.
+_MORE_TRIES: Final = 5
 
 
 class Starting:
-    """A manager that was spawned and may not be ready yet."""
+    """A manager that was spawned and may not be ready yet. `spawn` makes its process: pid, and the pipe on which
+    it says so."""
 
-    def __init__(self, home: Home, pid: int, pipe: int) -> None:
+    def __init__(self, home: Home, spawn: Callable[[], tuple[int, int]]) -> None:
         self.home = home
-        self.pid = pid
-        self._pipe = pipe
+        self._spawn = spawn
+        self.pid, self._pipe = spawn()
 
     def wait(self, timeout: float = READY_TIMEOUT) -> dict[str, Any]:
         """Until it is ready, or another manager of the deployment is. Raises what went wrong."""
+        limit = time.monotonic() + timeout
+        for _ in range(_MORE_TRIES):
+            try:
+                return self._wait(limit)
+            except RotaError as error:
+                # Whoever was in its way may have been about to end.
+                if error.code != "locked" or time.monotonic() >= limit or _holder_lives(self.home):
+                    raise
+            self.pid, self._pipe = self._spawn()
+        return self._wait(limit)
+
+    def _wait(self, limit: float) -> dict[str, Any]:
         try:
-            line = self._line(time.monotonic() + timeout)
+            line = self._line(limit)
         finally:
             os.close(self._pipe)
         if line:
@@ -98,6 +114,10 @@ class Starting:
 
 def start_manager(home: Home, *, idle_stop: float | None = None, arguments: tuple[str, ...] = ()) -> Starting:
     """Spawn a manager for this deployment and return at once; `wait` on the result."""
+    return Starting(home, lambda: _spawn(home, idle_stop, arguments))
+
+
+def _spawn(home: Home, idle_stop: float | None, arguments: tuple[str, ...]) -> tuple[int, int]:
     home.create()
     ready, report = os.pipe()
     command = [sys.executable, "-P", "-m", "rota.manager", "--home", str(home), "--ready-fd", str(report)]
@@ -126,7 +146,7 @@ def start_manager(home: Home, *, idle_stop: float | None = None, arguments: tupl
         ) from None
     finally:
         os.close(report)
-    return Starting(home, pid, ready)
+    return pid, ready
 
 
 def environment(home: Home) -> dict[bytes, bytes]:

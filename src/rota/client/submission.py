@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rota.client import here
-from rota.client.batches import Batch
+from rota.client.batches import Batch, Most
 from rota.client.fields import Wanted
 from rota.client.intake import from_bytes, from_objects
 from rota.client.new_spec import new_spec
@@ -46,13 +46,17 @@ def spec_of(fields: Mapping[str, object], *, text: bool = False, mem: int | None
 
 
 def prepare(
-    entries: Iterable[Entry] | str | Mapping[str, object], fields: Mapping[str, Any], *, check: bool
+    entries: Iterable[Entry] | str | Mapping[str, object],
+    fields: Mapping[str, Any],
+    *,
+    check: bool,
+    most: Most | None = None,
 ) -> tuple[Iterator[Batch], AddOptions]:
     """For `add`: one command or many, with the fields that are their defaults."""
     base = base_wanted(fields)
     if isinstance(entries, str | Mapping):
         entries = [entries]
-    return from_objects(entries, base), options_for(base, check=check)
+    return from_objects(entries, base, most=most), options_for(base, check=check)
 
 
 def prepare_file(

@@ -20,6 +20,8 @@ T = TypeVar("T")
 #: The kernel takes no longer argument (MAX_ARG_STRLEN, less its final NUL), and `sh -c` gets one.
 MAX_COMMAND: Final = 131_071
 MAX_ARGUMENTS: Final = 10_000
+#: An environment may not be longer than the kernel takes.
+MAX_ENVIRONMENT: Final = 2 << 20
 MAX_CPUS: Final = 1_000_000
 MAX_NAME: Final = 255
 MAX_PATH: Final = 4095
@@ -140,9 +142,10 @@ def group(value: object, text: bool) -> str:
 def learning_group(value: object, text: bool) -> str:
     """The name of a learning group; an empty one means the program's name."""
     name = plain_text(value)
-    if not name.isprintable() or name != name.strip():
+    # `.` and `..` could not be asked for: browsers take them out of every address, however they are written.
+    if not name.isprintable() or name != name.strip() or name in (".", ".."):
         raise BadInput(
-            "cannot be a learning group: it has blanks around it or an unprintable character",
+            "cannot be a learning group: it is '.' or '..', has blanks around it or an unprintable character",
             hint="use letters, digits and . _ -",
         )
     return name
@@ -167,13 +170,23 @@ def environment(value: object, text: bool) -> tuple[tuple[str, str], ...]:
         value = dict(_assignment(word) for word in value)
     if not isinstance(value, dict):
         raise BadInput(f"must be an object of texts, not {kind(value)}", hint='write it like {"NAME": "value"}')
+    if len(value) > MAX_ENVIRONMENT // 3:  # `A=` and what separates it from the next
+        raise _too_large()
+    total = 0
     for name, content in value.items():
         if not isinstance(content, str):
             raise BadInput(f"'{name}' must be a text, not {kind(content)}", hint="put the value in quotes")
         if not name or "=" in name or "\0" in name or "\0" in content:
             raise BadInput("has a name or value that no environment can have", hint="write NAME=value")
         check_argument(f"{name}={content}")
+        total += len(name) + len(content) + 2
+        if total > MAX_ENVIRONMENT:
+            raise _too_large()
     return tuple(sorted(value.items()))
+
+
+def _too_large() -> BadInput:
+    return BadInput(f"has more than {MAX_ENVIRONMENT >> 20} MiB", hint="put it into a file that the job reads")
 
 
 def _assignment(word: str) -> tuple[str, str]:

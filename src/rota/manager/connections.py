@@ -9,7 +9,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
-from rota.manager.peer import Peer, expect_hello, owner, user_name
+from rota.manager.logins import SESSION
+from rota.manager.peer import Peer, expect_hello, owner, session_over, user_name
 from rota.manager.requests import Requests
 from rota.plan.need import Need
 from rota.pools.base import DelegatedPool, Pool
@@ -50,6 +51,7 @@ class Connections:
         self.peers.pop(peer.id, None)
         peer.waiting.clear()
         self._manager.watches.close(peer)
+        self._manager.feeds.close(peer)
         self._requests.uploads.gone(peer)
         if self._manager.runners.parted(peer):
             if isinstance(self._pool, DelegatedPool) and peer.ticket:
@@ -59,25 +61,39 @@ class Connections:
     def greeted(self, peer: Peer, message: Any) -> None:
         """The first message of a connection: who is it?"""
         hello = expect_hello(message)
-        user = self._owner
-        if peer.local and peer.uid in (os.getuid(), 0):
+        role, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
+        user = user_name(peer.uid) if peer.local and peer.uid != os.getuid() else self._owner
+        peer.accept(role, user, until=until)
+        manager = self._manager
+        peer.send(m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until))
+
+    def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, float | None]:
+        """The role that a peer may have, and until when. Raises `Denied`."""
+        until = None
+        if peer.local and peer.uid in (os.getuid(), 0) and not hello.token:
             held = hello.role if hello.role in ("user", "admin", "runner") else ""
         else:
             record = self._manager.tokens.verify(hello.token, time.time()) if hello.token else None
             held = record.role if record else ""
             peer.token = record.name if record else ""
+            until = record.expires_at if record else None
         if not held or not (held == hello.role or may_be(held, hello.role)):
             raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
-        if peer.local and peer.uid != os.getuid():
-            user = user_name(peer.uid)
-        peer.accept(hello.role, user)
-        peer.send(m.Welcome(m.PROTOCOL, hello.role, user, self._manager.generation, self._manager.deployment))
+        return hello.role, until
+
+    def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, float]:
+        """The same for the session of a browser, which comes through the gateway and by no other way."""
+        session = self._manager.logins.verify(hello.token) if peer.local else None
+        if session is None:
+            raise session_over()
+        peer.token, peer.session = session.name, True
+        return session.role, session.expires_at
 
     def hang_up(self, token: str) -> None:
         """A token was taken away: so are the connections that were opened with it."""
         for peer in list(self.peers.values()):
             if token and peer.token == token:
-                peer.refuse(Denied("this token was removed"))
+                peer.refuse(session_over() if peer.session else Denied("this token was removed"))
 
     def received(self, peer: Peer, message: Any) -> None:
         """A message of somebody who has been welcomed."""

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from rota.core import events
 from rota.core.events import Asker
-from rota.core.invariants import broken
 from rota.core.pausing import leased, starts_nothing, unstarted
-from rota.errors import BadInput, EnvironmentFault
+from rota.errors import BadInput, Denied, EnvironmentFault
+from rota.manager.figures import metrics_view
+from rota.manager.logins import PREFIX, Maker, Session
 from rota.manager.status import manager_view
 from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
-from rota.wire.views import BackupView, NewTokenView, PauseView, TokenView
+from rota.wire.views import BackupView, NewTokenView, PauseView, TokenView, UiLink
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.manager")
 
-#: With more live jobs than this the invariants are not checked on the fly.
-CHECK_UP_TO_JOBS = 50_000
 #: How long runners that are connected get to hand back what has not started.
 _RECALL_S = 10.0
 _LOOK_AGAIN_S = 0.01
@@ -39,8 +38,27 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
         case "status":
             manager.answer(by, manager_view(manager))
         case "doctor":
-            # On a large queue this takes long, and everybody would wait.
-            manager.answer(by, broken(manager.world) if manager.world.live <= CHECK_UP_TO_JOBS else [])
+            manager.answer(by, await manager.checkup.result())
+        case "ping":
+            manager.answer(by, None)
+        case "metrics":
+            manager.answer(by, metrics_view(manager))
+        case "ui-link":
+            if peer.session:
+                raise Denied("a session cannot make another one", hint="run 'rota manager ui' in a terminal")
+            manager.idle_stop_s = None  # who looks at the page wants it to stay
+            url = manager.gateway.start()
+            maker = Maker(peer.token, peer.user, peer.until)
+            manager.answer(by, UiLink(url, manager.logins.code(peer.role, maker)))
+        case "ui-redeem":
+            token, session = manager.logins.redeem(ask.args.get("code", ""))
+            log.info("a browser of %s logged in as %s (%s)", session.maker.name, session.role, session.name)
+            until = datetime.fromtimestamp(session.expires_at, UTC)
+            manager.answer(by, NewTokenView(session.name, session.role, token, until))
+        case "ui-leave":
+            manager.answer(by, None)
+            if peer.session:
+                manager.logins.end(peer.token)
         case "stop":
             log.info("told to stop by %s", peer.user)
             manager.answer(by, None)
@@ -52,11 +70,10 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
         case "token-add":
             manager.answer(by, _new_token(manager, ask.args))
         case "token-list":
-            manager.answer(by, [_token_view(record) for record in manager.tokens.list()])
+            tokens = [_token_view(record) for record in manager.tokens.list()]
+            manager.answer(by, tokens + [_session_view(session) for session in manager.logins.list()])
         case "token-remove":
-            name = ask.args.get("name", "")
-            manager.tokens.remove(name)
-            manager.connections.hang_up(name)
+            _remove_token(manager, ask.args.get("name", ""))
             manager.answer(by, None)
         case _:
             raise BadInput(f"the manager does not know '{ask.verb}'")
@@ -129,8 +146,29 @@ def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
         except (ValueError, OverflowError, OSError):
             raise BadInput(f"a token cannot expire in '{text}' seconds") from None
     name, role = args.get("name", ""), args.get("role", "user")
+    if name.startswith(PREFIX):
+        raise BadInput(f"names that begin with {PREFIX} are those of sessions", hint="choose another name")
     token = manager.tokens.create(name, role, expires_at, now=now)
     return NewTokenView(name, role, token, expires_on if expires_at is not None else None)
+
+
+def _remove_token(manager: Manager, name: str) -> None:
+    """Make a token, or a session, worthless, with all that was opened and made with it."""
+    if manager.logins.end(name):
+        return
+    manager.tokens.remove(name)
+    manager.logins.removed(name)
+    manager.connections.hang_up(name)
+
+
+def _session_view(session: Session) -> TokenView:
+    return TokenView(
+        name=session.name,
+        role=session.role,
+        created_at=datetime.fromtimestamp(session.created_at, UTC),
+        expires_at=datetime.fromtimestamp(session.expires_at, UTC),
+        of=session.maker.name,
+    )
 
 
 def _token_view(record: Any) -> TokenView:

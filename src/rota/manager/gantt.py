@@ -164,6 +164,7 @@ def _job(row: _Row, spans: str) -> GanttJob:
         end=None if row.end is None else _time(row.end),
         resources=spans or None,
         host=row.host,
+        reserved=spec.at is not None,
     )
 
 

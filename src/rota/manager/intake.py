@@ -28,6 +28,8 @@ from rota.wire import messages as m
 MAX_ENV = 2 * 1024 * 1024
 _ENVS_REMEMBERED = 256
 _MOST_PARENTS = 10_000
+#: Dependencies in one chunk: they are taken in at once, while everybody waits.
+MOST_AFTER = 1_000_000
 _MOST_NOTICES = 10
 
 
@@ -116,6 +118,11 @@ class Intake:
             raise BadInput("the lines do not fit the commands")
         if any(not 0 <= spec.env < len(self._envs) + len(add.envs) for spec in add.specs):
             raise BadInput("a specification names an environment that was not sent")
+        if len(add.after) > MOST_AFTER:
+            raise BadInput(
+                f"field 'after': more than {MOST_AFTER:,} dependencies at once",
+                hint="put the jobs that are waited for in a group with 'dep_groups' and wait for '@group'",
+            )
         end = add.first + len(add.cmds)
         if any(not add.first <= each.entry < end or each.condition not in (1, 2, 3) for each in add.after):
             raise BadInput("a dependency does not belong to this chunk")

@@ -9,7 +9,8 @@ from rota.core.learning import Model
 from rota.core.observation import Resource
 from rota.core.world import World
 from rota.errors import NotFound
-from rota.wire.views import BucketView, LearnedGroupView
+from rota.store.base import Point
+from rota.wire.views import BucketView, LearnedGroupView, LearningPoint
 
 
 def view(world: World, name: str) -> list[LearnedGroupView]:
@@ -20,6 +21,23 @@ def view(world: World, name: str) -> list[LearnedGroupView]:
     if model is None:
         raise NotFound(f"nothing was learned about '{name}'", hint="list what was with 'rota learn'")
     return [_view(name, model, buckets=12)]
+
+
+def points(found: list[Point]) -> list[LearningPoint]:
+    """Attempts as clients see them, as they come."""
+    return [
+        LearningPoint(
+            job=each.job,
+            at=datetime.fromtimestamp(each.at, UTC),
+            input_bytes=each.input_bytes,
+            asked_mem=each.asked_mem,
+            used_mem=each.used_mem,
+            asked_time_s=each.asked_time_s,
+            used_time_s=each.used_time_s,
+            ok=each.ok,
+        )
+        for each in found
+    ]
 
 
 def _view(name: str, model: Model, *, buckets: int) -> LearnedGroupView:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.limiting import LIMIT_NAME, MOST_UNITS, parse_limit
+from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, parse_limit
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan.limits import Limit, Limits
+from rota.plan.limits import Limit, Limits, Window
 from rota.plan.need import LimitUse
 from rota.wire import messages as m
 from rota.wire.views import LimitView
@@ -63,15 +63,23 @@ def changed(limits: Limits, text: str, host: str) -> tuple[list[Limit], list[str
             if units is None:
                 raise BadInput("a limit of a host needs a number of units", hint=f"write {name}:N")
             hosts[host] = units
-        window = window if window is not None or known is None else known.window
+        window = _hours(window, known)
         return [Limit(name, window=window, hosts=tuple(sorted(hosts.items())))], []
     if withdrawn:
         return [], [name]
+    if known is None and window == ALWAYS and units is None:
+        raise NotFound(f"there is no limit '{name}'", hint=f"declare it with 'rota limit {name}:N'")
+    window = _hours(window, known)
     if known is not None:
         # What is not said stays as it is: the units of a window, the hours of a number.
-        window = window if window is not None else known.window
         units = units if ":" in text.partition("@")[0] else known.capacity
     return [Limit(name, units, window)], []
+
+
+def _hours(said: Window | None, known: Limit | None) -> Window | None:
+    if said is None:
+        return known.window if known is not None else None
+    return None if said == ALWAYS else said
 
 
 def view(world: World) -> list[LimitView]:

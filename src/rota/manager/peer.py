@@ -10,10 +10,11 @@ import os
 import pwd
 import socket
 import struct
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rota.errors import RotaError, WireError
+from rota.errors import Denied, RotaError, WireError
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rota.manager.service import Manager
 
 _HELLO_TIME_S: Final = 10.0
+_EXPIRY_CHECK_S: Final = 60.0
 #: A peer that does not read is cut off when this much waits for it.
 _MAX_UNREAD: Final = 64 * 1024 * 1024
 #: Requests of one peer that may wait for their turn before reading from it stops.
@@ -40,7 +42,9 @@ class Peer(asyncio.Protocol):
         self.role = ""
         self.user = ""
         self.uid = -1
-        self.token = ""  #: name of the token it showed, if it showed one
+        self.token = ""  #: name of the token it showed, or of the session, if it showed one
+        self.session = False  #: a browser's, by way of the gateway
+        self.until: float | None = None  #: when that expires
         self.runner = ""  #: set once it has joined as a runner
         self.ticket = ""  #: with which it joined
         self.specs: set[int] = set()  #: run specifications this runner was sent
@@ -75,13 +79,24 @@ class Peer(asyncio.Protocol):
         except RotaError as error:
             self.refuse(error)
 
-    def accept(self, role: str, user: str) -> None:
-        """The peer has shown who it is."""
-        self.role, self.user = role, user
+    def accept(self, role: str, user: str, *, until: float | None = None) -> None:
+        """The peer has shown who it is, with a token that is good until then."""
+        self.role, self.user, self.until = role, user, until
         self._reader.max_frame = codec.MAX_FRAME
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+        if until is not None:
+            self._expire()
+
+    def _expire(self) -> None:
+        """Hang up when the token has expired. Looks now and then: clocks are set, machines sleep."""
+        assert self.until is not None
+        left = self.until - time.time()
+        if left <= 0:
+            self.refuse(session_over() if self.session else _expired())
+        else:
+            self._deadline = self._manager.loop.call_later(min(left, _EXPIRY_CHECK_S), self._expire)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
@@ -123,6 +138,14 @@ class Peer(asyncio.Protocol):
         elif self._paused and not full:
             self._transport.resume_reading()
             self._paused = False
+
+
+def session_over() -> Denied:
+    return Denied("this session is over", hint="open the page again with 'rota manager ui'")
+
+
+def _expired() -> Denied:
+    return Denied("this token has expired", hint="get another one with 'rota manager token add'")
 
 
 def user_name(uid: int) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rota.core import effects as e
 from rota.core.job import Command, Job
 from rota.core.leases import LeaseRef
+from rota.core.states import State
 from rota.errors import Bug, RotaError
 from rota.plan.placement import Given
 from rota.wire import codec
@@ -45,6 +46,7 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
     match effect:
         case e.NotifySettled(job, state, outcome):
             manager.watches.settled(job, state, outcome)
+            manager.figures.ended(State(state).label)
             if outcome is not None:
                 begun = outcome.started_at
                 wall_s = None if begun is None else max(0.0, outcome.ended_at - begun)

@@ -7,8 +7,10 @@ states are answered from memory, and rows are corrected before they are shown.
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from itertools import compress
 
 import msgspec
 
@@ -19,10 +21,10 @@ from rota.core.job import Job, Spec
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
-from rota.manager import rows
+from rota.manager import graphs, rows
 from rota.manager.selectors import Matching, matches, parse
-from rota.store.base import Clause, Store
-from rota.wire.views import JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
+from rota.store.base import Clause, Order, Store, folded
+from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
 _PAGE_BYTES = 16 << 20
@@ -30,7 +32,12 @@ _VIEW_BYTES = 1200
 #: Ids that are looked up one by one, however few jobs there are.
 _SPANNED = 64
 
+#: Ids that are taken at once where they are many.
+_SLICE = 1 << 15
+
 _LIVE_NUMBERS = frozenset(int(state) for state in LIVE)
+#: What `bytes.translate` makes of an outcome: is there such a job?
+_EXISTS = bytes(outcome != NO_JOB for outcome in range(256))
 _LEASED_NUMBERS = frozenset(int(state) for state in LEASED)
 
 
@@ -105,7 +112,66 @@ class Queries:
         runner = self._world.runners.get(lease.runner) if lease else None
         return runner.host if runner else ""
 
+    def ordered(self, clauses: list[Clause], search: str, order: Order, *, limit: int) -> tuple[array[int], int]:
+        """Ids of jobs that match, in an order, and how many match. In the order of ids these are all; in another
+        one the first `limit`. Live states are asked of memory, which knows better."""
+        clauses = clauses or [Clause()]
+        wanted = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
+        live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
+        living = self.live_ids(live) if live else []
+        if order.by == "id" and not search and (not wanted or wanted == [Clause()] or _only_states(wanted)):
+            ids = self._by_outcome({clause.state for clause in wanted}, living, descending=order.descending)
+            return ids, len(ids)
+        wanted += [Clause(low=low, high=high) for low, high in ranges(living)]
+        if not wanted:
+            return array("q"), 0
+        text, specs = folded(search), list(self._specs.items()) if search or order.by == "priority" else []
+        named = [id for id, spec in specs if search and text in folded(spec.name)]
+        priorities = {id: spec.priority for id, spec in specs} if order.by == "priority" else {}
+        most = -1 if order.by == "id" else limit
+        found = self._store.ordered(wanted, order, search=search, named=named, specs=priorities, limit=most)
+        full = len(found) == most
+        return found, self._store.count(wanted, search=search, named=named) if full else len(found)
+
+    def _by_outcome(self, ended: set[int], living: list[int], *, descending: bool) -> array[int]:
+        """Those that ended in these states (0: all jobs), and these, by id, from memory alone."""
+        world = self._world
+        ids = array("q")
+        if not ended:
+            ids.extend(reversed(living) if descending else living)
+            return ids
+        table = _EXISTS if 0 in ended else bytes(outcome in ended for outcome in range(256))
+        wanted = bytearray(world.outcomes.translate(table))
+        for id in living:
+            wanted[id] = True
+        if 0 in ended:
+            # What is being added is not there yet. Of a mere question the ids were never given out.
+            uploads = [upload for upload in list(world.uploads.values()) if not upload.check]
+            for id in (id for upload in uploads for id in list(upload.added)):
+                if id < len(wanted):
+                    wanted[id] = False
+        places: range = range(len(wanted))
+        if descending:
+            wanted.reverse()
+            places = places[::-1]
+        # In slices: while one is taken no other thread goes on.
+        for low in range(0, len(wanted), _SLICE):
+            ids.extend(compress(places[low : low + _SLICE], wanted[low : low + _SLICE]))
+        return ids
+
     # -- answers
+
+    def listed(self, ids: list[int]) -> tuple[list[JobView], int]:
+        """These jobs, in this order, as they are now, without those that have gone; and how many of `ids` that
+        were. They are not all when they do not fit one answer."""
+        found = {view.id: view for view, _job in self._views(ids)}
+        views = [found[id] for id in ids if id in found]
+        fitting = _fitting(views)
+        return views[:fitting], ids.index(views[fitting].id) if fitting < len(views) else len(ids)
+
+    def graph(self, id: int) -> GraphView:
+        """What a job waits for, and what waits for it."""
+        return graphs.around(id, self._world, self._store, self._specs)
 
     def page(self, clauses: list[Clause], *, limit: int, cursor: int) -> JobPage:
         """One page of a list, in order of id."""
@@ -171,7 +237,7 @@ class Queries:
         decided = decision(self._world, job)
         view.learned = LearnedView(decided.mem, decided.disk, decided.time_s)
         if job.state in WAITING and job.state is not State.READY:
-            view.size = rows.size_view(decided.used)  # as it would be, were it ready now
+            view.size = rows.taken(decided.used, job.spec, view.walltime_s)  # as it would be, were it ready now
 
     def why(self, id: int, *, wall: float) -> WhyView:
         """What keeps a job from running. Belongs to the loop's own thread, like `explain`."""

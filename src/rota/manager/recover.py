@@ -54,6 +54,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
             edge_specs=snapshot.edge_specs,
             observations=snapshot.observations,
             site=snapshot.site,
+            host_states=snapshot.host_states,
         ),
     )  # fmt: skip
     for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:

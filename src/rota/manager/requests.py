@@ -16,7 +16,7 @@ from rota.core.pausing import starts_nothing
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, NotFound
-from rota.manager import gantt, learning, limits, modify, site, whatif
+from rota.manager import gantt, limits, modify, quotas, site, sums, whatif
 from rota.manager.admission import Admission
 from rota.manager.control import control
 from rota.manager.forecast import foresee
@@ -26,6 +26,7 @@ from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
 from rota.store.base import Clause, StoredAttempt
 from rota.wire import messages as m
+from rota.wire.views import JobPage
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
@@ -65,6 +66,13 @@ class Requests:
                 self._manager.answer(_by(peer, n), None)
             case m.ListJobs(n, selectors, limit, cursor):
                 await self._list(peer, n, selectors, limit, cursor)
+            case m.ListPage():
+                await self._page(peer, message)
+            case m.GetGraph(n, job):
+                graph = await self._manager.read(lambda: self._manager.queries.graph(job))
+                self._manager.answer(_by(peer, n), graph)
+            case m.Feed(n):
+                await self._manager.feeds.open(peer, n)
             case m.Status(n, selectors):
                 await self._status(peer, n, selectors)
             case m.Show(n, job):
@@ -87,6 +95,8 @@ class Requests:
                 self._set_limit(_by(peer, n), text, host)
             case m.GetSite(n, kinds):
                 self._manager.answer(_by(peer, n), site.view(self._manager.world, kinds))
+            case m.ListQuotas(n):
+                self._manager.answer(_by(peer, n), quotas.view(self._manager.world, time.time()))
             case m.SetSite(n):
                 self._manager.happened(site.changed(_by(peer, n), message))
             case m.Learned(n, name, forget):
@@ -94,7 +104,9 @@ class Requests:
                     names = [name] if name else list(self._manager.world.models)
                     self._manager.happened(events.LearningForgotten(by=_by(peer, n), names=names))
                 else:
-                    self._manager.answer(_by(peer, n), learning.view(self._manager.world, name))
+                    self._manager.answer(_by(peer, n), await sums.learned(self._manager, name))
+            case m.GetAccounts(n) | m.GetUsage(n) | m.GetHistory(n) | m.ListNodes(n) | m.GetNode(n):
+                self._manager.answer(_by(peer, n), await sums.answer(self._manager, message))
             case m.Act():
                 await self._act(peer, message)
             case m.Modify():
@@ -105,6 +117,7 @@ class Requests:
                 await self._output(peer, message)
             case m.Stop(n, stream):
                 self._manager.watches.close(peer, stream)
+                self._manager.feeds.close(peer, stream)
                 self._manager.answer(_by(peer, n), None)
             case m.Control():
                 await control(self._manager, peer, message)
@@ -122,6 +135,18 @@ class Requests:
             return queries.page(clauses, limit=limit, cursor=cursor)
 
         self._manager.answer(_by(peer, n), await self._manager.read(ask))
+
+    async def _page(self, peer: Peer, ask: m.ListPage) -> None:
+        if not 0 < ask.limit <= _PAGE_MAX:
+            raise BadInput(f"'limit' must be between 1 and {_PAGE_MAX}")
+        manager, queries = self._manager, self._manager.queries
+
+        def find() -> JobPage:
+            clauses = queries.clauses(ask.selectors, peer.user)
+            self._refuse_missing(clauses)
+            return manager.listings.page(clauses, ask)
+
+        manager.answer(_by(peer, ask.n), await manager.read(find))
 
     async def _status(self, peer: Peer, n: int, selectors: list[str]) -> None:
         queries = self._manager.queries

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from signal import Signals
 
+from rota.core import promises
 from rota.core.estimate import learning_group
 from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
 from rota.core.states import WAITING, State
+from rota.plan.grammar import parse_request
 from rota.plan.placement import Planned
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
@@ -59,7 +62,7 @@ def view(
     size = job.size
     if live is None and attempt is not None:
         size = attempt.size or spec.size
-    element = job.element
+    element, walltime_s = job.element, walltime_of(spec)
     given = lease.given if lease is not None else attempt.given if attempt is not None else None
     if job.state in WAITING:
         given = None  # of an attempt that is over
@@ -82,7 +85,7 @@ def view(
         where=spec.where or None,
         type=list(spec.types),
         at=_time(spec.at),
-        size=size_view(size),
+        size=taken(size, spec, walltime_s),
         limits=[str(use) for use in spec.limits],
         after=[_CONDITIONS[each.condition] + _after(each.parent) for each in job.after],
         dep_groups=list(spec.dep_groups),
@@ -105,11 +108,11 @@ def view(
         peak_disk_bytes=attempt.peak_disk if attempt else None,
         retries=job.spec.retries,
         retries_left=job.retries_left,
-        walltime_s=job.spec.walltime_s,
+        walltime_s=walltime_s,
         scratch=job.spec.scratch,
         array_id=element.array if element else None,
         array_index=element.index if element else None,
-        asked=size_view(spec.size),
+        asked=taken(spec.size, spec, walltime_s),
         learn=learning_group(job),
         override=spec.override,
         input_bytes=job.input_bytes,
@@ -120,7 +123,7 @@ def view(
         on_exit=list(spec.on_exit),
         stdout=spec.stdout or None,
         stderr=spec.stderr or None,
-        given=list(spec.given),
+        given=[*spec.given, *(("time",) if walltime_s is not None and "time" not in spec.given else ())],
         backoff_s=spec.backoff_s,
         no_retry_over_s=spec.no_retry_over_s,
         expected_end=_time(planned.end) if planned is not None else None,
@@ -130,6 +133,25 @@ def view(
 
 def size_view(size: Size) -> SizeView:
     return SizeView(size.cpus / CORE, size.mem, size.disk, size.time_s, size.gpus)
+
+
+def taken(size: Size, spec: Spec, walltime_s: float | None) -> SizeView:
+    """A size for people: a walltime is the time that was asked for where no other was, and none was learned."""
+    found = size_view(size)
+    if walltime_s is not None and "time" not in spec.given and size.time_s == spec.size.time_s:
+        found.time_s = walltime_s
+    return found
+
+
+def walltime_of(spec: Spec) -> float | None:
+    """For how long a job asks to run at most, of several alternatives the longest; None: as long as it likes."""
+    return _longest(spec.request, spec.walltime_s) if spec.request else spec.walltime_s
+
+
+@lru_cache(maxsize=1024)
+def _longest(request: tuple[str, ...], otherwise: float | None) -> float | None:
+    found = [parse_request(each).walltime_s or otherwise for each in request]
+    return max((each or 0.0 for each in found), default=None) if None not in found else None
 
 
 def _parent(parent: Parent) -> str:
@@ -164,10 +186,15 @@ def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -
         peak_disk_bytes=row.peak_disk,
         stdout_bytes=row.out_total,
         stderr_bytes=row.err_total,
-        size=size_view(row.size or specs[row.spec].size) if row.spec is not None else None,
+        size=_taken_by(row, specs[row.spec]) if row.spec is not None else None,
         resources=(row.given.resources if row.given is not None else "") or None,
         behaviours=[BehavedView(each.behaviour, each.ok, each.message) for each in row.behaviours],
     )
+
+
+def _taken_by(row: StoredAttempt, spec: Spec) -> SizeView:
+    given = row.given.walltime_s if row.given is not None else None
+    return taken(row.size or spec.size, spec, given if given is not None else walltime_of(spec))
 
 
 def story(job: JobView, attempts: list[AttemptView], events: list[StoredEvent]) -> list[StoryLine]:
@@ -184,7 +211,21 @@ def story(job: JobView, attempts: list[AttemptView], events: list[StoredEvent]) 
     lines += [
         StoryLine(_time(event.at) or job.submitted_at, event.attempt, event.kind, event.text) for event in events
     ]
-    return sorted(lines, key=lambda line: line.at)
+    return together(sorted(lines, key=lambda line: line.at))
+
+
+def together(lines: list[StoryLine]) -> list[StoryLine]:
+    """Moves of a promise that follow each other as one line, that of the last."""
+    found: list[StoryLine] = []
+    for line in lines:
+        before = found[-1] if found else None
+        if before and line.event == before.event == promises.MOVED and line.attempt == before.attempt:
+            times, cause = promises.parts_of(line.text)
+            text = promises.gathered(times + promises.parts_of(before.text)[0], cause)
+            found[-1] = StoryLine(line.at, line.attempt, line.event, text)
+        else:
+            found.append(line)
+    return found
 
 
 def _time(seconds: float | None) -> datetime | None:

@@ -16,10 +16,11 @@ from rota.core.states import BY_LABEL
 from rota.errors import BadInput
 from rota.store.base import Clause
 
-_RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 #: `12_3`, `12_3-7`, and `12_*` or `12_` for all elements of an array.
-_ELEMENTS = re.compile(r"(\d{1,18})_(?:\*|(\d{1,15})(?:-(\d{1,15}))?)?")
-_HINT = "use 12, 12-20, 12_3, @group, state=failed, user=x, host=x, last or all"
+_ELEMENTS = re.compile(r"([0-9]{1,18})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)?")
+_HINT = "use 12, 12-20, 12_3, @group, state=failed, user=x, host=x, queue=x, project=x, last or all"
+_NAMES = frozenset({"state", "user", "host", "group", "queue", "project", "submission"})
 
 
 def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
@@ -68,7 +69,7 @@ def _clause(word: str) -> Clause:
                 put("indexes", ((low, high),))
         else:
             name, equals, value = part.partition("=")
-            if not equals or not value or name not in {"state", "user", "host", "group", "submission"}:
+            if not equals or not value or name not in _NAMES:
                 raise BadInput(f"selector '{part}' is not understood", hint=_HINT)
             if name == "state":
                 if value not in BY_LABEL:
@@ -103,8 +104,9 @@ class Matching:
     def _left_open(self, spec: Spec) -> list[Clause] | bool:
         left = []
         for clause in (*self._by_group.get(spec.group, ()), *(self._by_group.get("", ()) if spec.group else ())):
-            if not clause.user or clause.user == spec.user:
-                if clause == Clause(group=clause.group, user=clause.user):
+            if _specified(clause, spec):
+                of_spec = Clause(group=clause.group, user=clause.user, queue=clause.queue, project=clause.project)
+                if clause == of_spec:
                     return True
                 left.append(clause)
         return left or False
@@ -116,10 +118,19 @@ def matches(clause: Clause, job: Job, host: str) -> bool:
         (not clause.low or clause.low <= job.id <= clause.high)
         and (not clause.state or clause.state == job.state)
         and (not clause.group or clause.group == job.spec.group)
-        and (not clause.user or clause.user == job.spec.user)
+        and _specified(clause, job.spec)
         and (not clause.submission or clause.submission == job.submission)
         and (not clause.host or clause.host == host)
         and (not clause.array or _in_array(clause, job))
+    )
+
+
+def _specified(clause: Clause, spec: Spec) -> bool:
+    """Does what the clause asks of a specification, besides its group, hold?"""
+    return (
+        (not clause.user or clause.user == spec.user)
+        and (not clause.queue or clause.queue == spec.queue)
+        and (not clause.project or clause.project == spec.project)
     )
 
 

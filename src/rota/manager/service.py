@@ -24,12 +24,18 @@ from rota.core.invariants import broken
 from rota.core.pausing import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.turn import Batch, Turn
+from rota.core.usage import leave_hosts
 from rota.core.world import World, forget
 from rota.errors import Bug, EnvironmentFault
+from rota.manager.checkup import CHECK_UP_TO_JOBS, Checkup
 from rota.manager.connections import Connections
-from rota.manager.control import CHECK_UP_TO_JOBS
 from rota.manager.demand import Demand
+from rota.manager.feed import Feeds
+from rota.manager.figures import Figures
+from rota.manager.gateway import GatewayProcess
 from rota.manager.intake import Library
+from rota.manager.listing import Listings
+from rota.manager.logins import Logins
 from rota.manager.outputs import Outputs
 from rota.manager.perform import perform
 from rota.manager.pruning import prune
@@ -86,7 +92,12 @@ class Manager:
         self.address: str | None = None
         self.outputs = Outputs(home.output)
         self.queries = Queries(world, store, library.specs)
+        self.listings = Listings(self.queries, version=lambda: self.writer.commits)
         self.watches = Watches(self)
+        self.feeds = Feeds(self)
+        self.figures = Figures(since=time.time())
+        self.gateway = GatewayProcess(self)
+        self.checkup = Checkup(world)
         self.rates = Rates()
         self.runners = Runners(self)
         self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
@@ -95,6 +106,7 @@ class Manager:
         self._engine = Engine(world, lost_after_s=settings.lost_after, orphan_after_s=settings.orphan_after)
         self.connections = Connections(self, pool)
         self.peers = self.connections.peers
+        self.logins = Logins(session_s=settings.session, clock=time.time, hang_up=self.connections.hang_up)
         self._pool = pool
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):
@@ -118,7 +130,7 @@ class Manager:
         self._checked_at = time.monotonic()
         self._pruned_at = time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self._on_failed)
+        self.writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self.fail)
 
     def start(self) -> None:
         """Begin to decide. Listening is somebody else's task."""
@@ -140,12 +152,14 @@ class Manager:
             return
         happened, self._inbox = self._inbox, []
         turn = Turn(wall=time.time(), mono=self.now(), random=self._random, batch=self._open)
+        begun = time.perf_counter()
         try:
             refused = self._engine.step(happened, turn)
         except Exception as error:
             log.exception("an event could not be decided: %s", [type(event).__name__ for event in happened])
-            self._on_failed(error)
+            self.fail(error)
             return
+        self.figures.decided(time.perf_counter() - begun, planned=self.world.placement.planner is not None)
         for reason in refused:
             if isinstance(reason, Bug):
                 log.error("bug: %s", reason)
@@ -170,7 +184,9 @@ class Manager:
 
     def _on_committed(self, batch: Batch) -> None:
         self._committing = None
+        self.figures.committed(batch.changes, self.world.jobs)
         perform(self, batch.effects)
+        self.feeds.changed()
         if batch.leaving:
             self._leaving += batch.leaving
         if self._leaving and not self._loads:
@@ -182,7 +198,7 @@ class Manager:
             if not future.done():
                 future.set_result(None)
 
-    def _on_failed(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """The store (or we) cannot be trusted any more: acknowledge nothing, leave, recover at the next start."""
         log.critical("the manager must stop: %s", error)
         self.failure = error
@@ -280,7 +296,7 @@ class Manager:
         return any(counts[state] for counts in self.world.counts.values() for state in _BUSY)
 
     def _consider_leaving(self, at: float) -> None:
-        clients = any(peer.role and not peer.runner for peer in self.peers.values())
+        clients = any(peer.role not in ("", "runner", "gateway") for peer in self.peers.values())
         if self.busy() or clients or self._open or self._committing:
             self._busy_at = at
         elif self.idle_stop_s is not None and at - self._busy_at > self.idle_stop_s:
@@ -317,6 +333,8 @@ class Manager:
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and self.runners.hold_leases(unstarted_only=not kill):
             await asyncio.sleep(0.02)
+        leave_hosts(self.world, Turn(wall=time.time(), mono=self.now(), random=self._random, batch=self._open))
+        self._commit()
         with contextlib.suppress(TimeoutError):
             # A full disk may keep the last batch waiting: it was not acknowledged, and is given up.
             await asyncio.wait_for(self.committed(), _LAST_COMMIT_S)
@@ -325,6 +343,7 @@ class Manager:
     def close(self) -> None:
         """Release everything. Blocks until the last batch is on disk."""
         ended = self.failure is None and self.writer.stop(_LAST_COMMIT_S)
+        self.gateway.stop()
         for peer in list(self.peers.values()):
             peer.close()
         self.readers.shutdown(wait=False, cancel_futures=True)

@@ -29,6 +29,8 @@ from rota.core.policing import SPENT, restore_spent
 from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
+from rota.logs import log_to
+from rota.manager import gateway
 from rota.manager.recover import library_from, unused_limits, world_from
 from rota.manager.service import Manager
 from rota.pools.base import Pool
@@ -45,6 +47,7 @@ _RENEW_CHECK_S = 6 * 3600.0
 _HANDSHAKE_S = 10.0
 _BACKLOG = 1024
 _PATIENCE_S = 30
+_HOME_CHECK_S = 1.0
 
 
 def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> int:
@@ -95,7 +98,7 @@ class _Ready:
 async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: float | None) -> int:
     home.create()
     settings = config.load(home).settings
-    _set_up_logging(home, settings)
+    log_to(home.logs / "manager.log", settings.log_level)
     store = SqliteStore(home.path)
     manager: Manager | None = None
     try:
@@ -113,11 +116,21 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
             loop.add_signal_handler(number, _on_signal, manager, number)
         ready.ok(os.getpid(), str(home.socket))
         log.info("manager %s started, generation %d", __version__, manager.generation)
-        remote = loop.create_task(_listen_remotely(home, manager, listener))
+        tasks = [
+            loop.create_task(_listen_remotely(home, manager, listener)),
+            loop.create_task(_watch_home(store, manager)),
+        ]
+        if idle_stop_s is None and settings.http != gateway.OFF:
+            _serve_http(manager)
         await manager.stopped.wait()
-        remote.cancel()
+        for task in tasks:
+            task.cancel()
         server.close()
         log.info("manager stops")
+        if manager.failure is None and store.holds_home():
+            # As long as the home is ours: the next manager's would have the same names.
+            for path in (home.socket, home.manager_file):
+                path.unlink(missing_ok=True)
     finally:
         if manager is not None:
             manager.close()
@@ -125,9 +138,23 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
             store.close()
     if manager.failure is not None:
         _exit_now(manager.failure)
-    for path in (home.socket, home.manager_file):
-        path.unlink(missing_ok=True)
     return 0
+
+
+async def _watch_home(store: SqliteStore, manager: Manager) -> None:
+    """A manager whose home was removed ends: nobody can reach it, and the next one would not know of it."""
+    while manager.failure is None:
+        await asyncio.sleep(_HOME_CHECK_S)
+        if not store.holds_home():
+            manager.fail(EnvironmentFault(f"{manager.home} was removed, or something else is in its place"))
+
+
+def _serve_http(manager: Manager) -> None:
+    """The manager does without, should the port be taken: jobs are more important."""
+    try:
+        log.info("the dashboard is at %s", manager.gateway.start())
+    except RotaError as error:
+        log.error("no dashboard: %s", error)  # noqa: TRY400
 
 
 def _on_signal(manager: Manager, number: signal.Signals) -> None:
@@ -191,29 +218,6 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
         restored.doubt(world, jobs, why=why)
 
 
-def _set_up_logging(home: Home, settings: Settings) -> None:
-    os.close(os.open(home.logs / "manager.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-    os.chmod(home.logs / "manager.log", 0o600)
-    handler = logging.FileHandler(home.logs / "manager.log", encoding="utf-8")
-    handler.setFormatter(_JsonLines())
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
-
-
-class _JsonLines(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line)
-
-
 # ------------------------------------------------------------------ listening
 
 
@@ -250,7 +254,7 @@ async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServe
 async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
     """Serve TLS once there are certificates, and renew them in time."""
     loop = manager.loop
-    hosts = [manager.settings.host]
+    hosts = [manager.settings.host, manager.settings.http_host, *manager.settings.names]
     context: ssl.SSLContext | None = None
     if tls.expires_at(home.tls) is None:
         await _quiet_moment(manager)

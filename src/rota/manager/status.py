@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rota import __version__
 from rota.core.states import State
 from rota.core.world import World
+from rota.manager.figures import resident_bytes
 from rota.wire.views import ManagerView, RunnerView
 
 if TYPE_CHECKING:
@@ -31,10 +32,11 @@ def manager_view(manager: Manager) -> ManagerView:
         store="sqlite",
         started_at=datetime.fromtimestamp(manager.started_at, UTC),
         address=manager.address,
+        http=manager.gateway.url,
         counts=status.counts,
         runners=[_runner_view(manager.world, id) for id in manager.world.runners],
         live_jobs=manager.world.live,
-        resident_bytes=_resident_bytes(),
+        resident_bytes=resident_bytes(),
         cpu_s=usage.ru_utime + usage.ru_stime,
         commits=manager.writer.commits,
         commit_ms=1000 * sum(times) / len(times) if times else 0.0,
@@ -60,8 +62,3 @@ def _runner_view(world: World, id: str) -> RunnerView:
         mem_bytes=capacity.mem if capacity else 0,
         disk_bytes=capacity.disk if capacity else 0,
     )
-
-
-def _resident_bytes() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()

@@ -11,6 +11,7 @@ import msgspec
 
 from rota.core.job import Spec
 from rota.errors import BadInput
+from rota.plan.grammar import parse_request
 from rota.plan.policy import BESTEFFORT
 from rota.plan.size import CORE
 from rota.plan.types import check_reservation, parse_types
@@ -42,6 +43,11 @@ def modified(spec: Spec, fields: dict[str, Any]) -> dict[str, Any]:
         raise BadInput(
             "field 'cpus' or 'gpus': a job takes what its request says",
             hint="change the request, or take it away as well with --request none",
+        )
+    if request and new.get("walltime_s") is not None and all(parse_request(each).walltime_s for each in request):
+        raise BadInput(
+            "field 'walltime': a job runs for as long as its request says",
+            hint="change the request: --request …",
         )
     if request and "request" in new:
         new |= {"cpus": CORE, "gpus": 0}

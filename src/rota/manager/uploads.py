@@ -107,12 +107,13 @@ class Uploads:
                 dependents = await manager.read(
                     lambda: complete_dependents(manager.store, manager.library, intake.dep_groups)
                 )
-            if self._intakes.get(add.submission) is intake:  # else its client has gone meanwhile
-                manager.happened(
-                    intake.event(
-                        add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays
-                    )
+            if self._intakes.get(add.submission) is not intake:  # or its client has gone, and hears nothing of it
+                raise BadInput(
+                    "this submission was begun again meanwhile", hint="wait for that, then send it again"
                 )
+            manager.happened(
+                intake.event(add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays)
+            )
 
     def drop(self, peer: Peer, submission: str) -> None:
         """Forget a submission of which not all chunks came."""

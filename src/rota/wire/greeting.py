@@ -18,7 +18,7 @@ class Hello(Message, frozen=True, tag="hello"):
     """The first message. A token is needed except on the Unix socket, where the peer's uid counts."""
 
     protocol: int
-    role: str  #: user, admin or runner: what the peer wants to be
+    role: str  #: what the peer wants to be; who comes with a browser's session is told what it is
     token: str = ""
     software: str = ""
 
@@ -29,6 +29,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     user: str
     generation: int  #: grows with every start of the manager
     deployment: str
+    until: float | None = None  #: when the token expires, in seconds since the epoch
 
 
 class Failure(Message, frozen=True, tag="failure"):

@@ -107,6 +107,31 @@ class ListJobs(Message, frozen=True, tag="jobs"):
     cursor: int = 0
 
 
+class ListPage(Message, frozen=True, tag="page"):
+    """A page of a list in any order: from `offset` on, or after the page that gave `cursor`."""
+
+    n: int
+    selectors: list[str]
+    search: str = ""
+    sort: str = "-id"
+    limit: int = 100
+    offset: int = 0
+    cursor: str = ""
+
+
+class GetGraph(Message, frozen=True, tag="graph"):
+    """What a job waits for, and what waits for it."""
+
+    n: int
+    job: int
+
+
+class Feed(Message, frozen=True, tag="feed"):
+    """Stream `FeedView`: what changes at all, gathered for a moment, until the asker stops it."""
+
+    n: int
+
+
 class Status(Message, frozen=True, tag="status"):
     n: int
     selectors: list[str]
@@ -196,7 +221,7 @@ class ListLimits(Message, frozen=True, tag="limits"):
 
 
 class SetLimit(Message, frozen=True, tag="limit"):
-    """NAME:N, NAME:unlimited, NAME@HH:MM-HH:MM, NAME:N@HH:MM-HH:MM; of one host if one is named."""
+    """NAME:N, NAME:unlimited, NAME@HH:MM-HH:MM, NAME@always, NAME:N@HH:MM-HH:MM; of one host if one is named."""
 
     n: int
     text: str
@@ -208,6 +233,12 @@ class GetSite(Message, frozen=True, tag="site"):
 
     n: int
     kinds: list[str] = []
+
+
+class ListQuotas(Message, frozen=True, tag="quotas"):
+    """The records of quotas, and who holds how much of each."""
+
+    n: int
 
 
 class SetSite(Message, frozen=True, tag="set-site"):
@@ -229,6 +260,46 @@ class Learned(Message, frozen=True, tag="learned"):
     n: int
     name: str = ""
     forget: bool = False
+
+
+class GetAccounts(Message, frozen=True, tag="accounts"):
+    """Who used what between two moments (Unix seconds; None: lately, until now), in windows of so many seconds."""
+
+    n: int
+    since: float | None = None
+    until: float | None = None
+    by: tuple[str, ...] = ("user", "project", "queue")
+    window_s: int = 86_400
+
+
+class GetUsage(Message, frozen=True, tag="usage"):
+    """How hosts spent their time between two moments (None: the last day)."""
+
+    n: int
+    since: float | None = None
+    until: float | None = None
+
+
+class GetHistory(Message, frozen=True, tag="history"):
+    """How many jobs started and ended in each of the last minutes."""
+
+    n: int
+    minutes: int = 60
+
+
+class ListNodes(Message, frozen=True, tag="nodes"):
+    n: int
+
+
+class GetNode(Message, frozen=True, tag="node"):
+    """One host, and what it did lately."""
+
+    n: int
+    host: str
+
+
+#: Questions that read sums and change nothing.
+AskSums = GetAccounts | GetUsage | GetHistory | ListNodes | GetNode
 
 
 class Watch(Message, frozen=True, tag="watch"):
@@ -268,5 +339,6 @@ class Stop(Message, frozen=True, tag="stop"):
 FromClient = (
     Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | PlanFor | Gantt | ListLimits | SetLimit
     | GetSite | SetSite | Learned | Watch
-    | ReadOutput | Control | Stop
+    | ReadOutput | Control | Stop | ListPage | GetGraph | Feed
+    | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas
 )  # fmt: skip

@@ -22,13 +22,15 @@ from rota.wire import private
 USER: Final = "user"
 ADMIN: Final = "admin"
 RUNNER: Final = "runner"
-ROLES: Final = (USER, ADMIN, RUNNER)
+GATEWAY: Final = "gateway"  #: serves browsers: it hears what changes, and lets in who has a code
+ROLES: Final = (USER, ADMIN, RUNNER, GATEWAY)
 
 # ------------------------------------------------------------------ the permission table
 
 _JOBS: Final = (
     *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop),
-    *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt),
+    *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed),
+    *(m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas),
 )
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.
@@ -36,18 +38,21 @@ MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
     ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.Control}),
     RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}),
+    GATEWAY: frozenset({m.Feed, m.Stop, m.Control}),
 }
 #: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.
 MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
-    USER: frozenset({"status", "doctor"}),
+    USER: frozenset({"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}),
     ADMIN: None,
     RUNNER: frozenset(),
+    GATEWAY: frozenset({"ping", "ui-redeem"}),
 }
 #: What the holder of a token may ask to be in `Hello`.
 MAY_BE: Final[dict[str, frozenset[str]]] = {
     USER: frozenset({USER}),
     ADMIN: frozenset({ADMIN, USER}),
     RUNNER: frozenset({RUNNER}),
+    GATEWAY: frozenset({GATEWAY}),
 }
 
 
@@ -169,7 +174,7 @@ def _digest(token: str) -> str:
 # ------------------------------------------------------------------ tokens in files
 
 #: The tokens that a deployment makes for its owner: name, role and file.
-_OWN: Final = ((ADMIN, "admin.token"), (RUNNER, "runner.token"))
+_OWN: Final = ((ADMIN, "admin.token"), (RUNNER, "runner.token"), (GATEWAY, "gateway.token"))
 
 
 def open_home(directory: Path, *, now: float) -> TokenBook:

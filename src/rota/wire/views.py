@@ -111,12 +111,13 @@ class JobView(Struct, kw_only=True, gc=False):
     peak_disk_bytes: int | None
     retries: int
     retries_left: int
-    walltime_s: float | None
+    walltime_s: float | None  #: asked for, also in a request; of alternatives the longest
     scratch: bool
     story: list[StoryLine] | None = None  #: only in `show`
     array_id: int | None = None
     array_index: int | None = None
-    asked: SizeView | None = None  #: what the user asked for; `size` is what is used
+    #: what the user asked for; `size` is what is used. A walltime is the time asked for if there is no other
+    asked: SizeView | None = None
     learned: LearnedView | None = None  #: only in `show`
     learn: str = ""  #: the learning group
     override: str = ""
@@ -132,7 +133,7 @@ class JobView(Struct, kw_only=True, gc=False):
     backoff_s: float | None = None
     no_retry_over_s: float | None = None
     expected_end: datetime | None = None  #: as planned
-    given_walltime_s: float | None = None  #: with the resources; `walltime_s` is what was asked
+    given_walltime_s: float | None = None  #: with the resources, once it has any
 
 
 class LearnedView(Struct, gc=False):
@@ -201,6 +202,7 @@ class GanttJob(Struct, kw_only=True, gc=False):
     end: datetime | None  #: expected
     resources: str | None  #: ids; null: none of its own
     host: str | None  #: where it runs, or begins
+    reserved: bool = False  #: an advance reservation
 
 
 class GanttWaiting(Struct, kw_only=True, gc=False):
@@ -273,12 +275,54 @@ class SiteView(Struct, kw_only=True, gc=False):
         return found
 
 
+class QuotaHolder(Struct, kw_only=True, gc=False):
+    """Those whose jobs a quota counts together, and what they hold."""
+
+    who: dict[str, str]  #: name by field (queue, project, type, user) of what the rule counts each separately
+    resources: int
+    jobs: int
+    #: used and held of the present period; null: not limited
+    resource_hours: float | None
+
+
+class QuotaUse(Struct, kw_only=True, gc=False):
+    """How much of a quota is held now. Limits are numbers; null: any."""
+
+    applies: bool  #: now
+    resources: int | None
+    jobs: int | None
+    resource_hours: float | None
+    holders: list[QuotaHolder]  #: the one nearest to a limit first
+    more: int  #: holders that are not among these because they are too many
+
+
+class QuotasView(Struct, kw_only=True, gc=False):
+    """Records of quotas by name, and their use."""
+
+    version: int  #: changes made from this are refused if others came first
+    records: dict[str, Any]
+    use: dict[str, QuotaUse]
+
+
 class BucketView(Struct, array_like=True, gc=False):
     """How many values lie from `low` up to `high`."""
 
     low: float
     high: float
     count: int
+
+
+class LearningPoint(Struct, kw_only=True, gc=False):
+    """What one attempt of a learning group asked for and used."""
+
+    job: int | None  #: null: not known, in rows of earlier versions
+    at: datetime
+    input_bytes: int | None
+    asked_mem: int
+    used_mem: int  #: 0: not measured
+    asked_time_s: float
+    used_time_s: float
+    ok: bool
 
 
 class LearnedGroupView(Struct, kw_only=True, gc=False):
@@ -297,12 +341,40 @@ class LearnedGroupView(Struct, kw_only=True, gc=False):
     mem_histogram: list[BucketView]
     time_histogram: list[BucketView]
     disk_histogram: list[BucketView]
+    points: list[LearningPoint] = []  #: of one group that is asked for by name, the newest first
 
 
 class JobPage(Struct, gc=False):
     jobs: list[JobView]
     next: str | None
     total: int
+
+
+class FeedView(Struct, gc=False):
+    """What has changed since the event before."""
+
+    at: datetime
+    counts: dict[str, int]  #: all jobs by state
+    groups: dict[str, dict[str, int]]  #: groups that changed, by state; empty: it has no jobs any more
+    jobs: list[tuple[int, str, int]]  #: id, state and attempt of those that changed
+    many: bool  #: more jobs or groups changed than are named here
+    what: list[str]  #: subjects that changed besides: runners, site, manager
+
+
+class GraphNode(Struct, gc=False):
+    """A job, or a dependency group, in a small graph."""
+
+    id: int | None
+    name: str
+    state: str
+
+
+class GraphView(Struct, gc=False):
+    """What a job waits for and what waits for it, two steps each way."""
+
+    nodes: list[GraphNode]
+    edges: list[tuple[int, int, str]]  #: from, to (places in `nodes`), condition
+    more: int = 0  #: neighbours that were left out
 
 
 class StatusView(Struct, gc=False):
@@ -338,6 +410,7 @@ class ManagerView(Struct, kw_only=True, gc=False):
     store: str
     started_at: datetime
     address: str | None  #: HOST:PORT of the TLS listener
+    http: str | None = None  #: address of the dashboard and the HTTP API, once they are served
     counts: dict[str, int]
     runners: list[RunnerView]
     live_jobs: int
@@ -368,6 +441,23 @@ class TokenView(Struct, gc=False):
     role: str
     created_at: datetime
     expires_at: datetime | None = None
+    of: str | None = None  #: of a browser's session: the token, or the user, that made it
+
+
+class UiLink(Struct, gc=False):
+    """Where the dashboard is, and a code that lets one browser in, once and soon."""
+
+    url: str
+    code: str
+
+
+class MetricsView(Struct, gc=False):
+    """Figures of the manager, for monitoring."""
+
+    counts: dict[str, int]  #: jobs by state
+    totals: dict[str, float]  #: what only grows: commits, seconds of processor time, attempts by outcome
+    gauges: dict[str, float]  #: what goes up and down
+    quantiles: dict[str, dict[str, float]]  #: seconds, by share of what was measured lately
 
 
 class NewTokenView(Struct, gc=False):

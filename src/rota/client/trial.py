@@ -1,0 +1,123 @@
+"""What the rules of a site would make of a job. Nothing is submitted; the records are all that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from rota.client.new_spec import new_spec
+from rota.client.submission import base_wanted
+from rota.core.job import Spec
+from rota.errors import BadInput
+from rota.manager.admission import Rulebook, refuse, respecified
+from rota.manager.rows import size_view
+from rota.manager.specs import spec_from
+from rota.manager.terms import agreed
+from rota.plan import expression
+from rota.plan.grammar import check_alternative, parse_request
+from rota.plan.records import kinds_of, levels_of
+from rota.plan.rule_form import shown_value
+from rota.plan.rules import Verdict
+from rota.wire.views import SizeView
+
+#: The records that a trial looks at.
+KINDS = ("rule", "queue", "setting", "property")
+
+Records = Mapping[str, dict[str, Any]]
+
+
+class RuleStep(Struct, rename={"old": "from", "new": "to"}):
+    """What a rule changed."""
+
+    rule: str
+    action: str
+    field: str
+    old: Any
+    new: Any
+
+
+class TriedJob(Struct):
+    """What the job would have."""
+
+    user: str
+    queue: str
+    project: str
+    name: str
+    type: list[str]
+    priority: int
+    walltime_s: float | None
+    request: list[str] | None
+    size: SizeView
+    retries: int
+
+
+class TrialView(Struct):
+    """Would it be taken in, by which rules was it changed, and what would it be?"""
+
+    admitted: bool
+    rejected_by: str | None
+    message: str | None
+    matched: list[str]
+    changes: list[RuleStep]
+    job: TriedJob
+
+
+class Trial(Struct):
+    """A job that was judged."""
+
+    spec: Spec
+    verdict: Verdict
+    error: str  #: why it is refused
+
+    def view(self) -> TrialView:
+        spec, verdict = respecified(self.spec, self.verdict.facts), self.verdict
+        steps = [
+            RuleStep(
+                each.rule,
+                each.does,
+                each.field,
+                shown_value(each.field, each.old),
+                shown_value(each.field, each.new),
+            )
+            for each in verdict.steps
+        ]
+        job = TriedJob(
+            spec.user, spec.queue, spec.project, spec.name, list(spec.types), spec.priority, spec.walltime_s,
+            list(spec.request) or None, size_view(spec.size), spec.retries,
+        )  # fmt: skip
+        return TrialView(
+            not self.error, verdict.rejected_by or None, self.error or None, list(verdict.matched), steps, job
+        )
+
+
+def trial(
+    records: Records, fields: dict[str, Any], *, user: str, interactive: bool, system: bool, reservations: int
+) -> Trial:
+    """Judge a job with the fields of `rota add`. Raises `BadInput` if they are no job, whatever the rules say."""
+    spec = agreed(spec_from(new_spec(base_wanted(fields, text=True), 0), (), user=user, env=0))
+    _check_words(spec, records)
+    book = Rulebook(records, system=system)
+    verdict = book.judge(spec, interactive=interactive, reservations=reservations)
+    error = ""
+    try:
+        refuse(verdict)
+        book.check_queue(agreed(respecified(spec, verdict.facts)))
+    except BadInput as refused:
+        error = str(refused) if not verdict.rejected_by else verdict.message
+    return Trial(spec, verdict, error)
+
+
+def _check_words(spec: Spec, records: Records) -> None:
+    """Raise `BadInput` for levels and properties that the site has not."""
+    kinds, levels = kinds_of(records), levels_of(records)
+    field = "request"
+    try:
+        for written in spec.request:
+            check_alternative(parse_request(written), written, levels=levels, kinds=kinds)
+        field = "where"
+        if spec.where:
+            expression.check(expression.parse(spec.where), kinds)
+    except BadInput as error:
+        raise BadInput(f"field '{field}': {error.message}", hint=error.hint) from None

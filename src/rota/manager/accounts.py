@@ -1,0 +1,190 @@
+"""`rota accounting` and the history of throughput: made of the store's sums, and of what runs now."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from rota.core.accounting import (
+    ACCOUNT_COLUMNS,
+    ASKED,
+    ASKED_STEP,
+    ATTEMPTS,
+    CORE_HOUR_US,
+    CPU,
+    FAILED,
+    HOUR_S,
+    JOBS,
+    MINUTE_COLUMNS,
+    MINUTES_KEPT,
+    USED,
+    USED_STEP,
+    WAIT,
+    Key,
+    asked_us,
+    cores_of,
+    micros,
+    spread,
+)
+from rota.core.job import Spec
+from rota.errors import BadInput
+from rota.store.base import Accounts, RunningAttempt, Store
+from rota.wire import messages as m
+from rota.wire.sums import AccountingView, AccountRow, HistoryView, MinuteView
+
+BY: Final = ("user", "project", "queue")
+DAY_S: Final = 24 * HOUR_S
+#: So many windows are shown unless somebody says from when on.
+_WINDOWS: Final = 30
+#: An answer has at most so many windows, and rows.
+_MOST_WINDOWS: Final = 50_000
+_MOST_ROWS: Final = 50_000
+
+Who = tuple[str, str, str]
+
+
+def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> AccountingView:
+    """What was used from when to when, in windows. Raises `BadInput`."""
+    now = time.time()
+    if unknown := [name for name in ask.by if name not in BY]:
+        raise BadInput(f"there is no accounting by '{unknown[0][:40]}'", hint=f"use some of {', '.join(BY)}")
+    if not HOUR_S <= ask.window_s <= 366 * DAY_S or ask.window_s % HOUR_S:
+        raise BadInput("a window must have whole hours", hint="use 3600 or 86400 seconds")
+    begin, end = _bounds(ask, now)
+    hours = ask.window_s // HOUR_S
+    found = store.accounts(first=begin * hours, end=end * hours)
+    return view(found, specs, begin=begin, end=end, window_s=ask.window_s, by=ask.by, now=now)
+
+
+def _bounds(ask: m.GetAccounts, now: float) -> tuple[int, int]:
+    """Numbers of the first window, and of the one after the last."""
+    window_s = ask.window_s
+    last = now if ask.until is None else ask.until
+    until = -(-last // window_s)
+    since = until - _WINDOWS if ask.since is None else ask.since // window_s
+    if not (abs(since) <= 1 << 31 and abs(until) <= 1 << 31):  # also what is no number
+        raise BadInput("this time is out of range", hint="give a date of this century")
+    if until <= since:
+        raise BadInput("'to' is not after 'from'", hint="give a later end, or none")
+    if until - since > _MOST_WINDOWS:
+        raise BadInput(
+            f"these are more than {_MOST_WINDOWS:,} windows", hint="ask for a shorter time, or for days"
+        )
+    return max(0, int(since)), max(1, int(until))
+
+
+def view(
+    found: Accounts,
+    specs: Mapping[int, Spec],
+    *,
+    begin: int,
+    end: int,
+    window_s: int,
+    by: Iterable[str],
+    now: float,
+) -> AccountingView:
+    """Hours as windows, from the window of number `begin` up to that of number `end`."""
+    hours = window_s // HOUR_S
+    shown = tuple(name in by for name in BY)
+    sums: dict[tuple[int, Who], list[int]] = defaultdict(lambda: [0] * ACCOUNT_COLUMNS)
+    steps: dict[Who, list[tuple[int, int, int]]] = defaultdict(list)  #: (hour, used, asked)
+    first = begin * hours
+    for (hour, *names), row in _rows(found, specs, now):
+        if hour >= end * hours:
+            continue
+        who: Who = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
+        if row[USED_STEP] or row[ASKED_STEP]:
+            steps[who].append((max(hour, first), row[USED_STEP], row[ASKED_STEP]))
+        if hour >= first:  # before that there may be what runs
+            total = sums[hour // hours, who]
+            for column in range(ACCOUNT_COLUMNS):
+                total[column] += row[column]
+    for who, changes in steps.items():
+        _between(sums, who, changes, hours=hours, end=end * hours)
+    rows = [_row(window * window_s, who, total) for (window, who), total in sorted(sums.items()) if _says(total)]
+    if len(rows) > _MOST_ROWS:
+        raise BadInput(f"these are more than {_MOST_ROWS:,} rows", hint="ask for a shorter time, or for days")
+    return AccountingView(window_s=window_s, rows=rows)
+
+
+def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tuple[Key, list[int]]]:
+    """The stored sums, and after them those of what runs, up to now."""
+    for hour, user, project, queue, *row in found.rows:
+        yield (hour, user, project, queue), row
+    running: dict[Key, list[int]] = {}
+    for attempt in found.running:
+        _add_running(running, specs[attempt.spec], attempt, micros(now))
+    yield from running.items()
+
+
+def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt, now: int) -> None:
+    size, given = attempt.size or spec.size, attempt.given
+    who, cpus, start = (spec.user, spec.project, spec.queue), cores_of(size, given), micros(attempt.started_at)
+    if start:
+        spread(rows, who, start, now, cpus, USED)
+        spread(rows, who, start, min(now, start + asked_us(spec, size, given)), cpus, ASKED)
+
+
+def _between(
+    sums: dict[tuple[int, Who], list[int]], who: Who, changes: list[tuple[int, int, int]], *, hours: int, end: int
+) -> None:
+    """The hours that are only meant by steps."""
+    used = asked = 0
+    changes.sort()
+    for (hour, more_used, more_asked), (until, _, _) in zip(changes, [*changes[1:], (end, 0, 0)], strict=True):
+        used += more_used
+        asked += more_asked
+        if not used and not asked:
+            continue
+        for window in range(hour // hours, -(-until // hours)):
+            its = min(until, (window + 1) * hours) - max(hour, window * hours)
+            total = sums[window, who]
+            total[USED] += its * used * CORE_HOUR_US
+            total[ASKED] += its * asked * CORE_HOUR_US
+
+
+def _says(total: list[int]) -> bool:
+    return any(total[column] for column in (ATTEMPTS, JOBS, USED, ASKED, CPU, WAIT))
+
+
+def _row(at: int, who: Who, total: list[int]) -> AccountRow:
+    return AccountRow(
+        at=datetime.fromtimestamp(at, UTC),
+        user=who[0],
+        project=who[1],
+        queue=who[2],
+        attempts=total[ATTEMPTS],
+        jobs=total[JOBS],
+        failed=total[FAILED],
+        used_s=total[USED] / 1e6,
+        asked_s=total[ASKED] / 1e6,
+        cpu_s=total[CPU] / 1e6,
+        wait_s=total[WAIT] / 1e6,
+    )
+
+
+def history(store: Store, ask: m.GetHistory) -> HistoryView:
+    """The last so many minutes, this one included. Raises `BadInput`."""
+    if not 0 < ask.minutes <= MINUTES_KEPT:
+        raise BadInput(f"'minutes' must be between 1 and {MINUTES_KEPT}", hint="a week is kept")
+    last = int(time.time() // 60)
+    first = last - ask.minutes + 1
+    found = {minute: row for minute, *row in store.minutes(since=first)}
+    nothing = [0] * MINUTE_COLUMNS
+    return HistoryView([_minute(minute, found.get(minute, nothing)) for minute in range(first, last + 1)])
+
+
+def _minute(minute: int, row: list[int]) -> MinuteView:
+    started, complete, failed, cancelled, wait_us, run_us = row
+    return MinuteView(
+        at=datetime.fromtimestamp(minute * 60, UTC),
+        started=started,
+        complete=complete,
+        failed=failed,
+        cancelled=cancelled,
+        wait_s=wait_us / 1e6,
+        run_s=run_us / 1e6,
+    )

@@ -1,0 +1,34 @@
+"""The manager checks itself, as `rota doctor` asks for it: in steps, so that nobody waits long for it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rota.core.invariants import in_parts
+from rota.core.world import World
+
+#: With more live jobs than this the invariants are not checked on the fly.
+CHECK_UP_TO_JOBS = 50_000
+
+
+class Checkup:
+    """Whether the promises hold, looked at for all who ask meanwhile at once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._looking: asyncio.Task[list[str]] | None = None
+
+    async def result(self) -> list[str]:
+        """A sentence for each that does not."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        return await asyncio.shield(self._looking)  # others wait for it too
+
+    async def _look(self) -> list[str]:
+        wrong: list[str] = []
+        if self._world.live > CHECK_UP_TO_JOBS:
+            return wrong  # it would take long, and everybody would wait
+        for found in in_parts(self._world):
+            wrong += found
+            await asyncio.sleep(0)
+        return wrong

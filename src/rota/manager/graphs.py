@@ -1,0 +1,109 @@
+"""A small graph around a job: what it waits for, and what waits or waited for it, two steps each way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.core.job import After, Condition, Parent, Spec
+from rota.core.states import State
+from rota.core.world import NO_JOB, World
+from rota.errors import NotFound
+from rota.store.base import Store, StoredJob
+from rota.wire.views import GraphNode, GraphView
+
+_STEPS: Final = 2
+_MOST: Final = 60
+
+
+class _Around:
+    """Finds neighbours, in memory or in the store."""
+
+    def __init__(self, world: World, store: Store, specs: dict[int, Spec]) -> None:
+        self._world = world
+        self._store = store
+        self._specs = specs
+        self._rows: dict[int, StoredJob] = {}
+        self.unseen = 0  #: neighbours at which nobody looked
+
+    def load(self, ids: list[int]) -> None:
+        wanted = [id for id in ids if id not in self._world.jobs and id not in self._rows]
+        self._rows.update((row.id, row) for row in self._store.jobs(wanted))
+
+    def parents(self, id: int) -> list[After]:
+        job = self._world.jobs.get(id)
+        if job is not None:
+            return list(job.after)
+        row = self._rows.get(id)
+        return list(row.after) if row is not None else []
+
+    def children(self, parent: Parent) -> list[tuple[int, int]]:
+        """Those who wait first."""
+        found = dict(list(self._world.children.get(parent, {})))
+        stored, total = self._store.children(parent, limit=_MOST)
+        self.load(stored)
+        for child in stored:
+            # Not those of a submission that is not finished.
+            if child not in found and (child in self._world.jobs or child in self._rows):
+                found[child] = self._condition(child, parent)
+        self.unseen += max(0, total - max(len(found), len(stored)))
+        return list(found.items())
+
+    def _condition(self, child: int, parent: Parent) -> int:
+        return next((int(each.condition) for each in self.parents(child) if each.parent == parent), 1)
+
+    def node(self, who: Parent) -> GraphNode:
+        if isinstance(who, str):
+            return GraphNode(None, f"@{who}", "group")
+        job, row = self._world.jobs.get(who), self._rows.get(who)
+        if job is not None:
+            return GraphNode(who, job.spec.name or _command(job.cmd), job.state.label)
+        if row is not None:
+            return GraphNode(who, self._specs[row.spec_id].name or _command(row.cmd), State(row.state).label)
+        return GraphNode(who, "", "removed")
+
+
+def around(id: int, world: World, store: Store, specs: dict[int, Spec]) -> GraphView:
+    """The graph around a job, which is its first node."""
+    if world.outcome(id) == NO_JOB:
+        raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
+    look = _Around(world, store, specs)
+    look.load([id])
+    places: dict[Parent, int] = {id: 0}
+    edges: dict[tuple[Parent, Parent], int] = {}
+    left_out: set[Parent] = set()
+
+    def meet(who: Parent) -> bool:
+        if who not in places and len(places) >= _MOST:
+            left_out.add(who)
+            return False
+        places.setdefault(who, len(places))
+        return True
+
+    for upwards in (True, False):
+        layer: list[Parent] = [id]
+        for _ in range(_STEPS):
+            following: list[Parent] = []
+            for who in layer:
+                if upwards:
+                    near = (
+                        [(each.parent, int(each.condition)) for each in look.parents(who)]
+                        if isinstance(who, int)
+                        else []
+                    )
+                else:
+                    near = list(look.children(who))
+                look.load([other for other, _condition in near[:_MOST] if isinstance(other, int)])
+                for other, condition in near:
+                    if meet(other):
+                        edges[(other, who) if upwards else (who, other)] = condition
+                        following.append(other)
+            layer = following
+    return GraphView(
+        nodes=[look.node(who) for who in places],
+        edges=[(places[one], places[other], Condition(c).name.lower()) for (one, other), c in edges.items()],
+        more=len(left_out) + look.unseen,
+    )
+
+
+def _command(cmd: str | list[str]) -> str:
+    return (cmd if isinstance(cmd, str) else " ".join(cmd))[:80]

@@ -1,0 +1,117 @@
+"""Nodes as people see them. The loop takes a snapshot; what is sent is made of it elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from rota.core.job import Job
+from rota.core.world import Runner, World
+from rota.manager.limits import view as limits_view
+from rota.plan.building import host_record
+from rota.plan.placement import Capacity
+from rota.plan.size import CORE
+from rota.wire.sums import NodeView
+from rota.wire.views import LimitView
+
+#: Values of a resource that are its place, and no property of its host.
+_PLACES = frozenset({"host", "cpu", "core"})
+_FAR_S = 253_402_300_799.0
+
+
+class Use:
+    """What jobs hold of a host."""
+
+    __slots__ = ("cpus", "jobs", "mem")
+
+    def __init__(self) -> None:
+        self.cpus = self.mem = 0
+        self.jobs: list[int] = []
+
+    def add(self, job: int, cpus: int, mem: int) -> None:
+        self.jobs.append(job)
+        self.cpus += cpus
+        self.mem += mem
+
+
+class Snapshot(NamedTuple):
+    """All that nodes are described by."""
+
+    capacity: dict[str, Capacity]
+    runners: dict[str, tuple[str, int, bool, bool]]  #: host → id, pid, connected, silent
+    uses: dict[str, Use]
+    records: dict[str, dict[str, Any]]
+    limits: list[LimitView]
+
+
+def snapshot(world: World) -> Snapshot:
+    """Nodes as they are now. Belongs to the loop's thread."""
+    runners: dict[str, tuple[str, int, bool, bool]] = {}
+    uses: dict[str, Use] = {}
+    for runner in world.runners.values():
+        if runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
+            runners[runner.host] = (runner.id, runner.pid, runner.connected, runner.silent)
+        _add_uses(uses, world, runner)
+    return Snapshot(dict(world.capacity), runners, uses, world.site, limits_view(world))
+
+
+def _add_uses(uses: dict[str, Use], world: World, runner: Runner) -> None:
+    for id in runner.leases:
+        job = world.jobs.get(id)
+        if job is None or job.lease is None or job.lease.started_at is None:
+            continue  # sent ahead: it has nothing yet
+        for host, cpus in _cores(job, runner.host).items():
+            uses.setdefault(host, Use()).add(id, cpus, job.size.mem)
+
+
+def _cores(job: Job, host: str) -> dict[str, int]:
+    given = job.lease.given if job.lease is not None else None
+    if given is None or not given.nodes:
+        return {host: job.size.cpus}
+    return {node: CORE * cores for node, cores in given.nodes} | {host: given.size.cpus}
+
+
+def view(found: Snapshot) -> list[NodeView]:
+    """All nodes, by name."""
+    cores: dict[str, int] = {}
+    shared: dict[str, dict[str, Any]] = {}
+    for values in found.records["resource"].values():
+        host = values["host"]
+        cores[host] = cores.get(host, 0) + 1
+        its = {name: value for name, value in values.items() if name not in _PLACES}
+        known = shared.setdefault(host, its)
+        if known != its:
+            shared[host] = {name: value for name, value in known.items() if its.get(name) == value}
+    hosts = {*found.capacity, *found.runners, *cores, *found.records["host"]}
+    return [_node(found, host, cores.get(host), shared.get(host, {})) for host in sorted(hosts)]
+
+
+def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, Any]) -> NodeView:
+    record, capacity = host_record(found.records, host), found.capacity.get(host)
+    runner, pid, connected, silent = found.runners.get(host, (None, None, False, False))
+    state = record.state
+    if state == "alive":
+        state = "suspected" if silent else "alive" if connected else "absent"
+    use = found.uses.get(host) or Use()
+    until = record.available_until
+    if cores is None:
+        cores = capacity.cpus // CORE if capacity is not None else 0
+    return NodeView(
+        host=host,
+        state=state,
+        connected=connected,
+        drain=record.drain,
+        usable=state == "alive" and not record.drain,
+        cores=cores,
+        cores_in_use=use.cpus / CORE,
+        mem_bytes=record.mem if record.mem is not None else capacity.mem if capacity is not None else 0,
+        mem_in_use=use.mem,
+        disk_bytes=record.disk if record.disk is not None else capacity.disk if capacity is not None else 0,
+        gpus=record.gpus or (capacity.gpus if capacity is not None else 0),
+        jobs=sorted(use.jobs),
+        runner=runner,
+        pid=pid,
+        available_until=None if until is None else datetime.fromtimestamp(min(until, _FAR_S), UTC),
+        limits={each.name: each.hosts[host] for each in found.limits if host in each.hosts},
+        properties=properties,
+    )

@@ -1,0 +1,70 @@
+"""Quotas as clients see them: what was written down, and who holds how much of it."""
+
+from __future__ import annotations
+
+from heapq import nlargest
+from typing import Final
+
+from rota.core.asking import WorldTerms
+from rota.core.siting import site_now
+from rota.core.world import World
+from rota.plan.clock import SECOND
+from rota.plan.quota_form import read_quota
+from rota.plan.quota_rules import EACH, FIELDS, NO_LIMIT, Rule
+from rota.plan.quota_use import Holder, Use
+from rota.wire.views import QuotaHolder, QuotasView, QuotaUse
+
+#: So many holders of a rule are told, those nearest to its limits.
+_HOLDERS: Final = 20
+_HOUR: Final = 3600 * SECOND
+
+
+def view(world: World, wall: float) -> QuotasView:
+    """All quotas and their use; without a plan nobody holds anything."""
+    records = world.site["quota"]
+    uses: dict[tuple[str, str], QuotaUse] = {}
+    if records:
+        planner = world.placement.planner
+        quotas = planner.quotas if planner is not None else WorldTerms(world).quotas(site_now(world))
+        if quotas is not None:
+            running = planner.running.keys() if planner is not None else frozenset[int]()
+            uses = {(use.rule.set, ",".join(use.rule.pattern)): _use(use) for use in quotas.uses(running, wall)}
+    found = {}
+    for name, value in records.items():
+        record = read_quota(value)
+        found[name] = uses.get((record.set, record.rule)) or _nothing(applies=not record.set)
+    return QuotasView(version=world.site_version, records=dict(records), use=found)
+
+
+def _nothing(*, applies: bool) -> QuotaUse:
+    """Of a rule that limits nothing, or that belongs to a set without a period."""
+    return QuotaUse(applies=applies, resources=None, jobs=None, resource_hours=None, holders=[], more=0)
+
+
+def _use(use: Use) -> QuotaUse:
+    rule = use.rule
+    first = nlargest(_HOLDERS, use.holders, key=lambda each: (_fullness(rule, each), each.resources, each.jobs))
+    return QuotaUse(
+        applies=use.applies,
+        resources=None if rule.resources == NO_LIMIT else rule.resources,
+        jobs=None if rule.jobs == NO_LIMIT else rule.jobs,
+        resource_hours=None if rule.area == NO_LIMIT else rule.hours,
+        holders=[_holder(rule, each) for each in first],
+        more=len(use.holders) - len(first),
+    )
+
+
+def _fullness(rule: Rule, holder: Holder) -> float:
+    """The part of a limit that is held, of the one of which it is most. More than nothing of 0 is far too much."""
+    limits = ((holder.resources, rule.resources), (holder.jobs, rule.jobs), (holder.area or 0, rule.area))
+    return max(held / limit if limit else held * 1e9 for held, limit in limits if limit != NO_LIMIT)
+
+
+def _holder(rule: Rule, holder: Holder) -> QuotaHolder:
+    names = zip(FIELDS, rule.pattern, holder.names, strict=True)
+    return QuotaHolder(
+        who={field: name.removeprefix(EACH) for field, part, name in names if part == EACH},
+        resources=holder.resources,
+        jobs=holder.jobs,
+        resource_hours=None if holder.area is None else round(holder.area / _HOUR, 6),
+    )

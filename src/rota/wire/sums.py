@@ -1,0 +1,99 @@
+"""What people see of sums and machines: accounting, usage, history and nodes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+
+class AccountRow(Struct, kw_only=True, gc=False):
+    """What was used in one window; what rows are not told apart by is empty."""
+
+    at: datetime  #: when the window begins
+    user: str
+    project: str
+    queue: str
+    attempts: int  #: that ended
+    jobs: int  #: that ended
+    failed: int  #: of these attempts
+    used_s: float  #: cores × seconds, those of running attempts up to now
+    asked_s: float  #: cores × seconds of walltime, or else of the estimate; what is left at the end counts then
+    cpu_s: float
+    wait_s: float  #: from ready to running
+
+
+class AccountingView(Struct, kw_only=True, gc=False):
+    """`rota accounting`: who used what."""
+
+    window_s: int
+    rows: list[AccountRow]  #: by time, then user, project and queue
+
+
+class HostUsage(Struct, kw_only=True, gc=False):
+    """How a host spent its time; together the time for which anything is known."""
+
+    host: str
+    busy_s: float
+    idle_s: float
+    down_s: float  #: no runner answered, or nothing was let run there
+
+
+class UsageView(Struct, kw_only=True, gc=False, rename={"since": "from", "until": "to"}):
+    """`rota usage`: how machines spent their time."""
+
+    since: datetime
+    until: datetime
+    hosts: list[HostUsage]
+
+
+class MinuteView(Struct, kw_only=True, gc=False):
+    """What happened in a minute. Times are sums over attempts that started, or ended, in it."""
+
+    at: datetime
+    started: int
+    complete: int
+    failed: int
+    cancelled: int
+    wait_s: float
+    run_s: float
+
+
+class HistoryView(Struct, gc=False):
+    minutes: list[MinuteView]  #: all of them, in order, also those in which nothing happened
+
+
+class NodeView(Struct, kw_only=True, gc=False):
+    """A host, what it has, and what of it is in use."""
+
+    host: str
+    state: str  #: alive, absent, suspected or dead
+    connected: bool
+    drain: bool
+    usable: bool  #: may new jobs begin there?
+    cores: int
+    cores_in_use: float
+    mem_bytes: int  #: 0: not known
+    mem_in_use: int
+    disk_bytes: int
+    gpus: int
+    jobs: list[int]  #: that run there
+    runner: str | None
+    pid: int | None
+    available_until: datetime | None
+    limits: dict[str, dict[str, int]]  #: units that this host has: capacity and used
+    properties: dict[str, str | int | bool]  #: those that all its resources share
+
+
+class NodeHistory(Struct, kw_only=True, gc=False):
+    """What a host did for a while: busy, idle, drained, away, gone."""
+
+    at: datetime
+    until: datetime | None  #: null: until now
+    state: str
+
+
+class NodeDetailView(NodeView, kw_only=True, gc=False):
+    """One host with what it did in the last week, newest first."""
+
+    history: list[NodeHistory]
