@@ -1,0 +1,102 @@
+"""Writes answers: JSON, streams and errors, all with the headers that keep a browser careful."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rota.api.guard import HEADERS
+from rota.api.operations import Operation, Told
+from rota.api.problems import (
+    Ambiguous,
+    HeadersTooLarge,
+    NotAllowed,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+    error_body,
+    status_of,
+)
+from rota.errors import RotaError, TimedOut
+
+
+def response(operation: Operation, answer: Any) -> ASGIApp:
+    """What a handler answered, as bytes."""
+    if isinstance(answer, Told):
+        kind = answer.kind or operation.kind
+        if operation.answer is None:
+            return Response(status_code=operation.status, headers=answer.headers)
+        return Response(answer.body, answer.status or operation.status, answer.headers, kind)
+    if operation.answer is None:
+        return Response(status_code=204)
+    return Response(msgspec.json.encode(answer), operation.status, media_type=operation.kind)
+
+
+async def streamed(operation: Operation, parts: AsyncIterator[bytes], *, only_headers: bool) -> ASGIApp:
+    """A stream, whose first part is waited for: what goes wrong until then is still told with a status."""
+    try:
+        first = await anext(parts)
+    except StopAsyncIteration:
+        first = b""
+    if only_headers:
+        await _close(parts)
+        return Response(status_code=operation.status, media_type=operation.kind)
+    return _Streamed(operation.kind, first, parts)
+
+
+def problem(error: RotaError) -> ASGIApp:
+    """An error, with what a program needs to know of it in headers."""
+    headers = {}
+    if isinstance(error, TooMany):
+        headers["retry-after"] = str(error.after_s)
+    if isinstance(error, Unauthorized):
+        headers["www-authenticate"] = "Bearer"
+    if isinstance(error, NotAllowed):
+        headers["allow"] = ", ".join(error.allowed)
+    if isinstance(error, Ambiguous | HeadersTooLarge | TimedOut | TooLarge):
+        headers["connection"] = "close"  # the rest of it is not read
+    body = msgspec.json.encode(error_body(error))
+    return Response(body, status_of(error), headers=headers, media_type="application/json")
+
+
+class _Streamed:
+    """Sends a stream, and ends it whatever becomes of its reader."""
+
+    def __init__(self, kind: str, first: bytes, rest: AsyncIterator[bytes]) -> None:
+        self._kind, self._first, self._rest = kind, first, rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            sent = StreamingResponse(self._parts(), media_type=self._kind, headers={"x-accel-buffering": "no"})
+            await sent(scope, receive, send)
+        finally:
+            await _close(self._rest)
+
+    async def _parts(self) -> AsyncIterator[bytes]:
+        yield self._first
+        async for part in self._rest:
+            yield part
+
+
+async def _close(parts: AsyncIterator[bytes]) -> None:
+    close = getattr(parts, "aclose", None)
+    if close is not None:
+        await close()
+
+
+def guarded(send: Send) -> Callable[[Message], Awaitable[None]]:
+    """The same, with our headers; nothing is kept by anybody unless it says so."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = list(message.get("headers", ()))
+            if not any(name == b"cache-control" for name, _value in headers):
+                headers.append((b"cache-control", b"no-store"))
+            message["headers"] = [*headers, *HEADERS]
+        await send(message)
+
+    return guarded

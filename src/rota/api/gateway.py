@@ -1,0 +1,162 @@
+"""The gateway: from an HTTP request to a checked `Ask`, from an answer or an error to bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from rota.api import credentials
+from rota.api.answers import guarded, problem, response, streamed
+from rota.api.asking import body_of, query_of
+from rota.api.credentials import Credential, Forgery
+from rota.api.feed import Feed
+from rota.api.guard import Guard
+from rota.api.limits import Limits
+from rota.api.links import Links
+from rota.api.operations import Ask, Operation, read
+from rota.api.pages import Pages
+from rota.api.paths import Paths, is_api
+from rota.api.problems import Unauthorized
+from rota.api.schema import document
+from rota.errors import BadInput, Bug, Denied, NoManager, RotaError, TimedOut, WireError
+
+log = logging.getLogger("rota.api")
+
+
+class Gateway:
+    """The application."""
+
+    def __init__(
+        self,
+        operations: list[Operation],
+        *,
+        links: Links,
+        feed: Feed,
+        guard: Guard,
+        pages: Pages,
+        own_token: str,
+        port: int,
+    ) -> None:
+        self.links = links
+        self.feed = feed
+        self.own_token = own_token
+        self.cookie = credentials.cookie_name(port)
+        self.forgery = Forgery(own_token)
+        self.limits = Limits()
+        self.now = time.time
+        self.document = document(operations)
+        self._guard = guard
+        self._pages = pages
+        self._paths = Paths(operations)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise AssertionError(f"a {scope['type']} is not served")
+        answer = await self._answer(scope, receive)
+        try:
+            await answer(scope, receive, guarded(send))
+        except (ClientDisconnect, ConnectionError):
+            pass  # nobody is there any more
+
+    async def _answer(self, scope: Scope, receive: Receive) -> ASGIApp:
+        method, raw = scope["method"], scope["raw_path"]
+        try:
+            page = not is_api(raw)
+            headers = self._guard.check(scope["headers"], page=page)
+            if page:
+                return self._pages.find(method, scope["path"], headers)
+            operation, place = self._paths.find(method, raw)
+            return await self._do(operation, place, Request(scope, receive), headers)
+        except WireError as error:
+            if error.message.startswith("this cannot be sent"):
+                # JSON has no bounds for numbers; what we speak with the manager has.
+                return problem(BadInput(error.message, hint="use numbers of at most 64 bits"))
+            return problem(error)
+        except RotaError as error:
+            return problem(error)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody will see it
+        except asyncio.CancelledError:
+            # This process ends, for the manager did: what is left of it is enough to say so.
+            return problem(NoManager("the manager is not there any more", hint="try again in a moment"))
+        except Exception:
+            log.exception("%s %r failed", method, raw)
+            return problem(Bug("the gateway could not do this", hint="see 'rota manager logs'"))
+
+    async def _do(
+        self, operation: Operation, place: dict[str, str], request: Request, headers: dict[str, str]
+    ) -> ASGIApp:
+        credential = self._admit(operation, headers)
+        with self._charged(credential):
+            return await self._done(operation, credential, place, request, headers)
+
+    @contextmanager
+    def _charged(self, credential: Credential | None) -> Iterator[None]:
+        """Who guesses pays. A token that is new to us pays at once, before the manager is asked about it, and gets
+        it back unless it is wrong; one that is known to be wrong costs nothing."""
+        if credential is None:
+            try:
+                yield
+            except Unauthorized:
+                self.limits.failed(code=True)
+                raise
+            return
+        verdicts = self.links.verdicts
+        new = verdicts.of(credential.token) is None
+        if new:
+            self.limits.failed(code=False)
+        try:
+            yield
+        finally:
+            if new and verdicts.of(credential.token) is not False:
+                self.limits.not_failed()
+
+    async def _done(
+        self,
+        operation: Operation,
+        credential: Credential | None,
+        place: dict[str, str],
+        request: Request,
+        headers: dict[str, str],
+    ) -> ASGIApp:
+        try:
+            async with asyncio.timeout(operation.patience_s):
+                if credential is not None and (operation.body is not None or operation.role == "admin"):
+                    await self._known(operation, credential)  # before a byte of the body is read
+                with self.limits.body() as held:
+                    ask = Ask(
+                        self,
+                        credential,
+                        read("the path", "the path", place, operation.place),
+                        query_of(request, operation),
+                        await body_of(operation, request, headers, held),
+                    )
+                    ask.headers = headers
+                    answer = await operation.handler(ask)
+                if isinstance(answer, AsyncIterator):
+                    return await streamed(operation, answer, only_headers=request.method == "HEAD")
+        except TimeoutError:
+            raise TimedOut("this took too long", hint="ask for less, or try again") from None
+        return response(operation, answer)
+
+    async def _known(self, operation: Operation, credential: Credential) -> None:
+        """Raises for who is nobody, and for who may not do this anyway; the manager is still the one to decide."""
+        if await self.links.role(credential.token) != "admin" and operation.role == "admin":
+            raise Denied("this is for administrators", hint="use the token of one")
+
+    def _admit(self, operation: Operation, headers: dict[str, str]) -> Credential | None:
+        """Who asks; nobody, where that does not matter."""
+        if operation.role == "open":
+            self.limits.ask(f"open {operation.id}")
+            return None
+        credential = credentials.find(headers, self.cookie)
+        self.limits.ask(credential.token)
+        self.forgery.check(credential, operation.method, headers.get(credentials.CSRF_HEADER, ""))
+        return credential

@@ -1,0 +1,129 @@
+"""How much one credential, and all of them, may ask for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from rota.api.problems import TooMany
+
+_RATE: Final = 200.0  #: requests a second, over a while
+_BURST: Final = 400.0
+_LOGIN_RATE: Final = 1 / 6
+_LOGIN_BURST: Final = 10.0
+#: Tokens that are not valid. Nobody can guess one; but trying them must not cost us much.
+_WRONG_RATE: Final = 10.0
+_WRONG_BURST: Final = 32.0
+_STREAMS: Final = 64
+_STREAMS_EACH: Final = 16
+#: Bytes of bodies that are being received or handled, all together.
+_BODIES: Final = 256 << 20
+#: Buckets that are full again say nothing and are forgotten.
+_MOST_BUCKETS: Final = 1024
+
+
+class Bucket:
+    """So many at once, and so many a second over a while."""
+
+    __slots__ = ("_at", "_burst", "_left", "_rate")
+
+    def __init__(self, rate: float, burst: float, now: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left = burst
+        self._at = now
+
+    def take(self, now: float) -> float:
+        """Take one. Returns after how many seconds there will be one, or 0 if it was taken."""
+        self._left = min(self._burst, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left >= 1:
+            self._left -= 1
+            return 0.0
+        return (1 - self._left) / self._rate
+
+    def give_back(self) -> None:
+        self._left = min(self._burst, self._left + 1)
+
+    def full(self, now: float) -> bool:
+        return self._left + (now - self._at) * self._rate >= self._burst
+
+
+class Held:
+    """The bytes of one body that are in memory."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.bytes = 0
+
+    def more(self, number: int) -> None:
+        """So many have come. Raises `TooMany` when everybody's together are too many."""
+        if self._limits.bodies + number > _BODIES:
+            raise TooMany("too much is being sent at once", hint="try again in a moment", after_s=5)
+        self._limits.bodies += number
+        self.bytes += number
+
+
+class Limits:
+    """Counts requests, open streams and bodies."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._asked: dict[str, Bucket] = {}
+        self._logins = Bucket(_LOGIN_RATE, _LOGIN_BURST, clock())
+        self._wrong = Bucket(_WRONG_RATE, _WRONG_BURST, clock())
+        self._streams: dict[str, int] = {}
+        self.bodies = 0
+
+    def ask(self, who: str) -> None:
+        """One more request. Raises `TooMany`."""
+        now = self._clock()
+        bucket = self._asked.get(who)
+        if bucket is None:
+            if len(self._asked) >= _MOST_BUCKETS:
+                self._asked = {name: each for name, each in self._asked.items() if not each.full(now)}
+            if len(self._asked) >= _MOST_BUCKETS:
+                raise TooMany("too many different callers", hint="try again in a moment", after_s=1)
+            bucket = self._asked[who] = Bucket(_RATE, _BURST, now)
+        self._spend(bucket, now, "too many requests", "wait a moment, or use the event stream instead of asking")
+
+    def failed(self, *, code: bool) -> None:
+        """One more wrong code, or wrong token. Raises `TooMany` when somebody is guessing."""
+        bucket = self._logins if code else self._wrong
+        self._spend(bucket, self._clock(), "too many failed logins", "wait a minute")
+
+    def not_failed(self) -> None:
+        """A token that was counted as wrong before anybody knew is not."""
+        self._wrong.give_back()
+
+    def _spend(self, bucket: Bucket, now: float, message: str, hint: str) -> None:
+        if wait := bucket.take(now):
+            raise TooMany(message, hint=hint, after_s=max(1, round(wait + 0.5)))
+
+    @contextmanager
+    def body(self) -> Iterator[Held]:
+        """While a body is received and handled."""
+        held = Held(self)
+        try:
+            yield held
+        finally:
+            self.bodies -= held.bytes
+
+    @contextmanager
+    def stream(self, who: str) -> Iterator[None]:
+        """While a stream is open. Raises `TooMany`."""
+        mine = self._streams.get(who, 0)
+        if mine >= _STREAMS_EACH or sum(self._streams.values()) >= _STREAMS:
+            raise TooMany("too many event streams are open", hint="close a page", after_s=5)
+        self._streams[who] = mine + 1
+        try:
+            yield
+        finally:
+            self._streams[who] -= 1
+            if not self._streams[who]:
+                del self._streams[who]
+
+    @property
+    def streams(self) -> int:
+        return sum(self._streams.values())

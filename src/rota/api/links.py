@@ -1,0 +1,171 @@
+"""Connections to the manager: a few for each credential that has been used lately.
+
+Every connection is opened with the credential of whoever asks, so that the manager decides what is allowed;
+the gateway adds no rights of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import msgspec
+
+from rota.api.problems import TooMany, Unauthorized
+from rota.api.verdicts import Verdicts
+from rota.client.aio import AsyncClient
+from rota.client.calls import Call
+from rota.client.dial import Endpoint, find, role_of
+from rota.config import Home
+from rota.errors import Denied, NoManager
+
+T = TypeVar("T")
+
+#: Connections of one credential: one slow question keeps no other waiting.
+_PER_TOKEN: Final = 4
+_TOKENS: Final = 64
+#: Connections that are being made at once, whoever wants them: somebody may be guessing tokens.
+_DIALLING: Final = 8
+_IDLE_S: Final = 60.0
+_TIMEOUT_S: Final = 30.0
+
+
+class _Link:
+    """A connection that is used by one request at a time."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.client = client
+        self.used = time.monotonic()
+
+
+class _Bundle:
+    """The connections of one credential."""
+
+    def __init__(self) -> None:
+        self.free: list[_Link] = []
+        self.turn = asyncio.Semaphore(_PER_TOKEN)
+        self.users = 0  #: requests that have a connection, or wait for one
+        self.used = time.monotonic()
+
+
+class Links:
+    """Asks the manager in the name of others."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._bundles: dict[str, _Bundle] = {}
+        self._dialling = asyncio.Semaphore(_DIALLING)
+        self.verdicts = Verdicts()
+
+    async def call(self, token: str, call: Call[T]) -> T:
+        """Ask one thing."""
+        async with self.client(token) as client:
+            return await client.call(call)
+
+    async def role(self, token: str) -> str:
+        """The role of a token. Raises `Unauthorized` if the manager does not know it: it hangs up on those it
+        takes away."""
+        async with self.client(token) as client:
+            return client.welcome.role
+
+    @asynccontextmanager
+    async def client(self, token: str) -> AsyncIterator[AsyncClient]:
+        """A connection for a while. One whose use failed in the middle is closed, not used again."""
+        bundle, unneeded = self._bundle(token)
+        bundle.users += 1
+        try:
+            for link in unneeded:
+                await link.client.close()
+            async with bundle.turn:
+                link = await self._take(bundle, token)
+                try:
+                    yield link.client
+                except Denied as error:
+                    if not link.client.connected:  # not this request was refused: the token is
+                        self.verdicts.wrong(token)
+                        raise _unauthorized(error) from None
+                    raise
+                except (NoManager, TimeoutError, asyncio.CancelledError, GeneratorExit):
+                    await link.client.close()  # an answer may still be on its way
+                    raise
+                finally:
+                    await self._give_back(bundle, link)
+        finally:
+            bundle.users -= 1
+            if not bundle.users and not bundle.free:
+                self._bundles.pop(token, None)
+
+    async def connect(self, token: str) -> AsyncClient:
+        """A connection of its own, for a stream. The caller closes it."""
+        client = AsyncClient(lambda: self._endpoint(token), timeout=_TIMEOUT_S)
+        async with self._dialling:
+            if self.verdicts.of(token) is False:
+                session = role_of(token) == "session"
+                raise _unauthorized(Denied("this session is over" if session else "this token is not accepted"))
+            try:
+                await client.connect()
+            except Denied as error:
+                self.verdicts.wrong(token)
+                raise _unauthorized(error) from None
+        self.verdicts.right(token)
+        return client
+
+    def _endpoint(self, token: str) -> Endpoint:
+        return msgspec.structs.replace(find(self._home, environ={}), role=role_of(token), token=token)
+
+    def _bundle(self, token: str) -> tuple[_Bundle, list[_Link]]:
+        """The connections of a token, and those of another that must be closed to make room for them."""
+        bundle = self._bundles.get(token)
+        unneeded: list[_Link] = []
+        if bundle is None:
+            if len(self._bundles) >= _TOKENS:
+                unneeded = self._let_go()
+            bundle = self._bundles[token] = _Bundle()
+        bundle.used = time.monotonic()
+        return bundle, unneeded
+
+    def _let_go(self) -> list[_Link]:
+        """Forget the token that has not been used for longest. Raises `TooMany` when all are being used."""
+        idle = [token for token, bundle in self._bundles.items() if not bundle.users]
+        if not idle:
+            raise TooMany("too many different tokens are in use", hint="try again in a moment", after_s=5)
+        return self._bundles.pop(min(idle, key=lambda token: self._bundles[token].used)).free
+
+    async def _take(self, bundle: _Bundle, token: str) -> _Link:
+        while bundle.free:
+            link = bundle.free.pop()
+            if await link.client.alive():
+                return link
+            await link.client.close()
+        return _Link(await self.connect(token))
+
+    async def _give_back(self, bundle: _Bundle, link: _Link) -> None:
+        if not link.client.connected:
+            await link.client.close()
+            return
+        link.used = bundle.used = time.monotonic()
+        bundle.free.append(link)
+
+    async def tidy(self) -> None:
+        """Close what has not been used for a while."""
+        now = time.monotonic()
+        for token, bundle in list(self._bundles.items()):
+            old = [link for link in bundle.free if now - link.used > _IDLE_S]
+            bundle.free = [link for link in bundle.free if now - link.used <= _IDLE_S]
+            if not bundle.free and not bundle.users:
+                self._bundles.pop(token, None)
+            for link in old:
+                await link.client.close()
+
+    async def close(self) -> None:
+        for bundle in self._bundles.values():
+            for link in bundle.free:
+                await link.client.close()
+        self._bundles.clear()
+
+
+def _unauthorized(error: Denied) -> Unauthorized:
+    return Unauthorized(error.message, hint="open the page again with 'rota manager ui', or get another token")

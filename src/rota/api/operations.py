@@ -1,0 +1,138 @@
+"""The operations of the API, described once: what is routed, checked and documented comes from here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from rota.api.mistakes import mistake
+from rota.client.calls import Call
+
+if TYPE_CHECKING:
+    from rota.api.credentials import Credential
+    from rota.api.gateway import Gateway
+
+T = TypeVar("T")
+
+#: Bodies and answers that are not JSON.
+TEXT: Final = "text/plain"
+EVENTS: Final = "text/event-stream"
+BODY_MAX: Final = 1 << 20
+
+
+class Nothing(Struct, forbid_unknown_fields=True):
+    """No parameters, or no body."""
+
+
+class Ask:
+    """One request, checked: who asks, and for what."""
+
+    def __init__(self, gateway: Gateway, credential: Credential | None, path: Any, query: Any, body: Any) -> None:
+        self.gateway = gateway
+        self._credential = credential
+        self.path = path
+        self.query = query
+        self.body = body
+        self.headers: dict[str, str] = {}
+
+    @property
+    def credential(self) -> Credential:
+        assert self._credential is not None, "this operation is open to everybody"
+        return self._credential
+
+    async def call(self, call: Call[T]) -> T:
+        """Ask the manager in the name of whoever asks us."""
+        return await self.gateway.links.call(self.credential.token, call)
+
+
+Handler = Callable[[Ask], Awaitable[Any]]
+
+
+class Told:
+    """An answer that is not simply the operation's type as JSON."""
+
+    def __init__(
+        self, body: bytes, *, headers: dict[str, str] | None = None, kind: str = "", status: int = 0
+    ) -> None:
+        self.body = body
+        self.headers = headers or {}
+        self.kind = kind
+        self.status = status  #: 0: the operation's
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One method of one path."""
+
+    method: str
+    path: str
+    handler: Handler
+    tag: str
+    id: str
+    summary: str
+    description: str = ""
+    role: str = "user"  #: open, user or admin; the manager decides in the end
+    place: Any = Nothing  #: parameters in the path
+    query: Any = Nothing
+    body: Any = None
+    answer: Any = None  #: None: nothing, with status 204
+    status: int = 200
+    kind: str = "application/json"  #: of the answer
+    body_max: int = BODY_MAX
+    patience_s: float = 60.0  #: from the first byte of the body to the answer, or to the first part of a stream
+
+
+class Table:
+    """The operations of one subject."""
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+        self.operations: list[Operation] = []
+
+    def get(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("GET", path, more)
+
+    def post(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("POST", path, more)
+
+    def put(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("PUT", path, more)
+
+    def patch(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("PATCH", path, more)
+
+    def delete(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("DELETE", path, more)
+
+    def _add(self, method: str, path: str, more: dict[str, Any]) -> Callable[[Handler], Handler]:
+        def add(handler: Handler) -> Handler:
+            if "answer" not in more and more.get("kind") != EVENTS:
+                more.setdefault("status", 204)
+            summary, _, description = (handler.__doc__ or "").strip().partition("\n\n")
+            operation = Operation(
+                method=method,
+                path=path,
+                handler=handler,
+                tag=self._tag,
+                id=handler.__name__,
+                summary=" ".join(summary.split()).rstrip("."),
+                description=" ".join(description.split()),
+                **more,
+            )
+            self.operations.append(operation)
+            return handler
+
+        return add
+
+
+def read(part: str, of: str, values: object, kind: Any) -> Any:
+    """Texts as their type. Raises `BadInput` that names the part of what it is."""
+    try:
+        return msgspec.convert(values, type=kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise mistake(part, of, error, kind) from None
+
+
+__all__ = ["EVENTS", "TEXT", "Ask", "Nothing", "Operation", "Table", "field", "read"]

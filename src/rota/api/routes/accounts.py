@@ -1,0 +1,87 @@
+"""Machines and sums: nodes, who used what, how hosts spent their time, and how fast jobs went."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from rota.api.operations import Ask, Table
+from rota.client import calls
+from rota.errors import BadInput
+from rota.wire.sums import AccountingView, HistoryView, NodeDetailView, NodeView, UsageView
+
+table = Table("accounts")
+
+_WINDOWS: Final = {"day": 86_400, "hour": 3600}
+
+
+class OneHost(Struct, forbid_unknown_fields=True):
+    host: Annotated[str, Meta(min_length=1, max_length=255)]
+
+
+@table.get("/nodes", answer=list[NodeView])
+async def list_nodes(ask: Ask) -> list[NodeView]:
+    """All hosts, with what they have and what of it is in use."""
+    return await ask.call(calls.nodes())
+
+
+@table.get("/nodes/{host}", place=OneHost, answer=NodeDetailView)
+async def show_node(ask: Ask) -> NodeDetailView:
+    """One host, with what it did in the last week."""
+    return await ask.call(calls.node(ask.path.host))
+
+
+class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
+    since: datetime | None = None
+    until: datetime | None = None
+    by: Annotated[
+        list[Literal["user", "project", "queue"]],
+        Meta(max_length=16, description="What rows are told apart by; words may also be joined by commas."),
+    ] = field(default_factory=lambda: ["user", "project", "queue"])
+    window: Literal["day", "hour"] = "day"
+
+
+@table.get("/accounting", query=AccountingQuery, answer=AccountingView)
+async def show_accounting(ask: Ask) -> AccountingView:
+    """Who used what, in windows.
+
+    Windows are whole: they begin at full hours, or at midnight UTC. Attempts that run are counted up to now.
+    """
+    query: AccountingQuery = ask.query
+    window_s = _WINDOWS[query.window]
+    return await ask.call(
+        calls.accounting(
+            since=_seconds(query.since), until=_seconds(query.until), by=list(query.by), window_s=window_s
+        )
+    )
+
+
+class UsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@table.get("/usage", query=UsageQuery, answer=UsageView)
+async def show_usage(ask: Ask) -> UsageView:
+    """How hosts spent their time: seconds busy, idle and down; the last day unless said otherwise."""
+    query: UsageQuery = ask.query
+    return await ask.call(calls.usage(since=_seconds(query.since), until=_seconds(query.until)))
+
+
+class HistoryQuery(Struct, forbid_unknown_fields=True):
+    minutes: Annotated[int, Meta(ge=1, le=10_080)] = 60
+
+
+@table.get("/history", query=HistoryQuery, answer=HistoryView)
+async def show_history(ask: Ask) -> HistoryView:
+    """How many jobs started and ended in each of the last minutes, and how long they waited and ran."""
+    return await ask.call(calls.history(minutes=ask.query.minutes))
+
+
+def _seconds(at: datetime | None) -> float | None:
+    try:
+        return None if at is None else at.timestamp()
+    except (OverflowError, ValueError, OSError):
+        raise BadInput("this time is out of range", hint="give a date of this century") from None

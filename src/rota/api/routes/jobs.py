@@ -1,0 +1,154 @@
+"""Jobs: add, list, look at, act on and change them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from rota.api.operations import Ask, Table
+from rota.client import calls, submission
+from rota.client.batches import Batch, Most
+from rota.client.changes import spec_change
+from rota.client.session import AddOptions
+from rota.errors import BadInput
+from rota.wire.views import GraphView, JobPage, JobView, WhyView
+
+table = Table("jobs")
+
+JobId = Annotated[int, Meta(ge=1, le=(1 << 63) - 1, description="A job's id.")]
+Select = Annotated[
+    list[Annotated[str, Meta(max_length=4096)]],
+    Meta(max_length=1000, description="Selectors, as on the command line: 12, 12-20, @group, state=failed."),
+]
+_ADD_MAX: Final = 64 << 20
+#: What one request may become: a few bytes can name a million elements, or parents.
+_MOST: Final = Most(jobs=100_000, parents=200_000)
+#: What an action answers at most of the jobs it changed.
+_TOLD: Final = 1000
+
+
+class OneJob(Struct, forbid_unknown_fields=True):
+    id: JobId
+
+
+class ListQuery(Struct, forbid_unknown_fields=True):
+    select: Select = field(default_factory=list)
+    search: Annotated[str, Meta(max_length=200, description="Text in the command or the name.")] = ""
+    sort: Annotated[
+        Literal["id", "-id", "submitted", "-submitted", "started", "-started", "ended", "-ended", "wall", "-wall",
+                "cpu", "-cpu", "mem", "-mem", "priority", "-priority"],
+        Meta(description="By what, with - in front for the largest first."),
+    ] = "-id"  # fmt: skip
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100
+    offset: Annotated[int, Meta(ge=0, le=1 << 62, description="How many to skip; a cursor says it itself.")] = 0
+    cursor: Annotated[str, Meta(max_length=200, description="`next` of the page before.")] = ""
+
+
+@table.get("/jobs", query=ListQuery, answer=JobPage)
+async def list_jobs(ask: Ask) -> JobPage:
+    """A page of jobs, filtered, searched and sorted."""
+    query: ListQuery = ask.query
+    return await ask.call(
+        calls.page(
+            query.select,
+            search=query.search,
+            sort=query.sort,
+            limit=query.limit,
+            offset=query.offset,
+            cursor=query.cursor,
+        )
+    )
+
+
+class NewJobs(Struct, forbid_unknown_fields=True):
+    jobs: Annotated[
+        list[str | dict[str, Any]],
+        Meta(
+            min_length=1, max_length=_MOST.jobs, description="Command lines, or objects with fields of 'rota add'."
+        ),
+    ]
+    defaults: Annotated[
+        dict[str, Any], Meta(description="Fields for jobs that do not say themselves; `cwd` is needed somewhere.")
+    ] = field(default_factory=dict)
+    dry_run: bool = False
+    submission: Annotated[
+        str, Meta(max_length=64, description="Your own id for this; a repeat gets the first answer.")
+    ] = ""
+
+
+class AddedView(Struct):
+    added: list[int]
+    existing: list[int]
+    retried: list[int]
+    warnings: list[str]
+
+
+@table.post("/jobs", body=NewJobs, answer=AddedView, status=201, body_max=_ADD_MAX)
+async def add_jobs(ask: Ask) -> AddedView:
+    """Add jobs: all of them, or none if one cannot be accepted."""
+    new: NewJobs = ask.body
+    if "cwd" not in new.defaults and not all(isinstance(job, dict) and "cwd" in job for job in new.jobs):
+        raise BadInput("the field 'cwd' is missing", hint="give it in 'defaults'")
+    # In a thread, for it may take seconds, and all at once: the connection is not kept waiting for it.
+    batches, options = await asyncio.to_thread(_prepared, new)
+    async with ask.gateway.links.client(ask.credential.token) as client:
+        made = await client.submit(new.submission or submission.new_id(), batches, options)
+    return AddedView(made.added, made.existing, made.retried, made.warnings)
+
+
+def _prepared(new: NewJobs) -> tuple[list[Batch], AddOptions]:
+    batches, options = submission.prepare(new.jobs, new.defaults, check=new.dry_run, most=_MOST)
+    return list(batches), options
+
+
+@table.get("/jobs/{id}", place=OneJob, answer=JobView)
+async def show_job(ask: Ask) -> JobView:
+    """Everything about one job, with its attempts and its story."""
+    return await ask.call(calls.show(ask.path.id))
+
+
+@table.get("/jobs/{id}/why", place=OneJob, answer=WhyView)
+async def why_job(ask: Ask) -> WhyView:
+    """What keeps a job from running, who, and when it is expected to start."""
+    return await ask.call(calls.why(ask.path.id))
+
+
+@table.get("/jobs/{id}/graph", place=OneJob, answer=GraphView)
+async def job_graph(ask: Ask) -> GraphView:
+    """What a job waits for, and what waits for it."""
+    return await ask.call(calls.graph(ask.path.id))
+
+
+class Action(Struct, forbid_unknown_fields=True):
+    action: Literal["kill", "retry", "remove", "hold", "release", "confirm-dead"]
+    select: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(min_length=1, max_length=10_000)]
+    cascade: Annotated[bool, Meta(description="Only for remove: with everything that depends on them.")] = False
+
+
+class ActedView(Struct):
+    changed: int
+    unchanged: int
+    jobs: Annotated[list[int], Meta(description="The first thousand of those that were changed.")]
+
+
+@table.post("/jobs/actions", body=Action, answer=ActedView)
+async def act_on_jobs(ask: Ask) -> ActedView:
+    """Kill, retry, remove, hold, release jobs, or confirm that lost ones are dead."""
+    action: Action = ask.body
+    acted = await ask.call(calls.act(action.action, action.select, cascade=action.cascade))
+    return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD])
+
+
+class Change(Struct, forbid_unknown_fields=True):
+    select: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(min_length=1, max_length=10_000)]
+    change: Annotated[dict[str, Any], Meta(min_length=1, description="Fields as for 'rota modify'.")]
+
+
+@table.patch("/jobs", body=Change, answer=ActedView)
+async def modify_jobs(ask: Ask) -> ActedView:
+    """Change jobs that are not running."""
+    change: Change = ask.body
+    acted = await ask.call(calls.modify(change.select, spec_change(change.change)))
+    return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD])

@@ -1,0 +1,254 @@
+"""What jobs print: what is kept, and what is being written now."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import codecs
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rota.api.operations import EVENTS, TEXT, Ask, Table
+from rota.api.routes.jobs import OneJob
+from rota.client import calls
+from rota.errors import BadInput, RotaError
+from rota.wire import messages as m
+
+table = Table("jobs")
+
+_PART: Final = 1 << 20
+_FAR: Final = 1 << 62
+#: A silent job's stream says so often that it is alive; that is also when a reader that has gone is noticed.
+_PING_S: Final = 15.0
+#: Pieces of live output that wait for a slow reader; then the manager waits.
+_WAITING: Final = 4
+_SEEN: Final = re.compile(r"(\d{1,10})-(\d{1,19})-(\d{1,19})")
+
+_Stream = Literal["out", "err"]
+_Attempt = Annotated[int, Meta(ge=0, le=1 << 31, description="0: the newest.")]
+_Offset = Annotated[int, Meta(ge=0, le=_FAR)]
+_NUMBER: Final[dict[str, int]] = {"out": 1, "err": 2}
+
+
+class OutputQuery(Struct, forbid_unknown_fields=True):
+    stream: _Stream = "out"
+    attempt: _Attempt = 0
+    offset: _Offset = 0
+    limit: Annotated[int, Meta(ge=1, le=_PART)] = 1 << 18
+    tail: Annotated[int, Meta(ge=0, le=_PART, description="Instead of `offset`: the last so many bytes.")] = 0
+    before: Annotated[_Offset | None, Meta(description="With `tail`: the last ones before this offset.")] = None
+
+
+class OutputView(Struct):
+    """A part of a stream: the bytes from `offset` up to `next`. `text` is null where they are not valid UTF-8;
+    then `data` has them in base64. `kept` is where the stream ends, as far as it is kept; `written` is how much it
+    would be, had nothing been left out of its middle."""
+
+    attempt: int
+    offset: int
+    next: int
+    kept: int
+    written: int
+    done: bool
+    text: str | None = None
+    data: str | None = None
+
+
+@table.get("/jobs/{id}/output", place=OneJob, query=OutputQuery, answer=OutputView)
+async def job_output(ask: Ask) -> OutputView:
+    """A part of what an attempt printed.
+
+    It begins and ends between two characters, also where `tail` or `limit` lie within one. What an attempt
+    prints is kept when it ends: until then, see `output/live`.
+    """
+    query: OutputQuery = ask.query
+    if query.before is not None and not query.tail:
+        raise BadInput("'before' says where a tail ends", hint="give 'tail' as well")
+    begin = query.offset
+    if query.tail:
+        part = await _part(ask, query.stream, query.attempt, _FAR, 1)  # nothing, but where it ends
+        end = part.total if query.before is None else min(query.before, part.total)
+        begin = max(0, end - query.tail)
+        if begin < end:
+            part = await _part(ask, query.stream, part.attempt, begin, end - begin)
+    else:
+        part = await _part(ask, query.stream, query.attempt, begin, query.limit)
+    view = OutputView(
+        attempt=part.attempt,
+        offset=min(begin, part.total),
+        next=0,
+        kept=part.total,
+        written=part.written,
+        done=part.done,
+    )
+    cut = _partial_start(part.data) if query.tail and begin else 0
+    data = part.data[cut:]
+    if begin + len(part.data) < part.total:
+        data = data[: len(data) - _partial_end(data)]
+    try:
+        view.text = data.decode()
+    except UnicodeDecodeError:
+        data = b""
+    if part.data and not data:  # not text, or less than one character
+        cut, data = 0, part.data
+        view.text, view.data = None, base64.b64encode(data).decode()
+    view.offset += cut
+    view.next = view.offset + len(data)
+    view.done = part.done and view.next >= part.total
+    return view
+
+
+class RawQuery(Struct, forbid_unknown_fields=True):
+    stream: _Stream = "out"
+    attempt: _Attempt = 0
+    offset: _Offset = 0
+    limit: Annotated[int, Meta(ge=1, le=_FAR, description="Without it: all that is kept.")] = _FAR
+
+
+@table.get("/jobs/{id}/output/raw", place=OneJob, query=RawQuery, answer=str, kind=TEXT)
+async def job_output_raw(ask: Ask) -> AsyncIterator[bytes]:
+    """All that an attempt printed and that is kept, byte for byte."""
+    query: RawQuery = ask.query
+    first = await _part(ask, query.stream, query.attempt, query.offset, min(query.limit, _PART))
+
+    async def parts() -> AsyncIterator[bytes]:
+        part, sent = first, 0
+        while part.data:
+            yield part.data
+            sent += len(part.data)
+            left = query.limit - sent
+            if left <= 0 or query.offset + sent >= part.total:
+                return
+            # The newest attempt may have become another one meanwhile.
+            part = await _part(ask, query.stream, first.attempt, query.offset + sent, min(left, _PART))
+
+    return parts()
+
+
+class LiveQuery(Struct, forbid_unknown_fields=True):
+    last: Annotated[str, Meta(max_length=64, description="Instead of the header Last-Event-ID.")] = ""
+
+
+@table.get("/jobs/{id}/output/live", place=OneJob, query=LiveQuery, kind=EVENTS)
+async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
+    """What a job prints while it runs, as events `chunk`, until `end`.
+
+    It begins with the first byte, or behind what a reader that comes back has seen. A chunk has the bytes from
+    `offset` up to `next` of its stream; a gap before it was left out by the runner, for want of room. Bytes that
+    are not UTF-8 are replaced. Attempts that follow are told as well.
+    """
+    pen = Pen(ask.headers.get("last-event-id", "") or ask.query.last)
+    await _part(ask, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
+    client = await ask.gateway.links.connect(ask.credential.token)
+    try:
+        watching = await client.watch(ask.path.id, follow=True)
+    except BaseException:
+        await client.close()
+        raise
+
+    async def told() -> AsyncIterator[bytes]:
+        news: asyncio.Queue[m.Progress | bool] = asyncio.Queue(_WAITING)
+
+        async def listen() -> None:
+            try:
+                async for progress in watching:
+                    await news.put(progress)
+            except RotaError:
+                await news.put(False)
+            else:
+                await news.put(True)
+
+        listening: asyncio.Task[None] | None = None
+        try:
+            with ask.gateway.limits.stream(ask.credential.token):
+                listening = asyncio.create_task(listen())
+                yield b": open\n\n"
+                while True:
+                    try:
+                        progress = await asyncio.wait_for(news.get(), _PING_S)
+                    except TimeoutError:
+                        yield b": ping\n\n"
+                        continue
+                    if isinstance(progress, bool):
+                        if progress:  # a lost connection is no end: the reader comes back by itself
+                            yield b"event: end\ndata: {}\n\n"
+                        return
+                    for chunk in progress.chunks:
+                        if event := pen.write(chunk):
+                            yield event
+        finally:
+            if listening is not None:
+                listening.cancel()
+            await client.close()
+
+    return told()
+
+
+class Pen:
+    """Writes pieces of live output as events: whole characters only, nothing twice.
+
+    The id of an event is the attempt and how far each of its streams was told. A reader that comes back names it.
+    """
+
+    def __init__(self, seen: str = "") -> None:
+        known = _SEEN.fullmatch(seen)
+        self._attempt = int(known[1]) if known else 0
+        self._told = {1: int(known[2]), 2: int(known[3])} if known else {1: 0, 2: 0}
+        self._begin()
+
+    def write(self, chunk: m.Chunk) -> bytes:
+        """The event of a piece; empty if there is nothing new in it, or less than a character."""
+        if chunk.attempt != self._attempt:
+            self._attempt, self._told = chunk.attempt, {1: 0, 2: 0}
+            self._begin()
+        at = self._told[chunk.stream]
+        received = at + len(self._decoders[chunk.stream].getstate()[0])
+        data = chunk.data[max(0, received - chunk.offset) :]
+        if not data:
+            return b""
+        if chunk.offset > received:  # what lies between is lost, and the begun character with it
+            self._decoders[chunk.stream].reset()
+            at = chunk.offset
+        text = self._decoders[chunk.stream].decode(data)
+        end = chunk.offset + len(chunk.data)
+        told = end - len(self._decoders[chunk.stream].getstate()[0])
+        self._told[chunk.stream] = told
+        if not text:
+            return b""
+        body = {
+            "attempt": chunk.attempt,
+            "stream": "err" if chunk.stream == 2 else "out",
+            "offset": at,
+            "next": told,
+            "text": text,
+        }
+        id = b"%d-%d-%d" % (self._attempt, self._told[1], self._told[2])
+        return b"id: %b\nevent: chunk\ndata: %b\n\n" % (id, msgspec.json.encode(body))
+
+    def _begin(self) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")
+        self._decoders: dict[int, Any] = {1: decoder("replace"), 2: decoder("replace")}
+
+
+async def _part(ask: Ask, stream: str, attempt: int, offset: int, limit: int) -> m.OutputPart:
+    number = _NUMBER[stream]
+    return await ask.call(calls.output(ask.path.id, attempt=attempt, stream=number, offset=offset, limit=limit))
+
+
+def _partial_start(data: bytes) -> int:
+    """How many bytes at the start belong to a character that began earlier."""
+    return next((n for n, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
+
+
+def _partial_end(data: bytes) -> int:
+    """How many bytes at the end belong to a character that is not complete."""
+    for n in range(1, min(4, len(data)) + 1):
+        byte = data[-n]
+        if byte & 0xC0 != 0x80:
+            length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return n if length > n else 0
+    return 0

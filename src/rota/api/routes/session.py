@@ -1,0 +1,79 @@
+"""Logging in: a code from `rota manager ui`, once, becomes the session of a browser."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rota import __version__
+from rota.api import credentials
+from rota.api.operations import Ask, Table, Told
+from rota.api.problems import Unauthorized
+from rota.client import calls
+from rota.errors import BadInput, Denied
+from rota.wire.messages import Welcome
+
+table = Table("session")
+
+
+class Login(Struct, forbid_unknown_fields=True):
+    code: Annotated[str, Meta(min_length=1, max_length=200, description="From 'rota manager ui'.")]
+
+
+class SessionView(Struct):
+    user: str
+    role: str
+    version: str
+    deployment: str
+    csrf: Annotated[str, Meta(description="To be sent in the header X-Rota-CSRF with every change.")]
+    expires_at: datetime | None = None
+
+
+@table.post("/session", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
+async def log_in(ask: Ask) -> Told:
+    """Turn a one-time code into a session cookie."""
+    gateway = ask.gateway
+    try:
+        # Nothing after this may be refused: the code is spent.
+        async with gateway.links.client(gateway.own_token) as client:
+            made = await client.call(calls.ui_redeem(ask.body.code))
+            gateway.links.verdicts.right(made.token)
+            view = _view(ask, made.token, client.welcome)
+    except (Denied, BadInput) as error:
+        raise Unauthorized(error.message, hint=error.hint) from None
+    assert made.expires_at is not None
+    age = int(made.expires_at.timestamp() - gateway.now())
+    view.role, view.expires_at = made.role, made.expires_at
+    cookie = credentials.set_cookie(ask.gateway.cookie, made.token, max_age_s=max(1, age))
+    return Told(msgspec.json.encode(view), headers={"set-cookie": cookie})
+
+
+@table.get("/session", answer=SessionView)
+async def show_session(ask: Ask) -> SessionView:
+    """Who has logged in."""
+    token = ask.credential.token
+    async with ask.gateway.links.client(token) as client:
+        await client.call(calls.ping())
+        return _view(ask, token, client.welcome)
+
+
+@table.delete("/session", status=204)
+async def log_out(ask: Ask) -> Told:
+    """End the session; its cookie is worthless from then on."""
+    if ask.credential.by_cookie:
+        await ask.call(calls.ui_leave())
+    return Told(b"", headers={"set-cookie": credentials.set_cookie(ask.gateway.cookie, "", max_age_s=0)})
+
+
+def _view(ask: Ask, token: str, welcome: Welcome) -> SessionView:
+    return SessionView(
+        user=welcome.user,
+        role=welcome.role,
+        version=__version__,
+        deployment=welcome.deployment,
+        csrf=ask.gateway.forgery.token(token),
+        expires_at=None if welcome.until is None else datetime.fromtimestamp(welcome.until, UTC),
+    )

@@ -1,0 +1,151 @@
+"""The site: resources, properties, queues, quotas, calendars and rules, as records that are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field
+
+from rota.api.operations import Ask, Table
+from rota.api.routes.policy_views import QueuesView, RulesView, queues_view, rules_view
+from rota.client import calls
+from rota.client.trial import KINDS, TrialView, trial
+from rota.errors import NotFound
+from rota.wire.views import QuotasView, SiteView
+
+table = Table("site")
+
+RecordName = Annotated[str, Meta(min_length=1, max_length=255)]
+
+
+class Records(Struct):
+    """Records of one kind by name. A change that is made from this version is refused if others came first."""
+
+    version: int
+    records: dict[str, Any]
+
+
+class OneRecord(Struct, forbid_unknown_fields=True):
+    name: RecordName
+
+
+class Base(Struct, forbid_unknown_fields=True):
+    base: Annotated[int, Meta(ge=0, description="Refuse the change if the site has another version.")] | None = (
+        None
+    )
+
+
+class SiteQuery(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class SiteChange(Struct, forbid_unknown_fields=True):
+    kind: str
+    name: RecordName
+    value: Any = None
+
+
+class SiteChanges(Struct, forbid_unknown_fields=True):
+    changes: Annotated[list[SiteChange], Meta(min_length=1, max_length=100_000)]
+    base: int | None = None
+
+
+class Version(Struct):
+    version: int
+
+
+@table.get("/site", answer=SiteView)
+async def show_site(ask: Ask) -> SiteView:
+    """All records of the site and the hosts that there are."""
+    return await ask.call(calls.site(()))
+
+
+@table.patch("/site", body=SiteChanges, answer=Version, role="admin", body_max=64 << 20)
+async def change_site(ask: Ask) -> Version:
+    """Change records, all of them or none; a value of null removes one."""
+    changes = [(each.kind, each.name, each.value) for each in ask.body.changes]
+    return Version(await ask.call(calls.set_site(changes, about="api", base=ask.body.base)))
+
+
+def _plain(kind: str) -> Callable[[SiteView], Any]:
+    return lambda view: Records(view.version, view.of(kind))
+
+
+def _records(
+    kind: str,
+    plural: str,
+    what: str,
+    *,
+    answer: Any = Records,
+    shown: Callable[[SiteView], Any] | None = None,
+    call: Callable[[], calls.Call[Any]] | None = None,
+) -> None:
+    """The operations on the records of one kind. `shown`: what a list has beside what was written down.
+    `call`: what to ask for a list instead."""
+    show = shown or _plain(kind)
+
+    async def list_records(ask: Ask) -> Any:
+        return show(await ask.call(calls.site((kind,)))) if call is None else await ask.call(call())
+
+    async def put_record(ask: Ask) -> Version:
+        change = [(kind, ask.path.name, ask.body)]
+        return Version(await ask.call(calls.set_site(change, about=f"{kind} set", base=ask.query.base)))
+
+    async def delete_record(ask: Ask) -> None:
+        view = await ask.call(calls.site((kind,)))
+        if ask.path.name not in view.of(kind):
+            raise NotFound(f"there is no {kind} '{ask.path.name[:80]}'", hint=f"list them at /api/v1/{plural}")
+        base = ask.query.base if ask.query.base is not None else view.version
+        await ask.call(calls.set_site([(kind, ask.path.name, None)], about=f"{kind} remove", base=base))
+
+    which = "that were written down" if shown is None else "with those that are built in"
+    list_records.__name__, list_records.__doc__ = f"list_{plural}", f"All {plural} {which}: {what}."
+    put_record.__name__, put_record.__doc__ = f"put_{kind}", f"Write a {kind}, a new one or in place of another."
+    delete_record.__name__, delete_record.__doc__ = f"remove_{kind}", f"Remove a {kind}."
+    table.get(f"/{plural}", answer=answer)(list_records)
+    path, one = f"/{plural}/{{name}}", {"place": OneRecord, "query": Base, "role": "admin"}
+    table.put(path, body=dict[str, Any], answer=Version, **one)(put_record)
+    table.delete(path, status=204, **one)(delete_record)
+
+
+_records("property", "properties", "what resources may have, with its type")
+_records("resource", "resources", "by id, with the values of their properties")
+_records("host", "hosts", "figures and states of whole hosts")
+_records("queue", "queues", "priority, order, backfill, walltime, shares", answer=QueuesView, shown=queues_view)
+_records(
+    "quota",
+    "quotas",
+    "rules with limits of resources, jobs and resource-hours, and who holds how much of them",
+    answer=QuotasView,
+    call=calls.quotas,
+)
+_records("calendar", "calendars", "periods in which sets of quotas apply")
+_records("rule", "rules", "admission rules in their order", answer=RulesView, shown=rules_view)
+
+
+class RuleTest(Struct, forbid_unknown_fields=True):
+    job: Annotated[dict[str, Any], Meta(description="Fields as for 'rota add', without a command.")] = field(
+        default_factory=dict
+    )
+    user: Annotated[str, Meta(max_length=64, description="Whose job it would be; empty: yours.")] = ""
+    interactive: bool = False
+    system: Annotated[bool, Meta(description="As in a deployment that runs jobs of many users.")] = False
+    reservations: Annotated[int, Meta(ge=0, le=1_000_000, description="How many the user has already.")] = 0
+
+
+@table.post("/rules/test", body=RuleTest, answer=TrialView)
+async def test_rules(ask: Ask) -> TrialView:
+    """What would the rules make of such a job? Nothing is submitted."""
+    asked: RuleTest = ask.body
+    async with ask.gateway.links.client(ask.credential.token) as client:
+        site, me = await client.call(calls.site(KINDS)), client.welcome.user
+    judged = trial(
+        site.site(),
+        asked.job,
+        user=asked.user or me,
+        interactive=asked.interactive,
+        system=asked.system,
+        reservations=asked.reservations,
+    )
+    return judged.view()

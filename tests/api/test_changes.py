@@ -1,0 +1,59 @@
+"""What a first-time user does by hand, and sees: where the dashboard is, what changed, and what was wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.api.client import Events
+from tests.deployment import wait_until
+
+
+def _named(events: Events) -> dict[int, str]:
+    """Every job that was told to have changed, with its last state."""
+    found: dict[int, str] = {}
+    for name, _id, data in list(events.events):
+        for job in data["jobs"] if name == "change" else ():
+            found[job[0]] = job[1]
+    return found
+
+
+def _changes(events: Events) -> list[Any]:
+    return [data for name, _id, data in list(events.events) if name == "change"]
+
+
+def test_the_card_of_the_manager_tells_where_the_dashboard_is(site):
+    lines = site.rota.ok("manager", "status").splitlines()
+    assert [line.split() for line in lines if line.startswith("dashboard")] == [["dashboard", site.url]]
+
+
+def test_the_stream_names_jobs_that_are_added_and_modified_though_they_only_wait(site):
+    (first,) = site.add("sleep 600")
+    events = site.user.events()
+    try:
+        wait_until(lambda: events.events, "the stream is open")
+        (job,) = site.add("true", after=[first], name="waits")
+        wait_until(lambda: _named(events).get(job) == "dependent", "the new job is named")
+        before = len(_changes(events))
+        answer = site.user.ask("PATCH", "/api/v1/jobs", {"select": [str(job)], "change": {"priority": 77}})
+        assert answer.json["changed"] == 1
+        wait_until(
+            lambda: any(job in [each[0] for each in data["jobs"]] for data in _changes(events)[before:]),
+            "the modified job is named",
+        )
+        site.user.post("/api/v1/jobs/actions", {"action": "remove", "select": [str(job)]})
+        wait_until(lambda: _named(events).get(job) == "removed", "the removed job is named")
+    finally:
+        events.close()
+        site.user.post("/api/v1/jobs/actions", {"action": "kill", "select": [str(first)]})
+
+
+def test_a_wrong_sort_key_is_answered_with_the_right_ones(site):
+    refused = site.user.get("/api/v1/jobs?sort=-started_at")
+    assert refused.status == 400
+    assert "started, -started" in refused.json["error"]["hint"]
+
+
+def test_a_walltime_in_a_request_is_the_time_that_was_asked_for(site):
+    (job,) = site.add("true", request="core=1,walltime=5m")
+    view = site.user.get(f"/api/v1/jobs/{job}").json
+    assert (view["walltime_s"], view["asked"]["time_s"], view["size"]["time_s"]) == (300.0, 300.0, 300.0)

@@ -1,0 +1,136 @@
+"""Connections to the manager: those of a few tokens are kept, and wrong tokens cost next to nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from rota.api import limits, links
+from rota.api.limits import Limits
+from rota.api.links import Links
+from rota.api.operations import Ask, Table
+from rota.api.problems import TooMany, Unauthorized
+from rota.api.verdicts import Verdicts
+from rota.config import Home
+from rota.errors import Denied
+from tests.api.inside import ADMIN, USER, serving
+
+table = Table("test")
+
+
+@table.get("/role", answer=str)
+async def role(ask: Ask) -> str:
+    """Ask for it with the credential that was sent."""
+    return str(await ask.gateway.links.role(ask.credential.token))
+
+
+class _Dialled:
+    """A connection to a manager that knows two tokens, and any that begin with `right`."""
+
+    made: list[_Dialled]
+
+    def __init__(self, endpoint: Any, *, timeout: float) -> None:
+        self.token = endpoint()
+        self.connected = False
+        self.welcome = self
+        self.role = "user"
+
+    async def connect(self) -> None:
+        self.made.append(self)
+        await asyncio.sleep(0)
+        if self.token not in (USER, ADMIN) and not self.token.startswith("right"):
+            raise Denied("this token is not accepted")
+        self.connected = True
+
+    async def alive(self) -> bool:
+        return self.connected
+
+    async def close(self) -> None:
+        self.connected = False
+
+
+@pytest.fixture
+def dialled(monkeypatch: pytest.MonkeyPatch) -> list[_Dialled]:
+    """All connections that were tried."""
+    _Dialled.made = []
+    monkeypatch.setattr(links, "AsyncClient", _Dialled)
+    monkeypatch.setattr(Links, "_endpoint", lambda _links, token: token)
+    return _Dialled.made
+
+
+def test_a_new_token_takes_the_place_of_the_one_that_was_used_longest_ago(dialled, tmp_path, monkeypatch):
+    monkeypatch.setattr(links, "_TOKENS", 2)
+
+    async def run() -> None:
+        found = Links(Home(tmp_path))
+        for token in ("right 1", "right 2", "right 1", "right 3"):
+            assert await found.role(token) == "user"
+
+    asyncio.run(run())
+    assert [(each.token, each.connected) for each in dialled] == [
+        ("right 1", True),
+        ("right 2", False),
+        ("right 3", True),
+    ]
+
+
+def test_a_token_that_is_being_used_keeps_its_place(dialled, tmp_path, monkeypatch):
+    monkeypatch.setattr(links, "_TOKENS", 2)
+
+    async def run() -> None:
+        found = Links(Home(tmp_path))
+        async with found.client("right 1") as first, found.client("right 2"):
+            with pytest.raises(TooMany):
+                await found.role("right 3")
+            assert first.connected
+        assert await found.role("right 3") == "user"
+
+    asyncio.run(run())
+
+
+def test_a_wrong_token_is_asked_about_once(dialled, tmp_path):
+    async def run() -> None:
+        found = Links(Home(tmp_path))
+        for _ in range(3):
+            with pytest.raises(Unauthorized):
+                await found.role("wrong")
+
+    asyncio.run(run())
+    assert [each.token for each in dialled] == ["wrong"]
+
+
+def test_who_guesses_tokens_stops_reaching_the_manager_and_others_do_not(dialled, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "_WRONG_BURST", 5.0)
+    with serving(tmp_path, table.operations, Links(Home(tmp_path))) as inside:
+        inside.gateway.limits = Limits(clock=lambda: 0.0)
+        for _ in range(10):  # who is right pays nothing
+            assert inside.user.get("/api/v1/role").status == 200
+        before = len(dialled)
+        wrong = [inside.nobody.as_(f"rota_user_{number:043d}") for number in range(8)]
+        assert [each.get("/api/v1/role").status for each in wrong] == [401] * 5 + [429] * 3
+        assert len(dialled) - before == 5
+        assert wrong[0].get("/api/v1/role").status == 401
+        assert len(dialled) - before == 5
+        assert inside.user.get("/api/v1/role").status == 200
+
+
+def test_what_was_wrong_is_asked_about_again_after_a_while():
+    now = [0.0]
+    found = Verdicts(clock=lambda: now[0])
+    assert found.of("a") is None
+    found.wrong("a")
+    assert found.of("a") is False
+    now[0] += 1000
+    assert found.of("a") is None
+
+
+def test_only_the_newest_verdicts_are_kept_and_wrong_tokens_push_out_no_right_ones():
+    found = Verdicts()
+    found.right("mine")
+    for number in range(5000):
+        found.wrong(str(number))
+    assert (found.of("mine"), found.of("4999"), found.of("0")) == (True, False, None)
+    found.wrong("mine")
+    assert found.of("mine") is False
