@@ -105,3 +105,17 @@ def test_mistakes_are_named_in_one_line(shared: Deployment, words: list[str], me
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_jobs_are_named_by_their_queue_and_project_waiting_or_ended(shared: Deployment) -> None:
+    shared.ok("queue", "add", "evening")
+    (ended,) = shared.json("add", "-q", "evening", "--project", "moon", "--", "true")["added"]
+    shared.ok("wait", str(ended))
+    (other,) = shared.json("add", "-q", "evening", "--", "sleep 60")["added"]
+    assert set(shared.states("queue=evening")) == {ended, other}
+    assert set(shared.states("queue=evening,project=moon")) == {ended}
+    assert set(shared.states("queue=default,project=moon", f"{other}")) == {other}
+    assert shared.states("queue=nobody") == {}
+    shared.ok("kill", "queue=evening")
+    wait_until(lambda: shared.state(other) == "cancelled", "its end")
+    assert shared.json("status", "queue=evening")["counts"] == {"complete": 1, "cancelled": 1}

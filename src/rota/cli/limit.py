@@ -20,8 +20,8 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     """List limits with their capacity, use and waiting jobs, or set them.
 
     NAME:N lets jobs have N units at once; 0 stops them. NAME:unlimited removes the limit. NAME@22:00-06:00
-    lets jobs start only in these hours (local time). A change holds at once; running jobs go on. Jobs use a
-    limit with --limit NAME.
+    lets jobs start only in these hours (local time), and NAME@always at any time again. A change holds at once;
+    running jobs go on. Jobs use a limit with --limit NAME.
 
     \b
     Examples:
@@ -29,6 +29,7 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
       rota limit blast:5
       rota limit blast:unlimited
       rota limit night@22:00-06:00
+      rota limit night@always
       rota limit bigmem:3 --host node7
     """
     from rota.errors import BadInput, NotFound

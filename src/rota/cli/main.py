@@ -49,6 +49,8 @@ COMMANDS: Final = {
     "modify": "rota.cli.modify:modify",
     "limit": "rota.cli.limit:limit",
     "learn": "rota.cli.learn:learn",
+    "accounting": "rota.cli.accounting:accounting",
+    "usage": "rota.cli.usage:usage",
     "simulate": "rota.cli.simulate:simulate",
     "node": "rota.cli.node:node",
     "resource": "rota.cli.resource:resource",
@@ -83,8 +85,8 @@ rota = LazyGroup(
       rota jobs state=failed         what has failed
       rota logs 17                   what job 17 printed
 
-    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, last, all; of the array that
-    begins with job 12, 12_3, 12_1-5 and 12_*. Commas within a word mean AND, several words mean OR.
+    Selectors name jobs: 12, 12-20, @group, state=failed, user=x, host=x, queue=x, project=x, last, all; of the
+    array that begins with job 12, 12_3, 12_1-5 and 12_*. Commas within a word mean AND, several words mean OR.
     """,
 )
 

@@ -70,6 +70,41 @@ def start(call: Invocation, foreground: bool, host: str | None, port: str | None
     return 0
 
 
+@manager.command("ui")
+@click.option("--no-open", is_flag=True, help="Only print the link.")
+def ui(call: Invocation, no_open: bool) -> int:
+    """Open the dashboard in a browser, logged in. The link is good for one minute, once.
+
+    \b
+    Examples:
+      rota manager ui
+      rota manager ui --no-open
+    """
+    from rota.errors import NoManager
+
+    try:
+        client = call.connect()
+    except NoManager:
+        from rota.client.starter import start_manager
+
+        start_manager(call.home).wait()
+        client = call.connect()
+    with client:
+        link = client.ui_link()
+    address = f"{link.url}/login#{link.code}"
+    if call.json:
+        print_json({"url": link.url, "link": address})
+        return 0
+    if not no_open and not call.quiet:
+        import webbrowser
+
+        if webbrowser.open(address):
+            print(f"opened {link.url}")
+            return 0
+    print(address)
+    return 0
+
+
 @manager.command("stop")
 @click.option("--kill", is_flag=True, help="End running jobs first; otherwise they go on.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Return when it has ended.")
@@ -130,6 +165,7 @@ def _card(view: ManagerView) -> str:
         ("home", f"{harmless(view.home)}, {about_size(view.disk_free_bytes)} free"),
         ("store", view.store),
         ("address", view.address or "none yet"),
+        ("dashboard", view.http or ""),
         ("jobs", jobs or "none"),
         ("state", standstill(view) or ""),
         ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
@@ -240,7 +276,7 @@ def token_add(call: Invocation, name: str, role: str, expires: str | None, out: 
 
 @token.command("list")
 def token_list(call: Invocation) -> int:
-    """List the tokens, without their secrets.
+    """List the tokens, without their secrets, and the sessions of browsers.
 
     \b
     Examples:
@@ -258,7 +294,7 @@ def token_list(call: Invocation) -> int:
 
     rows = [
         [
-            harmless(each.name),
+            harmless(f"{each.name} of {each.of}" if each.of else each.name),
             each.role,
             f"{each.created_at.astimezone():%Y-%m-%d %H:%M}",
             f"{each.expires_at.astimezone():%Y-%m-%d %H:%M}" if each.expires_at else "never",
@@ -272,11 +308,12 @@ def token_list(call: Invocation) -> int:
 @token.command("remove")
 @click.argument("name")
 def token_remove(call: Invocation, name: str) -> int:
-    """Make a token worthless, at once.
+    """Make a token worthless, at once, and end the sessions that were made with it. Or end a session.
 
     \b
     Examples:
       rota manager token remove alice
+      rota manager token remove ui-1f0c2a9b
     """
     with call.connect() as client:
         client.remove_token(name)

@@ -12,7 +12,7 @@ from rota.cli.command import Group, Invocation
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
     from rota.plan.quota_form import QuotaRecord
-    from rota.wire.views import SiteView
+    from rota.wire.views import QuotasView, QuotaUse, SiteView
 
 _NUMBER: Final = re.compile(r"[-+]?\d{1,15}(\.\d{1,9})?", re.ASCII)
 #: A limit of -1 is a value, not an option.
@@ -31,23 +31,25 @@ def quota() -> None:
 @quota.command("list")
 @click.option("--set", "name", metavar="NAME", help="Only those of this rule set of the calendar.")
 def list_quotas(call: Invocation, name: str | None) -> int:
-    """List the quotas.
+    """List the quotas, and what is held of them: of each the one who is nearest to a limit.
 
     \b
     Examples:
       rota quota list
+      rota quota list --json        with the first 20 holders of each
     """
+    from msgspec import to_builtins
+
     from rota.cli import records
-    from rota.plan.quota_form import read_quota
 
     with call.connect() as client:
-        found = [read_quota(value) for value in client.site("quota").of("quota").values()]
-    found = sorted((each for each in found if name in (None, each.set)), key=lambda each: (each.set, each.rule))
+        view = client.quotas()
+    found = _chosen(view, name)
     return records.show(
         call,
-        {"quotas": [_body(each) for each in found]},
-        head=["QUOTA", "RESOURCES", "JOBS", "RESOURCE-HOURS", "SET"],
-        rows=[[each.rule, *map(_shown, _limits(each)), each.set or "always"] for each in found],
+        {"quotas": [{**_body(each), "use": to_builtins(use)} for each, use in found]},
+        head=["QUOTA", "RESOURCES", "JOBS", "RESOURCE-HOURS", "SET", "HOLDER"],
+        rows=[[each.rule, *_held(each, use), _when(each, use), _holder(use)] for each, use in found],
         empty="no quotas; set one with 'rota quota set RULE RESOURCES [JOBS [HOURS]]'",
         right="lrrr",
     )
@@ -125,6 +127,41 @@ def _limits(each: QuotaRecord) -> list[float | str]:
 
 def _shown(limit: float | str) -> str:
     return "any" if limit == -1 else limit if isinstance(limit, str) else f"{limit:,}"
+
+
+def _chosen(view: QuotasView, name: str | None) -> list[tuple[QuotaRecord, QuotaUse]]:
+    """The quotas of this rule set, or all of them, with their use."""
+    from rota.plan.quota_form import read_quota
+
+    found = [(read_quota(value), view.use[key]) for key, value in view.records.items()]
+    return sorted(
+        (each for each in found if name in (None, each[0].set)), key=lambda each: (each[0].set, each[0].rule)
+    )
+
+
+def _held(each: QuotaRecord, use: QuotaUse) -> list[str]:
+    """The limits, and before each of them what the first holder has of it."""
+    limits = [_shown(limit) for limit in _limits(each)]
+    if not use.holders:
+        return limits
+    first = use.holders[0]
+    held = (first.resources, first.jobs, first.resource_hours)
+    return [
+        f"{round(amount, 2):,}/{limit}" if amount is not None else limit
+        for amount, limit in zip(held, limits, strict=True)
+    ]
+
+
+def _when(each: QuotaRecord, use: QuotaUse) -> str:
+    return "always" if not each.set else each.set if use.applies else f"{each.set} (not now)"
+
+
+def _holder(use: QuotaUse) -> str:
+    if not use.holders:
+        return "nobody"
+    who = ",".join(name or "(none)" for name in use.holders[0].who.values()) or "all"
+    others = len(use.holders) - 1 + use.more
+    return f"{who} (+{others:,} more)" if others else who
 
 
 def _body(each: QuotaRecord) -> dict[str, Any]:

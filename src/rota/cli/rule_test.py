@@ -10,7 +10,6 @@ from rota.cli.command import Invocation, command, print_json
 from rota.cli.job_options import given, options_for
 
 if TYPE_CHECKING:
-    from rota.core.job import Spec
     from rota.plan.rules import Verdict
 
 #: Options of `add` that rules may look at or change.
@@ -59,47 +58,20 @@ def test_rules(
       rota rule test -q besteffort --walltime 3d --user bob
       rota rule test -l nodes=4
     """
+    from rota.client.trial import KINDS, trial
     from rota.errors import BadInput
-    from rota.manager.admission import Rulebook, refuse, respecified
-    from rota.manager.terms import agreed
 
     fields = given(options)
     with call.connect() as client:
-        records = client.site("rule", "queue", "setting", "property").site()
-    spec = agreed(_spec(fields, user or _me()))
-    _check_words(spec, records)
-    book = Rulebook(records, system=system)
-    verdict = book.judge(spec, interactive=interactive, reservations=reservations)
-    error = ""
-    try:
-        refuse(verdict)
-        book.check_queue(agreed(respecified(spec, verdict.facts)))
-    except BadInput as refused:
-        error = str(refused) if not verdict.rejected_by else verdict.message
+        records = client.site(*KINDS).site()
+    tried = trial(
+        records, fields, user=user or _me(), interactive=interactive, system=system, reservations=reservations
+    )
     if call.json:
-        _print_json(spec, verdict, error)
+        print_json(tried.view())
     elif not call.quiet:
-        _print(verdict, error, request=spec.request)
-    return BadInput.exit_status if error else 0
-
-
-def _check_words(spec: Spec, records: dict[str, dict[str, Any]]) -> None:
-    """Raise `BadInput` for levels and properties that the site has not."""
-    from rota.errors import BadInput
-    from rota.plan import expression
-    from rota.plan.grammar import check_alternative, parse_request
-    from rota.plan.records import kinds_of, levels_of
-
-    kinds, levels = kinds_of(records), levels_of(records)
-    field = "request"
-    try:
-        for written in spec.request:
-            check_alternative(parse_request(written), written, levels=levels, kinds=kinds)
-        field = "where"
-        if spec.where:
-            expression.check(expression.parse(spec.where), kinds)
-    except BadInput as error:
-        raise BadInput(f"field '{field}': {error.message}", hint=error.hint) from None
+        _print(tried.verdict, tried.error, request=tried.spec.request)
+    return BadInput.exit_status if tried.error else 0
 
 
 def _me() -> str:
@@ -108,59 +80,6 @@ def _me() -> str:
     from rota.manager.peer import user_name
 
     return user_name(os.getuid())
-
-
-def _spec(fields: dict[str, object], user: str) -> Spec:
-    from rota.client.new_spec import new_spec
-    from rota.client.submission import base_wanted
-    from rota.manager.specs import spec_from
-
-    return spec_from(new_spec(base_wanted(fields, text=True), 0), (), user=user, env=0)
-
-
-def _job(spec: Spec) -> dict[str, Any]:
-    """What a job of it would have, as JSON has it of jobs."""
-    import msgspec
-
-    from rota.manager.rows import size_view
-
-    return {
-        "user": spec.user,
-        "queue": spec.queue,
-        "project": spec.project,
-        "name": spec.name,
-        "type": list(spec.types),
-        "priority": spec.priority,
-        "walltime_s": spec.walltime_s,
-        "request": list(spec.request) or None,
-        "size": msgspec.to_builtins(size_view(spec.size)),
-        "retries": spec.retries,
-    }
-
-
-def _print_json(spec: Spec, verdict: Verdict, error: str) -> None:
-    from rota.manager.admission import respecified
-    from rota.plan.rule_form import shown_value
-
-    print_json(
-        {
-            "admitted": not error,
-            "rejected_by": verdict.rejected_by or None,
-            "message": error or None,
-            "matched": list(verdict.matched),
-            "changes": [
-                {
-                    "rule": step.rule,
-                    "action": step.does,
-                    "field": step.field,
-                    "from": shown_value(step.field, step.old),
-                    "to": shown_value(step.field, step.new),
-                }
-                for step in verdict.steps
-            ],
-            "job": _job(respecified(spec, verdict.facts)),
-        }
-    )
 
 
 def _print(verdict: Verdict, error: str, *, request: tuple[str, ...]) -> None:

@@ -1,0 +1,46 @@
+"""`--from` and `--to` of commands that look back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+
+def options(since: str, until: str) -> Callable[[Any], Any]:
+    """Both options, with what they say about their defaults."""
+
+    def add(command: Any) -> Any:
+        command = click.option("--to", "until", metavar="WHEN", help=f"Until then (default: {until}).")(command)
+        return click.option("--from", "since", metavar="WHEN", help=f"From then on (default: {since}).")(command)
+
+    return add
+
+
+def moments(since: str | None, until: str | None) -> tuple[float | None, float | None]:
+    """What was given as Unix seconds; `-2d` is two days ago. Raises `BadInput`."""
+    from rota.errors import BadInput
+
+    first, last = _moment("--from", since), _moment("--to", until)
+    if first is not None and last is not None and last <= first:
+        raise BadInput("--to: the time is not after --from", hint="give a later one, or leave it out")
+    return first, last
+
+
+def _moment(option: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    from rota.client.moments import parse_moment
+    from rota.errors import BadInput
+    from rota.units import parse_duration
+
+    word = text.strip()
+    try:
+        if word.startswith(("-", "now-")):
+            return time.time() - parse_duration(word.removeprefix("now")[1:])
+        return parse_moment(word, now=time.time())
+    except BadInput as error:
+        hint = "write it like 2026-11-16, 2026-11-16T08:00, -2d or @1700000000"
+        raise BadInput(f"{option}: {error.message}", hint=hint) from None

@@ -1,0 +1,60 @@
+"""`rota usage`: how machines spent their time."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from rota.cli import spans
+from rota.cli.command import Invocation, command, print_json
+
+if TYPE_CHECKING:
+    from rota.wire.sums import HostUsage, UsageView
+
+_BAR: Final = 30
+
+
+@command("usage")
+@spans.options("a day ago", "now")
+def usage(call: Invocation, since: str | None, until: str | None) -> int:
+    """Show how hosts spent their time: busy with jobs, idle, or down (away, or drained).
+
+    The three add up to the time for which anything is known of a host. WHEN is like 2026-11-16, -2d or
+    @1700000000.
+
+    \b
+    Examples:
+      rota usage
+      rota usage --from -7d
+      rota usage --from 2026-11-01 --to 2026-11-16 --json
+    """
+    first, last = spans.moments(since, until)
+    with call.connect() as client:
+        view = client.usage(since=first, until=last)
+    if call.json:
+        print_json(view)
+    elif call.quiet:
+        sys.stdout.write("".join(f"{each.host}\n" for each in view.hosts))
+    elif view.hosts:
+        print(_table(view))
+    else:
+        print("nothing is known of any host in this time")
+    return 0
+
+
+def _table(view: UsageView) -> str:
+    from rota.cli.terminal import harmless, table
+
+    rows = [[harmless(each.host), *_figures([each])] for each in view.hosts]
+    if len(rows) > 1:
+        rows.append(["all", *_figures(view.hosts)])
+    return table(["HOST", "BUSY", "IDLE", "DOWN", "BUSY %", ""], rows, right="lrrrrl")
+
+
+def _figures(hosts: list[HostUsage]) -> list[str]:
+    from rota.units import about_duration
+
+    busy, idle, down = (sum(getattr(each, name) for each in hosts) for name in ("busy_s", "idle_s", "down_s"))
+    whole = busy + idle + down
+    share = busy / whole if whole else 0.0
+    return [*map(about_duration, (busy, idle, down)), f"{100 * share:.0f} %", "█" * round(_BAR * share)]
