@@ -1,0 +1,12 @@
+/** The parts of ECharts that are used, and how a chart lives inside a component. */
+
+import { BarChart, CustomChart, LineChart, ScatterChart } from "echarts/charts";
+import { DataZoomComponent, GridComponent, MarkLineComponent, TooltipComponent } from "echarts/components";
+import * as echarts from "echarts/core";
+import { CanvasRenderer } from "echarts/renderers";
+
+echarts.use([
+  BarChart, CustomChart, LineChart, ScatterChart, GridComponent, TooltipComponent, DataZoomComponent, MarkLineComponent, CanvasRenderer,
+]);
+
+export { echarts };

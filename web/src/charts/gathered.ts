@@ -1,0 +1,6 @@
+/** Sums of neighbours, so that a line of many values is calm. */
+export function gathered(values: readonly number[], by: number): number[] {
+  const sums: number[] = [];
+  for (let at = 0; at < values.length; at += by) sums.push(values.slice(at, at + by).reduce((sum, each) => sum + each, 0));
+  return sums;
+}

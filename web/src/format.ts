@@ -1,0 +1,49 @@
+/** Numbers, sizes, durations and moments as people read them. */
+
+const number = new Intl.NumberFormat("en");
+export const count = (value: number): string => number.format(value);
+
+export function size(bytes: number | null | undefined): string {
+  if (bytes === null || bytes === undefined) return "–";
+  const units = ["B", "K", "M", "G", "T", "P"];
+  let value = bytes;
+  let at = 0;
+  while (value >= 1024 && at < units.length - 1) {
+    value /= 1024;
+    at += 1;
+  }
+  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1).replace(/\.0$/, "")}${units[at]}`;
+}
+
+export function duration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || !Number.isFinite(seconds)) return "–";
+  const s = Math.max(0, seconds);
+  if (s < 0.9995) return `${Math.round(s * 1000)} ms`;
+  if (s < 10) return `${s.toFixed(1)} s`;
+  if (s < 60) return `${Math.round(s)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} m ${String(Math.floor(s % 60)).padStart(2, "0")} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${String(Math.floor((s % 3600) / 60)).padStart(2, "0")} m`;
+  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
+}
+
+export function ago(moment: string | null | undefined, now: number): string {
+  if (!moment) return "–";
+  const seconds = (now - Date.parse(moment)) / 1000;
+  if (seconds < -1) return `in ${duration(-seconds)}`;
+  return seconds < 5 ? "just now" : `${duration(seconds)} ago`;
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const day = new Intl.DateTimeFormat(undefined, {
+  month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false,
+});
+
+export function moment(text: string | null | undefined): string {
+  if (!text) return "–";
+  const at = new Date(text);
+  return new Date().toDateString() === at.toDateString() ? clock.format(at) : day.format(at);
+}
+
+export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
+export const percent = (part: number, whole: number): string => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–");
+export const command = (cmd: string | string[]): string => (typeof cmd === "string" ? cmd : cmd.join(" "));

@@ -1,0 +1,140 @@
+/** The event stream: one connection for the whole page; what it says makes queries look again. */
+
+import type { QueryClient } from "@tanstack/react-query";
+import { useSyncExternalStore } from "react";
+import { address, get } from "./api/client";
+import { paced } from "./paced";
+
+export interface Change {
+  at: string;
+  counts: Record<string, number>;
+  groups: Record<string, Record<string, number>>;
+  jobs: [id: number, state: string, attempt: number][];
+  many: boolean;
+  what: string[];
+}
+
+export type Link = "live" | "connecting" | "lost";
+
+type Listener = (change: Change | null) => void;
+
+class Live {
+  private source: EventSource | null = null;
+  private readonly listeners = new Set<Listener>();
+  private readonly watchers = new Set<() => void>();
+  private state: Link = "connecting";
+  private retry: ReturnType<typeof setTimeout> | undefined;
+
+  open(): void {
+    this.source?.close();
+    const source = new EventSource(address("/events"));
+    this.source = source;
+    source.onopen = () => this.become("live");
+    source.onerror = () => {
+      this.become("lost");
+      // A browser gives up after an answer that is no stream, such as 503 while the manager restarts.
+      if (source.readyState === EventSource.CLOSED) {
+        clearTimeout(this.retry);
+        this.retry = setTimeout(() => this.open(), 2000);
+        void get("/session").catch(() => undefined); // a stream does not say whether the session is over
+      }
+    };
+    source.addEventListener("change", (event) => this.tell(JSON.parse((event as MessageEvent<string>).data) as Change));
+    source.addEventListener("reset", () => this.tell(null));
+  }
+
+  close(): void {
+    clearTimeout(this.retry);
+    this.source?.close();
+    this.source = null;
+  }
+
+  /** Hear of every change; null: something may have been missed. */
+  hear(listener: Listener): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  watch = (changed: () => void): (() => void) => {
+    this.watchers.add(changed);
+    return () => this.watchers.delete(changed);
+  };
+
+  now = (): Link => this.state;
+
+  private become(state: Link): void {
+    if (state === this.state) return;
+    this.state = state;
+    for (const each of this.watchers) each();
+  }
+
+  private tell(change: Change | null): void {
+    for (const each of this.listeners) each(change);
+  }
+}
+
+export const live = new Live();
+export const useLink = (): Link => useSyncExternalStore(live.watch, live.now);
+
+/**
+ * Queries are named by their subject: ["jobs", …], ["job", id], … Each is looked at again at its own pace after something
+ * happened, so that a thousand events a second are a few requests; and nothing is asked while nothing happens.
+ */
+const PACES_MS: Record<string, number> = {
+  jobs: 500,
+  job: 500,
+  status: 500,
+  limits: 500,
+  quotas: 1000,
+  around: 1000, //: what a job waits for, and what waits for it: these change without a word about itself
+  queues: 2000,
+  nodes: 1000,
+  timeline: 1000,
+  history: 2000,
+  manager: 4000,
+  learning: 4000,
+  learned: 4000,
+  accounting: 10_000,
+  usage: 30_000,
+  site: 500,
+};
+/** What changes only when it is said so. */
+const ONLY_IF_SAID = ["site"];
+
+export function follow(client: QueryClient): () => void {
+  let everyJob = false;
+  const touched = new Set<number>();
+
+  const again = async (subject: string): Promise<void> => {
+    if (subject !== "job") return client.invalidateQueries({ queryKey: [subject] });
+    const [all, ids] = [everyJob, new Set(touched)];
+    everyJob = false;
+    touched.clear();
+    return client.invalidateQueries({ predicate: ({ queryKey: [name, id] }) => name === "job" && (all || ids.has(Number(id))) });
+  };
+  const subjects = Object.entries(PACES_MS).map(([subject, everyMs]) => ({ subject, ...paced(everyMs, () => again(subject)) }));
+
+  let missed = false;
+  const hear = (change: Change | null): void => {
+    // Nobody looks: what happened meanwhile is one look when somebody does.
+    if (document.hidden) {
+      missed = true;
+      return;
+    }
+    everyJob ||= change === null || change.many;
+    for (const [id] of change?.jobs ?? []) touched.add(id);
+    for (const each of subjects) if (change === null || !ONLY_IF_SAID.includes(each.subject) || change.what.includes(each.subject)) each.wake();
+  };
+  const seen = (): void => {
+    if (document.hidden || !missed) return;
+    missed = false;
+    hear(null);
+  };
+  const stop = live.hear(hear);
+  document.addEventListener("visibilitychange", seen);
+  return () => {
+    stop();
+    document.removeEventListener("visibilitychange", seen);
+    for (const each of subjects) each.stop();
+  };
+}

@@ -1,0 +1,41 @@
+/** Does something soon after a word, however many words there are. */
+
+/** Words that come together are one. */
+const GATHER_MS = 40;
+/** What takes long is done less often: this part of the time at most. */
+const SHARE = 1 / 4;
+
+/** Never twice at once, at most once in `everyMs`, and once more after the last word. */
+export function paced(everyMs: number, work: () => Promise<unknown>): { wake: () => void; stop: () => void } {
+  let due: ReturnType<typeof setTimeout> | undefined;
+  let busy = false;
+  let again = false;
+  let over = false;
+  let free = 0;
+
+  const wake = (): void => {
+    again = true;
+    if (!busy && !over) due ??= setTimeout(() => void run(), Math.max(GATHER_MS, free - Date.now()));
+  };
+  const run = async (): Promise<void> => {
+    due = undefined;
+    busy = true;
+    again = false;
+    const begun = Date.now();
+    try {
+      await work();
+    } catch {
+      // Who asked has told; the next word asks again.
+    }
+    busy = false;
+    free = begun + Math.max(everyMs, (Date.now() - begun) / SHARE);
+    if (again) wake();
+  };
+  return {
+    wake,
+    stop: () => {
+      over = true;
+      clearTimeout(due);
+    },
+  };
+}

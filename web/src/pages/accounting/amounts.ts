@@ -1,0 +1,28 @@
+/** What is summed up, in words and numbers. */
+
+import { count } from "../../format";
+import type { Measure } from "./sums";
+
+export const NAMES: Record<Measure, { name: string; about: string }> = {
+  used_s: { name: "Core-hours used", about: "cores that jobs held, for as long as they ran" },
+  asked_s: { name: "Core-hours asked", about: "cores that jobs held, for as long as they asked for" },
+  cpu_s: { name: "CPU hours", about: "what the processors really worked for jobs" },
+  wait_s: { name: "Hours waited", about: "from when jobs could start until they did" },
+  jobs: { name: "Jobs", about: "that ended" },
+  attempts: { name: "Attempts", about: "executions of jobs" },
+  failed: { name: "Failed", about: "attempts that failed" },
+};
+
+const isTime = (measure: Measure): boolean => measure.endsWith("_s");
+
+export function hours(seconds: number): string {
+  const value = seconds / 3600;
+  if (value === 0) return "0";
+  if (value < 0.01) return "< 0.01";
+  return value >= 100 ? count(Math.round(value)) : String(Math.round(value * 100) / 100);
+}
+
+/** What a chart is drawn from: hours, so that its axis has round ones. */
+export const plotted = (measure: Measure, value: number): number => (isTime(measure) ? value / 3600 : value);
+
+export const amount = (measure: Measure, value: number): string => (isTime(measure) ? `${hours(value)} h` : count(value));

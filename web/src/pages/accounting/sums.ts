@@ -1,0 +1,81 @@
+/** Rows of accounting, put together: over time by whom, and all of them by whom. */
+
+import type { AccountRow } from "../../api/types";
+
+export type { AccountRow };
+
+export const SUBJECTS = ["user", "project", "queue"] as const;
+export type Subject = (typeof SUBJECTS)[number];
+export const MEASURES = ["used_s", "asked_s", "cpu_s", "wait_s", "jobs", "attempts", "failed"] as const;
+export type Measure = (typeof MEASURES)[number];
+export type Total = Record<Measure, number> & { key: string; words: string[] };
+
+export const isSubject = (word: string): word is Subject => SUBJECTS.some((each) => each === word);
+export const isMeasure = (word: string): word is Measure => MEASURES.some((each) => each === word);
+
+const SEPARATOR = "\u0000";
+export const OTHERS = "all others";
+
+const wordsOf = (row: AccountRow, by: readonly Subject[]): string[] => by.map((subject) => row[subject] || "(none)");
+
+/** One sum for everybody, the largest of the measure first. */
+export function totals(rows: readonly AccountRow[], by: readonly Subject[], measure: Measure): Total[] {
+  const found = new Map<string, Total>();
+  for (const row of rows) {
+    const words = wordsOf(row, by);
+    const key = words.join(SEPARATOR);
+    let total = found.get(key);
+    if (!total) {
+      total = { key, words, used_s: 0, asked_s: 0, cpu_s: 0, wait_s: 0, jobs: 0, attempts: 0, failed: 0 };
+      found.set(key, total);
+    }
+    for (const each of MEASURES) total[each] += row[each];
+  }
+  return [...found.values()].sort((a, b) => b[measure] - a[measure] || a.key.localeCompare(b.key));
+}
+
+export function whole(all: readonly Total[]): Record<Measure, number> {
+  const sum = { used_s: 0, asked_s: 0, cpu_s: 0, wait_s: 0, jobs: 0, attempts: 0, failed: 0 };
+  for (const total of all) for (const each of MEASURES) sum[each] += total[each];
+  return sum;
+}
+
+export interface Stack {
+  /** Starts of the windows, in milliseconds, without gaps. */
+  windows: number[];
+  layers: { name: string; values: number[] }[];
+}
+
+/** Every window of the range with what each of the first `most` has in it; the rest is one layer. */
+export function stack(
+  rows: readonly AccountRow[], by: readonly Subject[], measure: Measure,
+  { from, to, window_s, most }: { from: number; to: number; window_s: number; most: number },
+): Stack {
+  const step = window_s * 1000;
+  const first = Math.floor(from / step) * step;
+  const windows: number[] = [];
+  for (let at = first; at < to; at += step) windows.push(at);
+  const all = totals(rows, by, measure);
+  const places = new Map(all.map((total, place) => [total.key, Math.min(place, most)]));
+  const layers = all.slice(0, most).map((total) => ({ name: total.words.join(" · "), values: windows.map(() => 0) }));
+  if (all.length > most) layers.push({ name: OTHERS, values: windows.map(() => 0) });
+  for (const row of rows) {
+    const place = Math.round((Math.floor(Date.parse(row.at) / step) * step - first) / step);
+    const values = layers[places.get(wordsOf(row, by).join(SEPARATOR)) ?? -1]?.values;
+    if (values && place >= 0 && place < values.length) values[place] = (values[place] ?? 0) + row[measure];
+  }
+  return { windows, layers };
+}
+
+/** Text as a field of CSV. A spreadsheet must not take what somebody called a queue for a formula. */
+function field(value: string | number): string {
+  if (typeof value === "number") return String(Math.round(value * 1000) / 1000);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+export function csv(rows: readonly AccountRow[], by: readonly Subject[]): string {
+  const lines = [["window", ...by, ...MEASURES].join(",")];
+  for (const row of rows) lines.push([row.at, ...by.map((subject) => row[subject]), ...MEASURES.map((each) => row[each])].map(field).join(","));
+  return `${lines.join("\r\n")}\r\n`;
+}

@@ -1,0 +1,44 @@
+/** Who used how much, with everything together at the foot. */
+
+import type { ReactNode } from "react";
+import { count, percent } from "../../format";
+import { NAMES, hours } from "./amounts";
+import { MEASURES, type Measure, type Subject, type Total, whole } from "./sums";
+
+const MOST = 500;
+const shown = (measure: Measure, value: number): string => (measure.endsWith("_s") ? hours(value) : count(value));
+const titled = (subject: string): string => subject.charAt(0).toUpperCase() + subject.slice(1);
+
+export function Table({ all, by, measure, choose }: { all: Total[]; by: Subject[]; measure: Measure; choose: (measure: Measure) => void }): ReactNode {
+  const sum = whole(all);
+  return (
+    <div className="sheet-scroll">
+      <table className="sheet account-table">
+        <thead>
+          <tr>
+            {by.map((subject) => <th key={subject}>{titled(subject)}</th>)}
+            <th className="right">Part</th>
+            {MEASURES.map((each) => (
+              <th key={each} className="right" aria-sort={each === measure ? "descending" : undefined}>
+                <button type="button" title={NAMES[each].about} onClick={() => choose(each)}>{NAMES[each].name}{each === measure ? " ↓" : ""}</button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {all.slice(0, MOST).map((total) => (
+            <tr key={total.key}>
+              {total.words.map((word, at) => <td key={at} className="who-cell"><div className="clip" title={word}>{word}</div></td>)}
+              <td className="right muted nowrap">{percent(total[measure], sum[measure])}</td>
+              {MEASURES.map((each) => <td key={each} className={`right ${each === "failed" && total.failed ? "failed" : ""}`}>{shown(each, total[each])}</td>)}
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr><td colSpan={by.length + 1}>Together</td>{MEASURES.map((each) => <td key={each} className="right">{shown(each, sum[each])}</td>)}</tr>
+        </tfoot>
+      </table>
+      {all.length > MOST ? <p className="muted">The first {MOST} of {count(all.length)}; the CSV file has all.</p> : null}
+    </div>
+  );
+}

@@ -1,0 +1,178 @@
+/** The plan as it is drawn: hosts with their cores as lines, jobs as pieces of one host. */
+
+import type { GanttHost, GanttJob, GanttView, PlanView } from "../../api/types";
+import { ACTIVE } from "../../states";
+
+export type Span = readonly [first: number, last: number];
+export type Kind = "running" | "planned" | "reserved" | "ghost";
+
+export interface Bar {
+  job: GanttJob;
+  start: number; //: ms
+  end: number; //: ms
+  kind: Kind;
+  besteffort: boolean;
+  text: string | null; //: what the filter looks at, once it did
+}
+
+/** What a bar has on one host: cores by their place there, [first, last]. None: it has no cores of its own. */
+export interface Piece {
+  bar: Bar;
+  cores: readonly Span[];
+}
+
+export interface Row {
+  host: GanttHost;
+  cores: number;
+  pieces: Piece[]; //: by start
+  down: string; //: why nothing can start here; empty: it can
+  until: number; //: ms: when the host goes away
+}
+
+export interface Plan {
+  now: number;
+  rows: Row[];
+  bars: Bar[];
+}
+
+const FAR = 8.64e15;
+
+/** "1-8,17" as spans of numbers. */
+export function spans(text: string | null): Span[] {
+  if (!text) return [];
+  return text.split(",").map((word): Span => {
+    const [first, last] = word.split("-");
+    return [Number(first), Number(last ?? first)];
+  });
+}
+
+export function unusable(host: GanttHost): string {
+  if (host.drain) return "drained";
+  if (host.state !== "alive") return host.state;
+  if (!host.connected) return "no runner";
+  return host.usable ? "" : "not to be used";
+}
+
+export function kindOf(job: GanttJob): Kind {
+  if (ACTIVE.includes(job.state)) return "running";
+  return job.reserved ? "reserved" : "planned";
+}
+
+function barOf(job: GanttJob): Bar {
+  return {
+    job,
+    start: Date.parse(job.start),
+    end: job.end === null ? FAR : Date.parse(job.end),
+    kind: kindOf(job),
+    besteffort: job.type.includes("besteffort"),
+    text: null,
+  };
+}
+
+/** Does a bar have these words (in lower case)? */
+export function has(bar: Bar, words: string): boolean {
+  const { id, name, user, project, queue, group, state, type } = bar.job;
+  bar.text ??= [`#${id}`, name, user, project, queue, group, state, ...type].join(" ").toLowerCase();
+  return bar.text.includes(words);
+}
+
+interface Place {
+  first: number;
+  last: number;
+  row: Row;
+  at: number; //: how many cores of the host come before
+}
+
+/** Finds which cores of which hosts resources are, by their ids. */
+class Places {
+  private readonly places: Place[] = [];
+
+  constructor(rows: readonly Row[]) {
+    for (const row of rows) {
+      for (const [first, last] of spans(row.host.resources)) {
+        this.places.push({ first, last, row, at: row.cores });
+        row.cores += last - first + 1;
+      }
+    }
+    this.places.sort((a, b) => a.first - b.first);
+  }
+
+  of(wanted: readonly Span[]): Map<Row, Span[]> {
+    const found = new Map<Row, Span[]>();
+    for (const [first, last] of wanted) {
+      for (let at = this.firstFrom(first); at < this.places.length; at += 1) {
+        const place = this.places[at];
+        if (!place || place.first > last) break;
+        const low = place.at + Math.max(first, place.first) - place.first;
+        const high = place.at + Math.min(last, place.last) - place.first;
+        const there = found.get(place.row);
+        const before = there?.at(-1);
+        if (there && before && before[1] + 1 === low) there[there.length - 1] = [before[0], high];
+        else if (there) there.push([low, high]);
+        else found.set(place.row, [[low, high]]);
+      }
+    }
+    return found;
+  }
+
+  /** The first place that ends at this id or after it. */
+  private firstFrom(id: number): number {
+    let low = 0;
+    let high = this.places.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.places[middle]?.last ?? Infinity) < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+export function planOf(view: GanttView, ghost: Bar | null = null): Plan {
+  const rows = view.hosts.map((host): Row => ({
+    host, cores: 0, pieces: [], down: unusable(host),
+    until: host.available_until === null ? FAR : Date.parse(host.available_until),
+  }));
+  const map = new Places(rows);
+  const named = new Map(rows.map((row) => [row.host.host, row]));
+  const bars = view.jobs.map(barOf);
+  for (const bar of ghost ? [...bars, ghost] : bars) {
+    const where = map.of(spans(bar.job.resources));
+    for (const [row, cores] of where) row.pieces.push({ bar, cores });
+    if (where.size === 0 && bar.job.host) named.get(bar.job.host)?.pieces.push({ bar, cores: [] });
+  }
+  return { now: Date.parse(view.now), rows, bars };
+}
+
+/** The bar of a job that is only asked about. */
+export function ghostOf(plan: PlanView | null): Bar | null {
+  if (!plan?.start) return null;
+  const job: GanttJob = {
+    id: 0, name: "your job", user: "", project: "", queue: "", group: "", state: "ready", type: [], start: plan.start,
+    end: plan.end, resources: plan.resources, host: plan.hosts[0] ?? null, reserved: false,
+  };
+  return { ...barOf(job), kind: "ghost" };
+}
+
+/** How much of a host is in use at a moment. */
+export function inUse(row: Row, at: number): number {
+  let used = 0;
+  for (const { bar, cores } of row.pieces) {
+    if (bar.start > at) break;
+    if (bar.kind === "running" && bar.end > at) for (const [first, last] of cores) used += last - first + 1;
+  }
+  return Math.min(used, row.cores);
+}
+
+/** Besteffort jobs that would have to end for the asked job: they run where and when it would. */
+export function ended(plan: Plan, ghost: Bar): number[] {
+  const found = new Set<number>();
+  for (const { pieces } of plan.rows) {
+    const wanted = pieces.find((piece) => piece.bar === ghost)?.cores ?? [];
+    for (const { bar, cores } of pieces) {
+      if (bar === ghost || bar.kind !== "running" || !bar.besteffort || bar.end <= ghost.start || bar.start >= ghost.end) continue;
+      if (cores.some(([first, last]) => wanted.some(([low, high]) => first <= high && last >= low))) found.add(bar.job.id);
+    }
+  }
+  return [...found];
+}

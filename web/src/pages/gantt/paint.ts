@@ -1,0 +1,181 @@
+/** Draws the plan on a canvas: only rows and bars that can be seen, so that ten thousand bars stay smooth. */
+
+import type { Inks } from "./inks";
+import { AXIS, type Laid, type Layout, extent, foot, rowAt } from "./layout";
+import type { Bar, Piece } from "./model";
+import { type Window, ticks } from "./scale";
+
+export interface Scene {
+  layout: Layout;
+  view: Window;
+  width: number;
+  height: number;
+  scroll: number;
+  now: number;
+  inks: Inks;
+  dim: ((bar: Bar) => boolean) | null; //: bars that the filter leaves out
+  moved: ReadonlySet<number>; //: jobs that the asked one would move
+  hover: Bar | null;
+}
+
+type Pen = CanvasRenderingContext2D;
+/** About the width of a letter of the labels. */
+const LETTER = 6.1;
+
+function grid(pen: Pen, { view, width, height, inks }: Scene): void {
+  pen.strokeStyle = inks.line;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (const { at } of ticks(view, width)) {
+    const x = Math.round(((at - view.from) / (view.to - view.from)) * width) + 0.5;
+    pen.moveTo(x, AXIS);
+    pen.lineTo(x, height);
+  }
+  pen.stroke();
+}
+
+function axis(pen: Pen, { view, width, inks, now }: Scene): void {
+  pen.fillStyle = inks.surface;
+  pen.fillRect(0, 0, width, AXIS);
+  pen.fillStyle = inks.line;
+  pen.fillRect(0, AXIS - 1, width, 1);
+  pen.textBaseline = "alphabetic";
+  const scale = width / (view.to - view.from);
+  const marks = ticks(view, width);
+  for (const { at, text } of marks) {
+    const x = (at - view.from) * scale;
+    pen.font = `11px ${inks.font}`;
+    pen.fillStyle = inks.faint;
+    if (x < width - 34) pen.fillText(text, x + 4, AXIS - 11);
+    pen.fillStyle = inks.strong;
+    pen.fillRect(Math.round(x), AXIS - 7, 1, 6);
+  }
+  pen.font = `600 11px ${inks.font}`;
+  pen.fillStyle = inks.text;
+  let free = 4;
+  for (const { at, day } of marks) {
+    const x = Math.max(4, (at - view.from) * scale + 4);
+    if (!day || x < free) continue;
+    pen.fillText(day, x, 12);
+    free = x + pen.measureText(day).width + 16;
+  }
+  const x = (now - view.from) * scale;
+  if (x < 0 || x > width) return;
+  pen.fillStyle = inks.bad;
+  pen.beginPath();
+  pen.moveTo(x - 5, AXIS - 8); // below the times, not over them
+  pen.lineTo(x + 5, AXIS - 8);
+  pen.lineTo(x, AXIS - 1);
+  pen.fill();
+}
+
+function background(pen: Pen, scene: Scene, laid: Laid, y: number, odd: boolean): void {
+  const { width, inks, view } = scene;
+  if (odd) {
+    pen.fillStyle = inks.stripe;
+    pen.fillRect(0, y, width, laid.height);
+  }
+  const gone = laid.row.down ? 0 : ((laid.row.until - view.from) / (view.to - view.from)) * width;
+  if (gone < width) {
+    pen.fillStyle = inks.down;
+    pen.fillRect(Math.max(0, gone), y + 1, width, laid.height - 2);
+  }
+  pen.fillStyle = inks.line;
+  if (laid.open)
+    for (let core = 1; core < laid.row.cores; core += 1) pen.fillRect(0, Math.round(y - laid.top + extent(laid, core, core)[0]) - 1, width, 0.5);
+  pen.fillRect(0, y + laid.height - 1, width, 1);
+}
+
+/** One rectangle of a bar, in the manner of its kind. */
+function block(pen: Pen, scene: Scene, bar: Bar, x: number, y: number, w: number, h: number): void {
+  const { inks, dim, moved, hover } = scene;
+  const faded = dim !== null && bar.kind !== "ghost" && dim(bar);
+  const strength = faded ? 0.16 : 1;
+  const ink = bar.kind === "ghost" ? inks.accent : inks.of(bar);
+  const outlined = w > 5 && h > 5;
+  const lit = hover?.job.id === bar.job.id;
+  if (bar.kind === "ghost") {
+    pen.globalAlpha = 0.82;
+    pen.fillStyle = inks.surface;
+    pen.fillRect(x, y, w, h);
+  }
+  pen.fillStyle = ink;
+  pen.globalAlpha = strength * (bar.kind === "running" ? 0.94 : bar.kind === "reserved" ? 0.7 : bar.kind === "ghost" ? 0.25 : 0.34);
+  pen.fillRect(x, y, w, h);
+  if (bar.kind === "reserved") {
+    pen.fillStyle = inks.hatch;
+    pen.fillRect(x, y, w, h);
+  }
+  pen.globalAlpha = strength;
+  if (outlined && (bar.kind !== "running" || bar.besteffort)) {
+    pen.strokeStyle = bar.kind === "running" ? inks.surface : ink;
+    pen.lineWidth = bar.kind === "ghost" ? 2 : 1;
+    const dashed = bar.besteffort || bar.kind === "ghost";
+    if (dashed) pen.setLineDash([4, 3]);
+    const inset = bar.kind === "running" ? 1.5 : 0.5;
+    pen.strokeRect(x + inset, y + inset, w - 2 * inset, h - 2 * inset);
+    if (dashed) pen.setLineDash([]);
+  }
+  if (moved.has(bar.job.id) || lit) {
+    pen.strokeStyle = lit ? inks.text : inks.warn;
+    pen.lineWidth = 1.5;
+    pen.strokeRect(x + 0.75, y + 0.75, Math.max(1, w - 1.5), Math.max(1, h - 1.5));
+  }
+  if (h >= 12 && w > 30) {
+    const label = bar.kind === "ghost" ? bar.job.name : bar.job.name || `${bar.job.group} #${bar.job.id}`;
+    const letters = Math.floor((w - 8) / LETTER);
+    pen.fillStyle = bar.kind === "running" ? inks.onBar : inks.text;
+    pen.fillText(label.length > letters ? `${label.slice(0, Math.max(1, letters - 1))}…` : label, x + 5, y + h / 2 + 0.5);
+  }
+  pen.globalAlpha = 1;
+}
+
+function pieces(pen: Pen, scene: Scene, laid: Laid, shift: number): void {
+  const { view, width } = scene;
+  const scale = width / (view.to - view.from);
+  const draw = ({ bar, cores }: Piece): void => {
+    if (bar.start > view.to || bar.end < view.from) return;
+    const x = Math.max(-4, (bar.start - view.from) * scale);
+    const right = Math.min(width + 4, (bar.end - view.from) * scale);
+    const w = Math.max(1, right - x - (right - x > 4 ? 1 : 0));
+    if (cores.length === 0) {
+      const [y, h] = foot(laid);
+      block(pen, scene, bar, x, y + shift, w, h);
+    }
+    for (const [first, last] of cores) {
+      const [y, h] = extent(laid, first, last);
+      block(pen, scene, bar, x, y + shift, w, h > 4 ? h - 1 : h);
+    }
+  };
+  for (const piece of laid.row.pieces) draw(piece);
+}
+
+function nowLine(pen: Pen, { view, width, height, now, inks }: Scene): void {
+  const x = Math.round(((now - view.from) / (view.to - view.from)) * width);
+  if (x < 0 || x > width) return;
+  pen.fillStyle = inks.bad;
+  pen.fillRect(x - 0.5, AXIS, 1.5, height - AXIS);
+}
+
+export function paint(pen: Pen, scene: Scene): void {
+  const { layout, width, height, scroll, inks } = scene;
+  pen.fillStyle = inks.surface;
+  pen.fillRect(0, 0, width, height);
+  const shift = AXIS - scroll;
+  const from = rowAt(layout, scroll);
+  for (let at = from; at < layout.rows.length; at += 1) {
+    const laid = layout.rows[at];
+    if (!laid || laid.top + shift > height) break;
+    background(pen, scene, laid, laid.top + shift, at % 2 === 1);
+  }
+  grid(pen, scene);
+  pen.font = `500 11px ${inks.font}`;
+  pen.textBaseline = "middle";
+  for (let at = from; at < layout.rows.length; at += 1) {
+    const laid = layout.rows[at];
+    if (!laid || laid.top + shift > height) break;
+    pieces(pen, scene, laid, shift);
+  }
+  nowLine(pen, scene);
+  axis(pen, scene);
+}

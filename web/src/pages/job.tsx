@@ -1,0 +1,66 @@
+/** One job: what it is, why it waits, what it prints, what happened to it. */
+
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useEffect } from "react";
+import { ApiError, get } from "../api/client";
+import type { JobView } from "../api/types";
+import { Link, usePlace } from "../router";
+import { Empty, Skeleton, Trouble } from "../ui/parts";
+import { Attempts } from "./job/attempts";
+import { Details, Siblings } from "./job/details";
+import { Graph } from "./job/graph";
+import { Head } from "./job/head";
+import { Output } from "./job/output";
+import { Story } from "./job/story";
+import { Why } from "./job/why";
+import "./job/job.css";
+
+const ID = /^[1-9]\d{0,14}$/;
+
+function Nobody({ id }: { id: string }): ReactNode {
+  return (
+    <Empty title={`There is no job ${id.slice(0, 20)}`} icon="search">
+      It may have been removed. <Link to="/jobs">See all jobs</Link>
+    </Empty>
+  );
+}
+
+export default function Page(): ReactNode {
+  const { id = "" } = usePlace();
+  const known = ID.test(id);
+  const { data: job, error } = useQuery({
+    queryKey: ["job", Number(id)],
+    queryFn: ({ signal }) => get<JobView>(`/jobs/${id}`, {}, signal),
+    enabled: known,
+  });
+  const title = job ? `${job.id} ${job.name || job.group} · ${job.state}` : `Job ${id}`;
+  useEffect(() => {
+    const before = document.title;
+    document.title = title;
+    return () => {
+      document.title = before;
+    };
+  }, [title]);
+
+  if (!known || (error instanceof ApiError && error.status === 404)) return <Nobody id={id} />;
+  if (!job) return error ? <Trouble error={error} /> : <Skeleton lines={8} />;
+  return (
+    <div className="job" key={job.id}>
+      <Head job={job} />
+      {error ? <Trouble error={error} /> : null}
+      <div className="job-columns">
+        <div>
+          <Why job={job} />
+          <Output job={job} />
+          <Attempts job={job} />
+          <Graph id={job.id} />
+        </div>
+        <div>
+          <Siblings job={job} />
+          <Story job={job} />
+          <Details job={job} />
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,121 @@
+/** Everything else that is known about the job; what says nothing is left out. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { get } from "../../api/client";
+import type { JobPage, JobView } from "../../api/types";
+import { duration, moment, plural, size } from "../../format";
+import { Link } from "../../router";
+import { tone } from "../../states";
+import { Card } from "../../ui/parts";
+import { element } from "./view";
+import "./details.css";
+
+type Line = [name: string, value: ReactNode];
+
+const list = (words: string[]): ReactNode =>
+  words.length ? words.map((each, at) => <code key={at} className="details-word">{each}</code>) : null;
+
+const at = (time: string | null): ReactNode => (time ? <time dateTime={time} title={time}>{moment(time)}</time> : null);
+
+/** What a job waits for, with a link where that is one job. */
+const after = (words: string[]): ReactNode =>
+  words.length
+    ? words.map((each, n) => {
+        const id = /(?:^|:)(\d+)$/.exec(each)?.[1];
+        return <span key={n} className="details-word">{id ? <Link to={`/jobs/${id}`}>{each}</Link> : each}</span>;
+      })
+    : null;
+
+function takes({ size: it, asked, request }: JobView): ReactNode {
+  const cores = it.cpus ? `${it.cpus} ${it.cpus === 1 ? "core" : "cores"}` : "no core";
+  const words = [
+    request ? "" : cores, size(it.mem_bytes), it.disk_bytes ? `${size(it.disk_bytes)} disk` : "",
+    !request && it.gpus ? `${it.gpus} GPU` : "", duration(it.time_s),
+  ].filter(Boolean).join(" · ");
+  const learned = asked && (asked.mem_bytes !== it.mem_bytes || asked.time_s !== it.time_s || asked.disk_bytes !== it.disk_bytes);
+  return <>{words}{learned ? <span className="faint"> (adjusted by learning)</span> : null}</>;
+}
+
+function lines(job: JobView): Line[] {
+  return [
+    ["takes", takes(job)],
+    ["request", job.request ? list(job.request) : null],
+    ["where", job.where ? <code>{job.where}</code> : null],
+    ["types", list(job.type)],
+    ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.host ? ` of ${job.host}` : ""}</span> : null],
+    ["pool", job.pool],
+    ["walltime", job.walltime_s ? duration(job.walltime_s) : null],
+    ["limits", list(job.limits)],
+    ["waits for", after(job.after)],
+    ["dependency groups", list(job.dep_groups)],
+    ["reservation", at(job.at)],
+    ["array element", element(job)],
+    ["project", job.project || null],
+    ["retries", job.retries ? `${job.retries_left} of ${job.retries} left` : "none"],
+    ["backoff", job.retries && job.backoff_s ? duration(job.backoff_s) : null],
+    ["no retry over", job.no_retry_over_s ? duration(job.no_retry_over_s) : null],
+    ["on success", list(job.on_success)],
+    ["on failure", list(job.on_failure)],
+    ["on exit", list(job.on_exit)],
+    ["learning group", job.learn ? <Link to={`/learning?group=${encodeURIComponent(job.learn)}`}>{job.learn}</Link> : null],
+    ["override", job.override || null],
+    ["input", job.input_bytes ? size(job.input_bytes) : null],
+    ["directory", job.cwd ? <code>{job.cwd}</code> : null],
+    ["scratch", job.scratch ? "a private directory" : null],
+    ["pipefail", job.pipefail ? "yes" : null],
+    ["stdout to", job.stdout ? <code>{job.stdout}</code> : null],
+    ["stderr to", job.stderr ? <code>{job.stderr}</code> : null],
+    ["submitted", at(job.submitted_at)],
+    ["ready", at(job.ready_at)],
+    ["started", at(job.started_at)],
+    ["ended", at(job.ended_at)],
+    ["expected end", job.ended_at ? null : at(job.expected_end)],
+    ["key", <code className="faint">{job.key}</code>],
+  ];
+}
+
+export function Details({ job }: { job: JobView }): ReactNode {
+  return (
+    <Card title="Details">
+      <dl className="details">
+        {lines(job).map(([name, value]) =>
+          value === null || value === "" ? null : <div key={name}><dt>{name}</dt><dd className="num">{value}</dd></div>,
+        )}
+      </dl>
+    </Card>
+  );
+}
+
+/** How far to look to both sides in a large array. */
+const NEAR = 100;
+
+export function Siblings({ job }: { job: JobView }): ReactNode {
+  const array = job.array_id;
+  const from = Math.max(array ?? 0, job.id - NEAR);
+  const { data } = useQuery({
+    queryKey: ["jobs", "array", array, from],
+    queryFn: ({ signal }) =>
+      get<JobPage>("/jobs", { select: [`${from}-${job.id + NEAR}`], sort: "id", limit: 2 * NEAR + 1 }, signal),
+    enabled: array !== null,
+  });
+  if (array === null || !data) return null;
+  const elements = data.jobs.filter((each) => each.array_id === array);
+  const whole = from === array && (data.jobs.at(-1)?.id ?? 0) < job.id + NEAR;
+  return (
+    <Card title={`Array ${array}`} aside={<span className="faint num">{plural(elements.length, "element")}{whole ? "" : " near this one"}</span>}>
+      <ul className="siblings">
+        {elements.map((each) => (
+          <li key={each.id}>
+            <Link
+              to={`/jobs/${each.id}`} className={`tone-${tone(each.state)}`} title={`job ${each.id}, ${each.state}`}
+              aria-current={each.id === job.id ? "page" : undefined} aria-label={`element ${each.array_index}, ${each.state}`}
+            >
+              {each.array_index}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}

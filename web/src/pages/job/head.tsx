@@ -1,0 +1,77 @@
+/** Which job this is, how it is doing, and what can be done about it. */
+
+import { type ReactNode, useState } from "react";
+import type { JobView } from "../../api/types";
+import { duration, moment } from "../../format";
+import { Link } from "../../router";
+import { Icon } from "../../ui/icons";
+import { StateBadge } from "../../ui/parts";
+import { Doing } from "./doing";
+import { useNow } from "../../now";
+import { element, isLive, shellWords } from "./view";
+
+function CommandLine({ text }: { text: string }): ReactNode {
+  const [copied, setCopied] = useState(false);
+  const copy = (): void => {
+    void navigator.clipboard.writeText(text).then(() => {
+      setCopied(true);
+      setTimeout(() => setCopied(false), 1500);
+    });
+  };
+  return (
+    <div className="job-command">
+      <code>{text}</code>
+      <button type="button" onClick={copy} aria-label={copied ? "Copied" : "Copy the command"}>
+        <Icon name={copied ? "complete" : "copy"} size={15} />
+      </button>
+    </div>
+  );
+}
+
+/** How long the attempt has run, and how much of its expected time that is. */
+function Running({ job }: { job: JobView }): ReactNode {
+  const now = useNow();
+  if (!job.started_at || !isLive(job)) return null;
+  const ran = Math.max(0, (now - Date.parse(job.started_at)) / 1000);
+  return (
+    <span className="num">
+      <span className="faint">running for</span> {duration(ran)}
+      {job.expected_end ? <span className="faint"> · expected until {moment(job.expected_end)}</span> : null}
+    </span>
+  );
+}
+
+function ending(job: JobView): string {
+  if (isLive(job)) return "";
+  if (job.signal) return `signal ${job.signal}`;
+  if (job.exit_code) return `exit ${job.exit_code}`;
+  return job.reason && job.state !== "complete" ? job.reason.message : "";
+}
+
+export function Head({ job }: { job: JobView }): ReactNode {
+  const part = element(job);
+  return (
+    <header className="job-top">
+      <div className="job-title">
+        <Link to="/jobs" className="job-back" aria-label="All jobs"><Icon name="left" /></Link>
+        <h1>
+          {job.name ? <><span className="num faint">{job.id}</span> {job.name}</> : `Job ${job.id}`}
+        </h1>
+        <StateBadge state={job.state} />
+        {ending(job) && ["failed", "cancelled"].includes(job.state) ? <code className="job-ending">{ending(job)}</code> : null}
+        <Doing job={job} />
+      </div>
+      <CommandLine text={shellWords(job.cmd)} />
+      <p className="job-facts">
+        <span><span className="faint">group</span> <Link to={`/jobs?group=${encodeURIComponent(job.group)}`}>{job.group}</Link></span>
+        <span><span className="faint">user</span> <Link to={`/jobs?user=${encodeURIComponent(job.user)}`}>{job.user}</Link></span>
+        <span><span className="faint">queue</span> <Link to="/policy?tab=queues">{job.queue}</Link></span>
+        {job.host ? <span><span className="faint">host</span> <Link to={`/machines/${encodeURIComponent(job.host)}`}>{job.host}</Link></span> : null}
+        <span className="num"><span className="faint">priority</span> {job.priority}</span>
+        {part ? <span className="num"><span className="faint">array element</span> {part}</span> : null}
+        <Running job={job} />
+        {job.ended_at && job.wall_s !== null ? <span className="num"><span className="faint">took</span> {duration(job.wall_s)}</span> : null}
+      </p>
+    </header>
+  );
+}

@@ -1,0 +1,173 @@
+/** What an attempt prints: the end of what is kept, and while it runs, what comes. A store that the page watches. */
+
+import { ApiError, address, get } from "../../api/client";
+import type { OutputView } from "../../api/types";
+import { Rows } from "./rows";
+
+export type StreamName = "out" | "err";
+export type Stage = "loading" | "live" | "reconnecting" | "kept" | "failed";
+
+export interface Chunk {
+  attempt: number;
+  stream: StreamName;
+  offset: number;
+  next: number;
+  text: string;
+}
+
+const TAIL = 64 * 1024;
+const EARLIER = 512 * 1024;
+/** Rows appear at most this often, however fast a job prints. */
+const EVERY_MS = 60;
+const STREAMS: readonly StreamName[] = ["out", "err"];
+
+export function textOf(view: OutputView): string {
+  if (view.data === null) return view.text ?? "";
+  const bytes = Uint8Array.from(atob(view.data), (c) => c.charCodeAt(0));
+  return new TextDecoder().decode(bytes);
+}
+
+export class Printed {
+  readonly rows: Record<StreamName, Rows> = { out: new Rows(), err: new Rows() };
+  readonly written: Record<StreamName, number | null> = { out: null, err: null };
+  readonly binary: Record<StreamName, boolean> = { out: false, err: false };
+  stage: Stage = "loading";
+  error: Error | null = null;
+  private live = false;
+  private version = 0;
+  private readonly watchers = new Set<() => void>();
+  private source: EventSource | null = null;
+  private again: ReturnType<typeof setTimeout> | undefined;
+  private due: ReturnType<typeof setTimeout> | undefined;
+  private quit = new AbortController();
+
+  constructor(
+    private readonly job: number,
+    private readonly attempt: number,
+  ) {}
+
+  watch = (changed: () => void): (() => void) => {
+    this.watchers.add(changed);
+    return () => this.watchers.delete(changed);
+  };
+  now = (): number => this.version;
+
+  open(): void {
+    if (this.quit.signal.aborted) this.quit = new AbortController();
+    document.addEventListener("visibilitychange", this.seen);
+  }
+
+  /** Listen while the attempt runs; else read what is kept. */
+  follow(live: boolean): void {
+    this.live = live;
+    if (live) this.seen();
+    else {
+      this.hush();
+      void this.settle();
+    }
+  }
+
+  /** A page in the background gives its connection back: a browser has few for one host, whatever its tabs. */
+  private readonly seen = (): void => {
+    if (!this.live) return;
+    if (document.hidden) this.hush();
+    else if (!this.source) this.listen();
+  };
+
+  close(): void {
+    document.removeEventListener("visibilitychange", this.seen);
+    this.hush();
+    clearTimeout(this.due);
+    this.quit.abort();
+  }
+
+  /** Read the part before what is here. Returns how many rows came. */
+  async earlier(stream: StreamName): Promise<number> {
+    const rows = this.rows[stream];
+    const before = rows.first;
+    const view = await this.read(stream, { tail: Math.min(EARLIER, before), before });
+    if (this.rows[stream] !== rows || rows.first !== before) return 0;
+    const added = rows.prepend(textOf(view), view.offset);
+    this.changed();
+    return added;
+  }
+
+  private listen(): void {
+    const { out, err } = this.rows;
+    const last = out.next || err.next ? `${this.attempt}-${out.next}-${err.next}` : "";
+    const source = new EventSource(address(`/jobs/${this.job}/output/live`, { last }));
+    this.source = source;
+    source.onopen = () => this.become("live");
+    source.onerror = () => {
+      this.become("reconnecting");
+      // A browser gives up after an answer that is no stream, such as 503 while the manager restarts.
+      if (source.readyState === EventSource.CLOSED) {
+        clearTimeout(this.again);
+        this.again = setTimeout(() => this.listen(), 2000);
+      }
+    };
+    source.addEventListener("chunk", (event) => this.take(JSON.parse((event as MessageEvent<string>).data) as Chunk));
+    source.addEventListener("end", () => {
+      this.live = false;
+      this.hush();
+      void this.settle();
+    });
+  }
+
+  private take(chunk: Chunk): void {
+    if (chunk.attempt !== this.attempt) return;
+    this.rows[chunk.stream].append(chunk.text, chunk.offset, chunk.next);
+    this.due ??= setTimeout(() => {
+      this.due = undefined;
+      this.changed();
+    }, EVERY_MS);
+  }
+
+  /**
+   * The attempt has ended. What is kept may differ from what was told live: progress bars are reduced to their last
+   * state, and very long outputs lose their middle. Then it is read anew.
+   */
+  private async settle(): Promise<void> {
+    const { signal } = this.quit;
+    try {
+      for (const stream of STREAMS) {
+        const view = await this.read(stream, { tail: TAIL });
+        if (!view.done) continue; // it has not ended after all
+        this.written[stream] = view.written;
+        this.binary[stream] = view.data !== null;
+        const here = this.rows[stream];
+        if (view.kept === here.next && here.next > 0 && !here.forgot) continue;
+        const rows = new Rows();
+        rows.append(textOf(view), view.offset, view.next);
+        rows.first = view.offset;
+        this.rows[stream] = rows;
+      }
+      this.become("kept");
+    } catch (error) {
+      if (signal.aborted) return;
+      this.error = error as Error;
+      // Nothing is there: the attempt never began, or its output was pruned. No reason for alarm.
+      this.become(error instanceof ApiError && error.status === 404 ? "kept" : "failed");
+    }
+  }
+
+  private read(stream: StreamName, more: { tail: number; before?: number }): Promise<OutputView> {
+    return get<OutputView>(`/jobs/${this.job}/output`, { stream, attempt: this.attempt, ...more }, this.quit.signal);
+  }
+
+  private hush(): void {
+    clearTimeout(this.again);
+    this.source?.close();
+    this.source = null;
+  }
+
+  private become(stage: Stage): void {
+    this.stage = stage;
+    this.changed();
+  }
+
+  private changed(): void {
+    this.version += 1;
+    for (const each of this.watchers) each();
+  }
+}

@@ -1,0 +1,16 @@
+/** What the parts of the page ask of a job. */
+
+import type { AttemptView, JobView } from "../../api/types";
+
+const LIVE: readonly string[] = ["scheduled", "starting", "running", "suspended", "finishing", "lost"];
+
+export const attemptsOf = (job: JobView): AttemptView[] => (Array.isArray(job.attempts) ? job.attempts : []);
+/** An attempt is under way, so that what it prints may still come. */
+export const isLive = (job: JobView): boolean => LIVE.includes(job.state);
+/** The words of a command as one would type them. */
+export function shellWords(cmd: string | string[]): string {
+  if (typeof cmd === "string") return cmd;
+  return cmd.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(" ");
+}
+export const element = (job: JobView): string | null =>
+  job.array_id === null || job.array_index === null ? null : `${job.array_id}_${job.array_index}`;

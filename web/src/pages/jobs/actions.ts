@@ -1,0 +1,99 @@
+/** Doing something to many jobs, saying what came of it, and the way back where there is one. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useMemo } from "react";
+import { ApiError, patch, post } from "../../api/client";
+import type { ActedView, Action } from "../../api/types";
+import { plural } from "../../format";
+import { useSay } from "../../ui/toasts";
+import { ranges } from "./ids";
+
+export type Verb = "retry" | "kill" | "hold" | "release" | "remove";
+
+const DONE: Record<Verb, string> = {
+  retry: "will run again", kill: "killed", hold: "held", release: "released", remove: "removed",
+};
+const BACK: Partial<Record<Verb, { verb: Verb; label: string }>> = {
+  hold: { verb: "release", label: "Undo" },
+  release: { verb: "hold", label: "Undo" },
+  kill: { verb: "retry", label: "Retry them" },
+};
+const WHY_NOT: Record<Verb, string> = {
+  retry: "only jobs that ended badly, or completed, can be retried",
+  kill: "they have ended already",
+  hold: "only jobs that have not started can be held",
+  release: "none of them is held",
+  remove: "they are gone already",
+};
+
+/** What was changed, and what not, as one sentence. */
+export function outcome(verb: Verb, { changed, unchanged }: ActedView): string {
+  if (changed === 0) return `Nothing was changed: ${WHY_NOT[verb]}`;
+  const rest = unchanged > 0 ? `; ${plural(unchanged, "other")} stayed as ${unchanged === 1 ? "it is" : "they are"}` : "";
+  return `${plural(changed, "job")} ${DONE[verb]}${rest}`;
+}
+
+export const complaint = (error: unknown): string => {
+  const text = error instanceof Error ? error.message : String(error);
+  return error instanceof ApiError && error.hint ? `${text} — ${error.hint}` : text;
+};
+
+export interface Acts {
+  act: (verb: Verb, select: readonly string[], more?: { cascade?: boolean }) => Promise<boolean>;
+  prioritise: (select: readonly string[], priority: number, before: number | null) => Promise<boolean>;
+  refuse: (error: unknown) => void;
+}
+
+export function useActs(): Acts {
+  const say = useSay();
+  const client = useQueryClient();
+  const refuse = useCallback((error: unknown) => say(complaint(error), { bad: true }), [say]);
+
+  const act = useCallback<Acts["act"]>(
+    async (verb, select, { cascade = false } = {}) => {
+      try {
+        const body: Action = { action: verb, select: [...select], cascade };
+        const acted = await post<ActedView>("/jobs/actions", body);
+        const back = BACK[verb];
+        // Only what was really changed goes back, and only when the answer names all of it.
+        const whole = acted.changed > 0 && acted.jobs.length === acted.changed;
+        say(outcome(verb, acted), {
+          bad: acted.changed === 0,
+          ...(back && whole ? { undo: () => void act(back.verb, ranges(acted.jobs)), label: back.label } : {}),
+        });
+        void client.invalidateQueries({ queryKey: ["jobs"] });
+        void client.invalidateQueries({ queryKey: ["status"] });
+        return true;
+      } catch (error) {
+        refuse(error);
+        return false;
+      }
+    },
+    [say, client, refuse],
+  );
+
+  const prioritise = useCallback<Acts["prioritise"]>(
+    async (select, priority, before) => {
+      try {
+        const acted = await patch<ActedView>("/jobs", { select, change: { priority } });
+        const whole = before !== null && before !== priority && acted.changed > 0 && acted.jobs.length === acted.changed;
+        say(
+          acted.changed ? `${plural(acted.changed, "job")} now ${acted.changed === 1 ? "has" : "have"} priority ${priority}`
+            : "Nothing was changed: only jobs that are not running can be",
+          {
+            bad: acted.changed === 0,
+            ...(whole ? { undo: () => void prioritise(ranges(acted.jobs), before, null) } : {}),
+          },
+        );
+        void client.invalidateQueries({ queryKey: ["jobs"] });
+        return true;
+      } catch (error) {
+        refuse(error);
+        return false;
+      }
+    },
+    [say, client, refuse],
+  );
+
+  return useMemo(() => ({ act, prioritise, refuse }), [act, prioritise, refuse]);
+}

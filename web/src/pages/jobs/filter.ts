@@ -1,0 +1,76 @@
+/** Which jobs are shown and in which order: read from the address, said to the manager in its own selectors. */
+
+import { STATES } from "../../states";
+
+export interface Filter {
+  states: readonly string[];
+  group: string;
+  user: string;
+  host: string;
+  queue: string;
+  search: string;
+}
+
+export const ORDERS = {
+  id: "Id",
+  submitted: "Submitted",
+  started: "Started",
+  ended: "Ended",
+  wall: "Duration",
+  cpu: "CPU time",
+  mem: "Memory",
+  priority: "Priority",
+} as const;
+export type Order = keyof typeof ORDERS;
+
+export const NEWEST = "-id";
+/** In another order than that of ids the manager lists no more than this. */
+const SORTED = 10_000;
+
+/** How many rows can be scrolled through, of all that match. */
+export const reach = (sort: string, total: number): number => (sort.replace(/^-/, "") === "id" ? total : Math.min(total, SORTED));
+
+export function filterOf(query: URLSearchParams): Filter {
+  const asked = (query.get("state") ?? "").split(",");
+  return {
+    states: STATES.filter((state) => asked.includes(state)),
+    group: query.get("group") ?? "",
+    user: query.get("user") ?? "",
+    host: query.get("host") ?? "",
+    queue: query.get("queue") ?? "",
+    search: (query.get("q") ?? "").slice(0, 200),
+  };
+}
+
+/** An order that the manager knows, whatever the address says. */
+export function sortOf(query: URLSearchParams): string {
+  const text = query.get("sort") ?? NEWEST;
+  return text.replace(/^-/, "") in ORDERS ? text : NEWEST;
+}
+
+/** A click on a header: by this, the largest first; a second click turns it round. */
+export function sorted(current: string, by: Order): string {
+  return current === `-${by}` ? by : `-${by}`;
+}
+
+/** What is asked besides the state, as one word of a selector; empty: everything. */
+export function scope({ group, user, host, queue }: Filter): string {
+  return [group && `@${group}`, user && `user=${user}`, host && `host=${host}`, queue && `queue=${queue}`].filter(Boolean).join(",");
+}
+
+/** The selectors of a filter. Commas mean AND within a word, several words mean OR. */
+export function selectors(filter: Filter): string[] {
+  const rest = scope(filter);
+  if (filter.states.length === 0) return rest ? [rest] : [];
+  return filter.states.map((state) => `state=${state}${rest ? `,${rest}` : ""}`);
+}
+
+export const filtered = (filter: Filter): boolean =>
+  filter.states.length > 0 || filter.search !== "" || scope(filter) !== "";
+
+/** An address of the jobs page, for links from elsewhere. */
+export function addressOf(words: Record<string, string>): string {
+  const query = new URLSearchParams(Object.entries(words).filter(([, value]) => value !== ""));
+  const text = query.toString();
+  return text ? `/jobs?${text}` : "/jobs";
+}

@@ -1,0 +1,107 @@
+/** One job as a row of the table, or as a small card where there is no room for columns. */
+
+import { type MouseEvent, type ReactNode, memo } from "react";
+import type { JobView } from "../../api/types";
+import { command, duration, moment, size } from "../../format";
+import { Link } from "../../router";
+import { ACTIVE, STUCK, WAITING } from "../../states";
+import { StateBadge } from "../../ui/parts";
+import "../../ui/sheet.css";
+import { addressOf } from "./filter";
+import { lasted, since } from "./when";
+
+interface RowProps {
+  job: JobView | null | undefined;
+  index: number;
+  selected: boolean;
+  current: boolean;
+  /** A round time: rows that do not tick are drawn again only with it. */
+  now: number;
+  pick: (index: number, event: MouseEvent) => void;
+  toggle: (index: number, range: boolean) => void;
+  open: (index: number) => void;
+}
+
+/** How it ended, or what keeps it. */
+function Ending({ job }: { job: JobView }): ReactNode {
+  const bad = job.state === "failed" || job.state === "lost" || job.state === "blocked";
+  const text = job.signal ?? (job.exit_code ? `exit ${job.exit_code}` : null);
+  const reason = job.state === "complete" || ACTIVE.includes(job.state) ? "" : (job.reason?.message ?? "");
+  // The state itself is said already: of "held by root", "by root" is left.
+  const shown = text ?? (reason.startsWith(`${job.state} `) ? reason.slice(job.state.length + 1) : reason);
+  return (
+    <span className={`clip ending ${bad ? "bad" : ""}`} role="cell" title={[text, reason].filter(Boolean).join(": ")}>
+      {shown}
+    </span>
+  );
+}
+
+/** It waits for a time of its own, not for room. */
+function Reserved({ at }: { at: string }): ReactNode {
+  return <span className="tag">reserved for {moment(at).replace(/:00$/, "")}</span>;
+}
+
+function Memory({ job }: { job: JobView }): ReactNode {
+  const used = job.peak_mem_bytes;
+  const asked = job.size.mem_bytes;
+  const title = used === null ? `asked for ${size(asked)}` : `used ${size(used)} of ${size(asked)}`;
+  return (
+    <span className="num right memory" role="cell" title={title}>
+      {used === null ? null : <b>{size(used)}</b>}
+      <span className="faint">{used === null ? size(asked) : ` / ${size(asked)}`}</span>
+    </span>
+  );
+}
+
+export const Row = memo(function Row({ job, index, selected, current, now, pick, toggle, open }: RowProps): ReactNode {
+  if (job === null) return <div className="job-row faint" role="row" aria-rowindex={index + 2}><i /><span role="cell">removed</span></div>;
+  if (job === undefined)
+    return (
+      <div className="job-row pending" role="row" aria-rowindex={index + 2} aria-busy="true">
+        <i /><i /><i /><i className="long" /><i />
+      </div>
+    );
+  const text = command(job.cmd);
+  const ran = lasted(job, now);
+  return (
+    <div
+      id={`row-${index}`} role="row" aria-rowindex={index + 2} aria-selected={selected}
+      className={`job-row ${selected ? "selected" : ""} ${current ? "current" : ""}`}
+      onClick={(event) => pick(index, event)} onDoubleClick={() => open(index)}
+    >
+      <label className="check" role="cell" onClick={(event) => event.stopPropagation()}>
+        <input
+          type="checkbox" checked={selected} aria-label={`Select job ${job.id}`} tabIndex={-1}
+          onChange={(event) => toggle(index, (event.nativeEvent as unknown as { shiftKey?: boolean }).shiftKey === true)}
+        />
+      </label>
+      <span role="cell" className="num id"><Link to={`/jobs/${job.id}`} tabIndex={-1}>{job.id}</Link></span>
+      <span role="cell" className="state"><StateBadge state={job.state} /></span>
+      <span role="cell" className="clip what" title={job.name ? `${job.name}: ${text}` : text}>
+        <Link to={`/jobs/${job.id}`} tabIndex={-1}>
+          {job.at && WAITING.includes(job.state) && !STUCK.includes(job.state) ? <Reserved at={job.at} /> : null}
+          {job.name ? <b>{job.name}</b> : null}
+          <span className="mono">{text}</span>
+        </Link>
+      </span>
+      <span role="cell" className="clip group" title={job.group}>
+        <Link to={addressOf({ group: job.group })} tabIndex={-1}>{job.group}</Link>
+      </span>
+      <span role="cell" className="clip user">{job.user}</span>
+      <span role="cell" className="clip queue">{job.queue}</span>
+      <span role="cell" className="num right priority">{job.priority || ""}</span>
+      <span role="cell" className="num right submitted" title={moment(job.submitted_at)}>{since(job.submitted_at, now)}</span>
+      <span role="cell" className="num right started" title={job.started_at ? moment(job.started_at) : ""}>
+        {since(job.started_at, now)}
+      </span>
+      <span role="cell" className="num right ended" title={job.ended_at ? moment(job.ended_at) : ""}>
+        {since(job.ended_at, now)}
+      </span>
+      <span role="cell" className="num right wall">{ran === null ? "" : duration(ran)}</span>
+      <span role="cell" className="num right cpu">{job.cpu_s === null ? "" : duration(job.cpu_s)}</span>
+      <Memory job={job} />
+      <span role="cell" className="clip host" title={job.host ?? ""}>{job.host}</span>
+      <Ending job={job} />
+    </div>
+  );
+});

@@ -1,0 +1,54 @@
+/** What is selected: some jobs, or everything that matches the filter, which may be a million. */
+
+import type { JobView } from "../../api/types";
+
+export interface Chosen {
+  id: number;
+  state: string;
+  priority: number;
+}
+
+export type Selection = { all: true } | { all: false; jobs: ReadonlyMap<number, Chosen> };
+
+export const NOTHING: Selection = { all: false, jobs: new Map() };
+export const EVERYTHING: Selection = { all: true };
+
+/** A range by hand is at most this long; for more there is the box in the header. */
+export const RANGE_MAX = 5000;
+
+const chosen = ({ id, state, priority }: JobView): Chosen => ({ id, state, priority });
+
+export const has = (selection: Selection, id: number): boolean => selection.all || selection.jobs.has(id);
+
+export const size = (selection: Selection, total: number): number => (selection.all ? total : selection.jobs.size);
+
+/** One job more, or fewer. Leaving out one of everything cannot be said to the manager, so that starts anew with it. */
+export function toggled(selection: Selection, job: JobView): Selection {
+  const jobs = new Map(selection.all ? [] : selection.jobs);
+  if (!jobs.delete(job.id)) jobs.set(job.id, chosen(job));
+  return { all: false, jobs };
+}
+
+export function joined(selection: Selection, more: readonly JobView[]): Selection {
+  if (selection.all) return selection;
+  const jobs = new Map(selection.jobs);
+  for (const each of more) jobs.set(each.id, chosen(each));
+  return { all: false, jobs };
+}
+
+/** The priority of all of them, if they have the same. */
+export function priorityOf(selection: Selection): number | null {
+  if (selection.all) return null;
+  const found = new Set([...selection.jobs.values()].map((each) => each.priority));
+  return found.size === 1 ? ([...found][0] ?? null) : null;
+}
+
+/** Where the row cursor goes. */
+export function stepped(key: string, at: number, count: number, page: number): number | null {
+  const steps: Record<string, number> = {
+    j: at + 1, ArrowDown: at + 1, k: at - 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: count - 1,
+  };
+  const to = steps[key];
+  if (to === undefined || count === 0) return null;
+  return Math.min(Math.max(0, to), count - 1);
+}

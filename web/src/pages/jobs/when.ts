@@ -1,0 +1,23 @@
+/** Moments in a table: short, and ticking only where somebody looks. */
+
+import type { JobView } from "../../api/types";
+import { ACTIVE } from "../../states";
+
+const UNITS: [seconds: number, name: string][] = [[86_400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+
+/** `3 m ago`: one unit is enough to compare rows; the exact moment is in the title. */
+export function since(moment: string | null, now: number): string {
+  if (!moment) return "";
+  const seconds = (now - Date.parse(moment)) / 1000;
+  const far = Math.abs(seconds);
+  if (far < 2) return "now";
+  const [unit, name] = UNITS.find(([each]) => far >= each) ?? [1, "s"];
+  const text = `${Math.floor(far / unit)} ${name}`;
+  return seconds < 0 ? `in ${text}` : `${text} ago`;
+}
+
+/** How long it ran, or runs. */
+export function lasted(job: JobView, now: number): number | null {
+  if (ACTIVE.includes(job.state) && job.started_at) return Math.max(0, (now - Date.parse(job.started_at)) / 1000);
+  return job.wall_s;
+}

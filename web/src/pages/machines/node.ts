@@ -1,0 +1,75 @@
+/** A machine as the API tells of it, and how it is shown. */
+
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { get } from "../../api/client";
+import type { NodeDetailView, NodeView } from "../../api/types";
+import type { Tone } from "../../states";
+import type { IconName } from "../../ui/icons";
+
+export type Machine = NodeView;
+
+export interface Mark {
+  name: string;
+  tone: Tone;
+  icon: IconName;
+  about: string;
+}
+
+/** The one thing to know about a machine: what is wrong, and else how busy it is. */
+export function mark(node: Machine): Mark {
+  if (node.state === "dead") return { name: "dead", tone: "bad", icon: "failed", about: "It does not come back by itself" };
+  if (node.state === "absent") return { name: "absent", tone: "idle", icon: "cancelled", about: "Known, but its runner is not there or it is not to be used" };
+  if (node.state === "suspected") return { name: "suspected", tone: "warn", icon: "odd", about: "It has been silent for a while" };
+  if (!node.connected) return { name: "no runner", tone: "idle", icon: "odd", about: "Its runner is not connected" };
+  if (node.drain && node.jobs.length > 0) return { name: "draining", tone: "warn", icon: "held", about: "Starts no new jobs" };
+  if (node.drain) return { name: "drained", tone: "warn", icon: "held", about: "Starts no new jobs, and none runs" };
+  if (!node.usable) return { name: "not usable", tone: "warn", icon: "odd", about: "No job can start there now" };
+  if (node.cores > 0 && node.cores_in_use >= node.cores) return { name: "full", tone: "run", icon: "running", about: "Every core is in use" };
+  if (node.jobs.length > 0 || node.cores_in_use > 0) return { name: "busy", tone: "run", icon: "running", about: "Jobs run there" };
+  return { name: "idle", tone: "good", icon: "complete", about: "Ready for jobs" };
+}
+
+/** Marks in one word of the filter. */
+export const KINDS: Record<string, readonly string[]> = {
+  working: ["busy", "full"],
+  idle: ["idle"],
+  drained: ["draining", "drained"],
+  gone: ["no runner", "absent", "suspected", "dead", "not usable"],
+};
+
+const names = new Intl.Collator("en", { numeric: true });
+const share = (part: number, whole: number | null): number => (whole ? part / whole : 0);
+const ORDERS: Record<string, (a: Machine, b: Machine) => number> = {
+  name: () => 0,
+  cores: (a, b) => share(b.cores_in_use, b.cores) - share(a.cores_in_use, a.cores),
+  memory: (a, b) => share(b.mem_in_use, b.mem_bytes) - share(a.mem_in_use, a.mem_bytes),
+  jobs: (a, b) => b.jobs.length - a.jobs.length,
+  size: (a, b) => b.cores - a.cores,
+};
+
+/** Every word must be in the name, or be a property as name=value. */
+export function chosen(nodes: readonly Machine[], words: string, kind: string, order: string): Machine[] {
+  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const kinds = KINDS[kind];
+  const found = nodes.filter((node) => {
+    if (kinds && !kinds.includes(mark(node).name)) return false;
+    return wanted.every((word) => {
+      const [name, value] = word.split("=", 2);
+      if (value === undefined) return node.host.toLowerCase().includes(word);
+      return Object.entries(node.properties).some(([key, its]) => key.toLowerCase() === name && String(its).toLowerCase() === value);
+    });
+  });
+  const compare = ORDERS[order] ?? (() => 0);
+  return found.sort((a, b) => compare(a, b) || names.compare(a.host, b.host));
+}
+
+export function useMachines(): UseQueryResult<Machine[]> {
+  return useQuery({ queryKey: ["nodes"], queryFn: ({ signal }) => get<Machine[]>("/nodes", {}, signal) });
+}
+
+export function useMachine(host: string): UseQueryResult<NodeDetailView> {
+  return useQuery({
+    queryKey: ["nodes", host],
+    queryFn: ({ signal }) => get<NodeDetailView>(`/nodes/${encodeURIComponent(host)}`, {}, signal),
+  });
+}

@@ -1,0 +1,93 @@
+/** What needs a person: things that no amount of waiting mends. */
+
+import type { Action, ManagerView, StatusView } from "../../api/types";
+import { plural, size } from "../../format";
+import { addressOf } from "../jobs/filter";
+import type { IconName } from "../../ui/icons";
+import type { Tone } from "../../states";
+
+export interface Deed {
+  label: string;
+  run: { action: Action["action"]; select: string[] } | { manager: "resume" };
+  ask?: string; //: what to be sure of first
+}
+
+export interface Need {
+  key: string;
+  tone: Tone;
+  icon: IconName;
+  title: string;
+  text: string;
+  to?: string;
+  deed?: Deed;
+}
+
+/** Below this, the manager soon refuses new jobs. */
+const DISK = 2 * 1024 ** 3;
+const GROUPS = 5;
+
+function ofManager({ paused, draining }: StatusView, manager: ManagerView | undefined): Need[] {
+  const needs: Need[] = [];
+  if (draining)
+    needs.push({
+      key: "draining", tone: "warn", icon: "held", title: "The manager is draining", text: "Nothing starts, and it stops when nothing runs.",
+      deed: { label: "Resume", run: { manager: "resume" } },
+    });
+  else if (paused)
+    needs.push({
+      key: "paused", tone: "warn", icon: "held", title: "The manager is paused", text: "What runs goes on; nothing starts.",
+      deed: { label: "Resume", run: { manager: "resume" } },
+    });
+  if (manager && manager.disk_free_bytes < DISK)
+    needs.push({
+      key: "disk", tone: "bad", icon: "odd", title: "The disk is nearly full",
+      text: `${size(manager.disk_free_bytes)} are free under ${manager.home}. New jobs are refused before it is full.`,
+    });
+  const away = manager?.runners.filter((runner) => !runner.connected) ?? [];
+  if (away.length)
+    needs.push({
+      key: "away", tone: "odd", icon: "machines", title: away.length === 1 ? `The runner on ${away[0]?.host ?? ""} is away` : `${away.length} runners are away`,
+      text: `${[...new Set(away.map((runner) => runner.host))].slice(0, 4).join(", ")}: they have not been heard of; their jobs may be lost.`,
+      to: "/machines",
+    });
+  return needs;
+}
+
+function ofJobs({ counts, groups }: StatusView): Need[] {
+  const needs: Need[] = [];
+  const n = (state: string): number => counts[state] ?? 0;
+  if (n("lost"))
+    needs.push({
+      key: "lost", tone: "odd", icon: "odd", title: `${plural(n("lost"), "job is", "jobs are")} lost`,
+      text: `Nothing was heard of ${n("lost") === 1 ? "it" : "them"} for too long. What still runs comes back by itself.`, to: addressOf({ state: "lost" }),
+      deed: {
+        label: "Confirm dead", run: { action: "confirm-dead", select: ["state=lost"] },
+        ask: `Are you sure that ${n("lost") === 1 ? "this job" : `these ${n("lost")} jobs`} no longer run anywhere? They end, and may be tried again elsewhere: one that still runs would run twice.`,
+      },
+    });
+  const failed = Object.entries(groups).filter(([, states]) => (states["failed"] ?? 0) > 0)
+    .sort((a, b) => (b[1]["failed"] ?? 0) - (a[1]["failed"] ?? 0));
+  for (const [group, states] of failed.slice(0, GROUPS))
+    needs.push({
+      key: `failed ${group}`, tone: "bad", icon: "failed", title: group, text: `${plural(states["failed"] ?? 0, "job")} failed`,
+      to: addressOf({ state: "failed", group }),
+      deed: { label: "Retry", run: { action: "retry", select: [`@${group},state=failed`] } },
+    });
+  if (failed.length > GROUPS)
+    needs.push({
+      key: "failed more", tone: "bad", icon: "failed", title: `${failed.length - GROUPS} more groups`, text: "have failed jobs", to: addressOf({ state: "failed" }),
+    });
+  if (n("blocked"))
+    needs.push({
+      key: "blocked", tone: "bad", icon: "dependent", title: `${plural(n("blocked"), "job is", "jobs are")} blocked`,
+      text: `What ${n("blocked") === 1 ? "it waits" : "they wait"} for cannot happen any more. Retry what failed, or remove ${n("blocked") === 1 ? "it" : "them"}.`, to: addressOf({ state: "blocked" }),
+    });
+  if (n("held"))
+    needs.push({
+      key: "held", tone: "warn", icon: "held", title: `${plural(n("held"), "job is", "jobs are")} held`, text: n("held") === 1 ? "It waits until somebody releases it." : "They wait until somebody releases them.",
+      to: addressOf({ state: "held" }), deed: { label: "Release", run: { action: "release", select: ["state=held"] } },
+    });
+  return needs;
+}
+
+export const needsOf = (status: StatusView, manager: ManagerView | undefined): Need[] => [...ofManager(status, manager), ...ofJobs(status)];

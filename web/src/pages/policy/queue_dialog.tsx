@@ -1,0 +1,58 @@
+/** Adds a queue or changes one. A field that is left empty is as in every queue. */
+
+import { type ReactNode, useState } from "react";
+import type { QueueView } from "../../api/types";
+import { ChoiceField, LinesField, TextField } from "../../ui/form";
+import type { Wanted } from "./change";
+import { Editor } from "./editor";
+import { Unclear, news, seconds, shares, time, whole } from "./words";
+
+const ORDERS = [["fifo", "fifo: first come, first served"], ["fairshare", "fairshare: who used less goes first"], ["multifactor", "multifactor: several weights"]] as const;
+const BACKFILLS = [
+  ["conservative", "conservative: nobody is delayed"], ["easy", "easy: the first is not delayed"],
+  ["easy-sjbf", "easy-sjbf: easy, the shortest first"], ["none", "none: nobody overtakes"],
+] as const;
+
+export function QueueDialog({ queue, names, base, close }: {
+  queue: QueueView | null; names: string[]; base: number; close: () => void;
+}): ReactNode {
+  const before = {
+    priority: String(queue?.priority ?? 2), order: queue?.order ?? "fifo", backfill: queue?.backfill ?? "conservative",
+    walltime: time(queue?.walltime_s), "longest wait": time(queue?.max_wait_s ?? 604_800),
+    shares: Object.entries(queue?.shares ?? {}).map((each) => each.join("=")).join("\n"),
+  };
+  const [name, setName] = useState(queue?.name ?? "");
+  const [priority, setPriority] = useState(before.priority);
+  const [order, setOrder] = useState(before.order);
+  const [backfill, setBackfill] = useState(before.backfill);
+  const [walltime, setWalltime] = useState(before.walltime);
+  const [wait, setWait] = useState(before["longest wait"]);
+  const [share, setShare] = useState(before.shares);
+
+  const make = (): Wanted => {
+    const meant = name.trim();
+    if (queue === null && names.includes(meant)) throw new Unclear(`There is a queue '${meant}' already`, "Give another name, or change that one.");
+    const value: Record<string, unknown> = { order, backfill };
+    const given = {
+      priority: whole("Priority", priority), walltime_s: seconds("Walltime", walltime), max_wait_s: seconds("Longest wait", wait), shares: shares(share),
+    };
+    for (const [field, each] of Object.entries(given)) if (each !== null) value[field] = each;
+    if (Object.keys(given.shares).length === 0) delete value["shares"];
+    return { changes: [{ kind: "queue", name: meant, value }], base, said: `${meant}: ${queue ? news(before, { priority, order, backfill, walltime, "longest wait": wait, shares: share }) : "added"}` };
+  };
+  return (
+    <Editor title={queue ? `Queue ${queue.name}` : "New queue"} close={close} make={make} wide>
+      {queue ? null : <TextField label="Name" value={name} change={setName} required maxLength={64} />}
+      <div className="fields two">
+        <ChoiceField label="Order of its jobs" value={order} change={setOrder} options={ORDERS} />
+        <ChoiceField label="Who may overtake" value={backfill} change={setBackfill} options={BACKFILLS} />
+      </div>
+      <div className="fields">
+        <TextField label="Priority" inputMode="numeric" value={priority} change={setPriority} hint="Higher ones are planned first." />
+        <TextField label="Walltime" placeholder="none" value={walltime} change={setWalltime} hint="For jobs that give none, such as 2h." />
+        <TextField label="Longest wait" placeholder="7d" value={wait} change={setWait} hint="Who waited so long goes to the front." />
+      </div>
+      <LinesField label="Shares" rows={3} value={share} change={setShare} hint="One on each line, 0 to 1: alice=0.5 or project:x=0.2" />
+    </Editor>
+  );
+}

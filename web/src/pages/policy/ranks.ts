@@ -1,0 +1,38 @@
+/** Places of rules: a number between those of the neighbours, so that moving one changes one record. */
+
+import type { SiteChange, RuleView } from "../../api/types";
+
+const STEP = 100;
+
+/** The rule as its record has it, at this place. */
+export function record(rule: RuleView, rank: number): Record<string, unknown> {
+  const { match, default: filled, cap, set, reject } = rule;
+  return {
+    rank,
+    ...(Object.keys(match).length ? { match } : {}),
+    ...(filled ? { default: filled } : {}),
+    ...(cap ? { cap } : {}),
+    ...(set ? { set } : {}),
+    ...(reject !== null ? { reject } : {}),
+  };
+}
+
+/** Where a new rule goes so that it is the last. */
+export const after = (rules: readonly RuleView[]): number => Math.max(0, ...rules.map((rule) => rule.rank)) + STEP;
+
+/** The changes that put the rule of this name at a position, counted from 0. */
+export function moved(rules: readonly RuleView[], name: string, position: number): SiteChange[] {
+  const rule = rules.find((each) => each.name === name);
+  if (!rule) return [];
+  const others = rules.filter((each) => each !== rule);
+  const at = Math.max(0, Math.min(position, others.length));
+  if (rules.indexOf(rule) === at) return [];
+  const next = others[at]?.rank;
+  const low = others[at - 1]?.rank ?? (next ?? 0) - 2 * STEP;
+  const high = next ?? low + 2 * STEP;
+  const rank = (low + high) / 2;
+  if (low < rank && rank < high) return [{ kind: "rule", name, value: record(rule, rank) }];
+  // No room is left between the two: all get new places.
+  others.splice(at, 0, rule);
+  return others.map((each, place) => ({ kind: "rule", name: each.name, value: record(each, STEP * (place + 1)) }));
+}

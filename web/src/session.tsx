@@ -1,0 +1,156 @@
+/** Who is looking. A link from `rota manager ui` carries a code, which becomes a session once. */
+
+import { type ReactNode, createContext, useContext, useEffect, useState } from "react";
+import { ApiError, get, post, remove, setCsrf, whenOver } from "./api/client";
+import { Command, Skeleton, Trouble } from "./ui/parts";
+import { useSay } from "./ui/toasts";
+
+export interface Session {
+  user: string;
+  role: "user" | "admin";
+  version: string;
+  deployment: string;
+  csrf: string;
+}
+
+const Here = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(Here);
+  if (session === null) throw new Error("nobody has logged in");
+  return session;
+}
+
+export const useAdmin = (): boolean => useSession().role === "admin";
+
+export async function leave(): Promise<void> {
+  await remove("/session");
+  window.location.assign("/");
+}
+
+// Who is sent to log in comes back to where they wanted to be. A link opens a tab of its own, so all tabs know it.
+const WANTED = "rota:wanted";
+const WANTED_MS = 10 * 60_000;
+
+function want(): void {
+  const { pathname, search } = window.location;
+  if (pathname !== "/" && pathname !== "/login") window.localStorage.setItem(WANTED, JSON.stringify([Date.now(), pathname + search]));
+}
+
+function wanted(): string {
+  const kept = window.localStorage.getItem(WANTED);
+  window.localStorage.removeItem(WANTED);
+  const [at, place] = kept ? (JSON.parse(kept) as [number, string]) : [0, ""];
+  return Date.now() - at < WANTED_MS && /^\/(?!\/)/.test(place) ? place : "/";
+}
+
+// A link is opened in a tab of its own: those that wait at the door hear that somebody got in.
+const DOOR = "rota:door";
+
+function tellTheDoor(): void {
+  const door = new BroadcastChannel(DOOR);
+  door.postMessage("in");
+  door.close();
+}
+
+function useDoor(waiting: boolean): void {
+  useEffect(() => {
+    if (!waiting) return;
+    const door = new BroadcastChannel(DOOR);
+    door.onmessage = () => window.location.reload();
+    return () => door.close();
+  }, [waiting]);
+}
+
+// The code is used once, however often React runs an effect.
+let begun: Promise<Begun> | null = null;
+
+interface Begun {
+  session: Session;
+  /** The link was of no use, but the browser had a session already. */
+  stale: boolean;
+}
+
+async function begin(): Promise<Begun> {
+  const code = window.location.pathname === "/login" ? window.location.hash.slice(1) : "";
+  if (code) {
+    window.history.replaceState(null, "", "/"); // the code is not kept in the history
+    const found = await enter(code);
+    window.history.replaceState(null, "", wanted());
+    return found;
+  }
+  return { session: await get<Session>("/session"), stale: false };
+}
+
+const TRIES = 5;
+const AGAIN_MS = 2000;
+
+/** Log in. Who is told to wait does so, since the code is still good. */
+async function redeem(code: string): Promise<Session> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await post<Session>("/session", { code });
+    } catch (refused) {
+      if (!(refused instanceof ApiError) || refused.status !== 429 || tried === TRIES) throw refused;
+      await new Promise((done) => setTimeout(done, AGAIN_MS));
+    }
+  }
+}
+
+async function enter(code: string): Promise<Begun> {
+  try {
+    const session = await redeem(code);
+    tellTheDoor();
+    return { session, stale: false };
+  } catch (refused) {
+    if (!(refused instanceof ApiError) || refused.status !== 401) throw refused;
+    try {
+      return { session: await get<Session>("/session"), stale: true };
+    } catch {
+      throw refused;
+    }
+  }
+}
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
+
+export function WithSession({ children }: { children: ReactNode }): ReactNode {
+  const say = useSay();
+  const [session, setSession] = useState<Session | null>(null);
+  const [error, setError] = useState<Error | null>(null);
+  useEffect(() => {
+    whenOver((reason) => {
+      want();
+      setSession(null);
+      setError(reason);
+    });
+    begun ??= begin();
+    begun.then(
+      ({ session: found, stale }) => {
+        setCsrf(found.csrf);
+        setSession(found);
+        if (stale) say("That link was used already or is too old. You are still logged in.");
+      },
+      (reason: Error) => setError(reason),
+    );
+  }, [say]);
+  useDoor(session === null && error !== null);
+  if (session) return <Here.Provider value={session}>{children}</Here.Provider>;
+  return (
+    <main className="door">
+      <img src="/icon.svg" width={48} height={48} alt="" />
+      <h1>Rota</h1>
+      {error === null ? (
+        <Skeleton lines={2} />
+      ) : error instanceof ApiError && error.status === 401 ? (
+        <>
+          <p>{error.code === "unauthorized" && /link|session/.test(error.message) ? sentence(error.message) : "You are not logged in."}</p>
+          <p className="muted">Open the dashboard from a terminal on the manager’s machine:</p>
+          <Command text="rota manager ui" />
+        </>
+      ) : (
+        <Trouble error={error} />
+      )}
+    </main>
+  );
+}

@@ -1,0 +1,28 @@
+/** The states of a job: in which order they are shown, and how. */
+
+export type Tone = "run" | "good" | "bad" | "warn" | "odd" | "idle";
+
+export const STATES = [
+  "running", "starting", "finishing", "scheduled", "suspended", "lost", "ready", "delayed", "dependent", "held",
+  "blocked", "failed", "cancelled", "complete",
+] as const;
+export type State = (typeof STATES)[number];
+
+const TONES: Record<string, Tone> = {
+  running: "run", starting: "run", finishing: "run", scheduled: "run", suspended: "odd", lost: "odd", ready: "idle",
+  delayed: "warn", dependent: "idle", held: "warn", blocked: "bad", failed: "bad", cancelled: "idle", complete: "good",
+};
+export const tone = (state: string): Tone => TONES[state] ?? "idle";
+
+export const ACTIVE: readonly string[] = ["running", "starting", "finishing", "scheduled", "suspended", "lost"];
+export const WAITING: readonly string[] = ["ready", "delayed", "dependent", "held", "blocked"];
+/** These do not start by themselves. */
+export const STUCK: readonly string[] = ["held", "blocked"];
+export const ENDED: readonly string[] = ["complete", "failed", "cancelled"];
+
+export const sum = (counts: Record<string, number>, states: readonly string[]): number =>
+  states.reduce((total, state) => total + (counts[state] ?? 0), 0);
+
+/** Something is left to do, but nothing of it starts before somebody acts. */
+export const stuck = (counts: Record<string, number>): boolean =>
+  sum(counts, STUCK) > 0 && sum(counts, ACTIVE) + sum(counts, WAITING) === sum(counts, STUCK);
