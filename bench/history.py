@@ -18,8 +18,9 @@ from rota.store.sqlite import SqliteStore
 _BATCH = 20_000
 
 
-def write_finished(home: Path, count: int) -> None:
-    """Add `count` complete jobs with one attempt each. No manager may be running there."""
+def write_finished(home: Path, count: int, *, failed_every: int = 0) -> None:
+    """Add `count` jobs that are complete, or every so many failed, with one attempt each. No manager may be
+    running there."""
     store = SqliteStore(home)
     try:
         known = store.load()
@@ -33,13 +34,14 @@ def write_finished(home: Path, count: int) -> None:
         )
         store.commit(changes)
         for low in range(first, first + count, _BATCH):
-            store.commit(_finished(range(low, min(low + _BATCH, first + count)), spec=spec, user=user))
+            ids = range(low, min(low + _BATCH, first + count))
+            store.commit(_finished(ids, spec=spec, user=user, failed_every=failed_every))
     finally:
         store.close()
 
 
-def _finished(ids: range, *, spec: int, user: str) -> Changes:
-    """One submission whose jobs all ended well, a second each."""
+def _finished(ids: range, *, spec: int, user: str, failed_every: int) -> Changes:
+    """One submission whose jobs all ended, after a second each."""
     changes, submission = Changes(), f"history-{ids.start}"
     changes.submissions.append((submission, user, 1.0, len(ids), '{"added":[],"existing":[],"retried":[]}'))
     for job in ids:
@@ -50,10 +52,12 @@ def _finished(ids: range, *, spec: int, user: str) -> Changes:
             (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, *[None] * 6)
         )
         changes.attempts.append((job, 1, job, "history", "history", at, spec, None, None))
-        verdict = (State.COMPLETE.label, 0, None, None, None)
+        state = State.FAILED if failed_every and job % failed_every == 0 else State.COMPLETE
+        verdict = (state.label, int(state is State.FAILED), None, None, None)
         measured = (at, at + 1, 0.01, 1 << 20, 0)
         output = (None, None, 0, 0, 0, 0)
         changes.ends.append((job, 1, *verdict, *measured, *output, None))
-        changes.job_states[job] = (job, int(State.COMPLETE), 1, 1, None, at, at + 1, *[None] * 3)
-    changes.tally[("history", int(State.COMPLETE))] = len(ids)
+        changes.job_states[job] = (job, int(state), 1, 1, None, at, at + 1, *[None] * 3)
+        count = ("history", int(state))
+        changes.tally[count] = changes.tally.get(count, 0) + 1
     return changes
