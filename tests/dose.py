@@ -20,7 +20,7 @@ PATIENCE = 600 * FACTOR
 # A busy machine is no failure: the time of one example is not judged.
 settings.register_profile(
     "rota",
-    max_examples=100 * FACTOR,
+    max_examples=60 * FACTOR,
     deadline=None,
     derandomize=bool(os.environ.get("CI")),
     print_blob=True,

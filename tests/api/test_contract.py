@@ -54,7 +54,7 @@ def _careful(case: Any) -> None:
 
 @_included.parametrize()
 @settings(
-    dose(5),
+    dose(3),
     deadline=None,
     database=None,
     derandomize=FACTOR == 1,  # the same requests in every run of the suite, others in a larger dose

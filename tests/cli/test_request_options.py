@@ -53,7 +53,7 @@ def test_everything_that_was_asked_is_shown(shared: Deployment) -> None:
     assert rows["request"] == "host=1/core=1,walltime=1h  or  core=1"
     assert rows["where"] == "host != 'x'"
     assert rows["type"] == f"idempotent, deadline={local:%Y-%m-%d %H:%M:%S}"
-    assert rows["asked"] == "100M memory on each host, about 1h (default)"
+    assert rows["asked"] == "100M memory on each host, about 2h"
     assert rows["project"] == "dark matter"
     shared.ok("kill", str(job))
 

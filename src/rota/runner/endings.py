@@ -225,7 +225,7 @@ class Endings:
             members = self.family.sort(procfs.table(), tasks)
             for task in [task for task in old if not task.sampled]:
                 _make_sure_inside(task, members[task])
-            self.sampler.begin()
+            self.sampler.begin(now)
             for task in old:
                 self.sampler.sample(task, [seen for seen in members[task] if seen.alive], now)
             if self._agent.rules.containment != "session":

@@ -5,6 +5,7 @@ Numbers only; nobody is ended here.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from rota.runner import procfs, room
@@ -12,24 +13,33 @@ from rota.runner.task import Task
 
 #: The kernel takes the largest: who had less than this part of all memory was killed by somebody else.
 _LEAST_VICTIM = 0.01
+#: Changes of the kernel's count that are remembered.
+_REMEMBERED = 16
 
 
 class Sampler:
     """Peaks of running tasks, and evidence of the kernel's out-of-memory killer."""
 
     def __init__(self) -> None:
-        self._oom_kills = oom_kills()
+        #: The kernel's count of kills, and when it was first seen; the newest last.
+        self._kills = [(-inf, oom_kills())]
 
-    def begin(self) -> None:
+    def begin(self, now: float) -> None:
         """A pass over all tasks begins."""
-        self._oom_kills = oom_kills()
+        kills = oom_kills()
+        if kills != self._kills[-1][1]:
+            self._kills = [*self._kills[-_REMEMBERED:], (now, kills)]
+
+    def _kills_before(self, task: Task) -> int:
+        """The kernel's count when this task began; when it is first looked at it may be dead already."""
+        known = (kills for at, kills in reversed(self._kills) if at <= task.began)
+        return next(known, self._kills[0][1])
 
     def sample(self, task: Task, processes: list[procfs.Process], now: float) -> None:
         """Take the present use of a task into its peaks."""
         if not task.sampled:
             task.sampled = True
             task.plain = False
-            task.oom_kills = self._oom_kills
         task.peak_mem = max(task.peak_mem, memory_of(processes))
         if task.scratch is not None:
             task.peak_disk = max(task.peak_disk, task.scratch.measure(now))
@@ -44,7 +54,7 @@ class Sampler:
         for group in (task.memory_group, task.cgroup):
             if group is not None and (kills := group.oom_kills()) is not None:
                 return kills > 0
-        if oom_kills() <= (task.oom_kills if task.sampled else self._oom_kills):
+        if oom_kills() <= self._kills_before(task):
             return False
         return peak(task.peak_mem, task.usage, sampled=True) >= room.memory_at_most() * _LEAST_VICTIM
 

@@ -33,7 +33,6 @@ class Task:
     peak_mem = 0
     peak_disk = 0
     sampled = False
-    oom_kills = 0  #: the kernel's count at the first sample
     reason = ""  #: why the runner ends it
     message = ""
     deadline: float | None = None  #: when its walltime, or that of its present behaviour, is over
