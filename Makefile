@@ -7,6 +7,8 @@ RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WEB := src/rota/api/static/index.html
+# Text has no width without a font.
+BROWSER := "chromium-headless-shell:chromium-headless-shell fonts-dejavu-core"
 # Where the system's Node.js is too old, tools/build-web has put another one into the environment.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web
 DIST := build/dist-check
@@ -25,7 +27,7 @@ run: $(RUN) $(WEB)  ## Install into .venv and run examples/tour.txt
 	@tools/demo $(CURDIR)/$(BIN)/rota
 
 test: lint $(WEB)  ## Lint, then the whole test suite
-	@tools/need-packages strace:strace chromium-headless-shell:chromium-headless-shell
+	@tools/need-packages strace:strace $(BROWSER)
 	$(NPM) --silent test
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
 
@@ -67,7 +69,7 @@ bench-api: $(DEV) $(WEB)  ## The HTTP API over a million jobs, and what open pag
 	$(BIN)/python bench/api.py $(ARGS)
 
 bench-page: $(DEV) $(WEB)  ## The dashboard in a browser over a million jobs: first row, scrolling, events, Gantt
-	@tools/need-packages chromium-headless-shell:chromium-headless-shell
+	@tools/need-packages $(BROWSER)
 	$(BIN)/python bench/page.py $(ARGS)
 
 faults: $(DEV)  ## The larger campaign of killed processes
@@ -80,7 +82,7 @@ properties: $(DEV)  ## All property tests with twenty times the dose, for hours
 web: $(WEB)  ## Build the dashboard into the package
 
 screenshots: $(DEV) $(WEB)  ## Pictures of every page of the dashboard, into build/screenshots
-	@tools/need-packages chromium-headless-shell:chromium-headless-shell
+	@tools/need-packages $(BROWSER)
 	$(BIN)/python tools/screenshots.py $(ARGS)
 
 docs: $(RUN)  ## Write the pages that are generated from the code

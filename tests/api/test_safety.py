@@ -50,10 +50,8 @@ def _digest(site: Site) -> str:
     return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
-@pytest.fixture(scope="module")
-def quiet(site: Site) -> int:
-    """A job that has ended; nothing else goes on."""
-    (job,) = site.add("echo quiet")
+def _settle(site: Site) -> None:
+    """Wait until nothing goes on any more."""
     site.rota.ok("wait", "all")
     seen: list[str] = []
 
@@ -62,6 +60,13 @@ def quiet(site: Site) -> int:
         return len(seen) > 5 and len(set(seen[-5:])) == 1
 
     wait_until(settled, "nothing changes by itself")
+
+
+@pytest.fixture(scope="module")
+def quiet(site: Site) -> int:
+    """A job that has ended; nothing else goes on."""
+    (job,) = site.add("echo quiet")
+    _settle(site)
     return job
 
 
@@ -615,6 +620,7 @@ def test_what_is_compared_would_show_a_change(site, quiet):
     before = _digest(site)
     site.add("echo loud")
     assert _digest(site) != before
+    _settle(site)  # those that follow compare too
 
 
 @pytest.mark.parametrize("operation", _CHANGING, ids=lambda each: each.id)

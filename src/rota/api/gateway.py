@@ -26,6 +26,7 @@ from rota.api.paths import Paths, is_api
 from rota.api.problems import Unauthorized
 from rota.api.schema import document
 from rota.errors import BadInput, Bug, Denied, NoManager, RotaError, TimedOut, WireError
+from rota.wire.codec import UNSENDABLE
 
 log = logging.getLogger("rota.api")
 
@@ -75,7 +76,7 @@ class Gateway:
             operation, place = self._paths.find(method, raw)
             return await self._do(operation, place, Request(scope, receive), headers)
         except WireError as error:
-            if error.message.startswith("this cannot be sent"):
+            if error.code == UNSENDABLE:
                 # JSON has no bounds for numbers; what we speak with the manager has.
                 return problem(BadInput(error.message, hint="use numbers of at most 64 bits"))
             return problem(error)

@@ -37,10 +37,6 @@ class Pages:
                 name = "/" + path.relative_to(directory).as_posix()
                 self._files[name] = (data, gzip.compress(data, 6, mtime=0), _KINDS[path.suffix])
 
-    @property
-    def built(self) -> bool:
-        return "/index.html" in self._files
-
     def find(self, method: str, path: str, headers: dict[str, str]) -> Response:
         """The file of a path. Raises `NotFound`."""
         if method not in ("GET", "HEAD"):

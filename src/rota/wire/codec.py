@@ -17,6 +17,9 @@ MAX_FRAME: Final = 32 * 1024 * 1024
 #: What somebody who has not said `Hello` yet may send.
 MAX_HELLO: Final = 16 * 1024
 
+#: The code of an error about what has no form in bytes.
+UNSENDABLE: Final = "unsendable"
+
 _HEADER: Final = 4
 _encoder: Final = msgspec.msgpack.Encoder()
 
@@ -30,7 +33,7 @@ def frame(message: Message) -> bytes:
     try:
         _encoder.encode_into(message, buffer, _HEADER)
     except (UnicodeEncodeError, OverflowError, RecursionError) as error:
-        raise WireError(f"this cannot be sent: {error}") from None
+        raise WireError(f"this cannot be sent: {error}", code=UNSENDABLE) from None
     size = len(buffer) - _HEADER
     if size > MAX_FRAME:
         raise WireError(f"a message of {size} bytes is larger than the {MAX_FRAME} allowed")

@@ -36,10 +36,6 @@ class Base(Struct, forbid_unknown_fields=True):
     )
 
 
-class SiteQuery(Struct, forbid_unknown_fields=True):
-    pass
-
-
 class SiteChange(Struct, forbid_unknown_fields=True):
     kind: str
     name: RecordName

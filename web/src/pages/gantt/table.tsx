@@ -9,7 +9,7 @@ import type { Window } from "./scale";
 
 const SHOWN = 200;
 
-export function visibleBars(bars: readonly Bar[], view: Window, filter: string): Bar[] {
+function visibleBars(bars: readonly Bar[], view: Window, filter: string): Bar[] {
   const words = filter.trim().toLowerCase();
   return bars.filter((bar) => bar.start < view.to && bar.end > view.from && (!words || has(bar, words)));
 }

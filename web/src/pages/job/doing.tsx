@@ -11,7 +11,7 @@ import { useSay } from "../../ui/toasts";
 import { type Deed, changeable, deeds } from "./actions";
 import { Change } from "./change";
 
-export const troubleOf = (error: Error): string =>
+const troubleOf = (error: Error): string =>
   error instanceof ApiError && error.hint ? `${error.message} (${error.hint})` : error.message;
 
 export function Doing({ job }: { job: JobView }): ReactNode {

@@ -21,7 +21,7 @@ const EARLIER = 512 * 1024;
 const EVERY_MS = 60;
 const STREAMS: readonly StreamName[] = ["out", "err"];
 
-export function textOf(view: OutputView): string {
+function textOf(view: OutputView): string {
   if (view.data === null) return view.text ?? "";
   const bytes = Uint8Array.from(atob(view.data), (c) => c.charCodeAt(0));
   return new TextDecoder().decode(bytes);

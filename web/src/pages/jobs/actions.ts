@@ -33,7 +33,7 @@ export function outcome(verb: Verb, { changed, unchanged }: ActedView): string {
   return `${plural(changed, "job")} ${DONE[verb]}${rest}`;
 }
 
-export const complaint = (error: unknown): string => {
+const complaint = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error);
   return error instanceof ApiError && error.hint ? `${text} — ${error.hint}` : text;
 };

@@ -7,7 +7,7 @@ import type { JobPage, JobView } from "../../api/types";
 import { live } from "../../live";
 import { type Filter, selectors } from "./filter";
 
-export const PAGE = 100;
+const PAGE = 100;
 /** A scroll must rest this long before pages are asked for: a drag over a million jobs asks for none of them. */
 const REST_MS = 90;
 /** A list that took the manager long may be older than the last change: it is asked for once more. */

@@ -7,7 +7,7 @@ import type { Tone } from "../../states";
 import { Card } from "../../ui/parts";
 
 const TONES: Record<string, Tone> = { busy: "run", idle: "good", drained: "warn", away: "bad", gone: "idle" };
-export const toneOf = (state: string): Tone => TONES[state] ?? "idle";
+const toneOf = (state: string): Tone => TONES[state] ?? "idle";
 const SHOWN = 12;
 
 const seconds = (span: Span, now: number): number => Math.max(0, ((span.until ? Date.parse(span.until) : now) - Date.parse(span.at)) / 1000);

@@ -21,7 +21,7 @@ export interface Changing {
 }
 
 /** A conflict is no mistake of the person: it is said, and what they look at is fetched again. */
-export const isConflict = (error: unknown): boolean => error instanceof ApiError && error.status === 409;
+const isConflict = (error: unknown): boolean => error instanceof ApiError && error.status === 409;
 
 export function useSiteChange(): Changing {
   const client = useQueryClient();
