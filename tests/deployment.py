@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import rota as rota_package
+from tests.warm import COLD, Warm
 
 ROTA = str(Path(sys.executable).with_name("rota"))
 
@@ -36,9 +38,13 @@ class Deployment:
     ) -> subprocess.CompletedProcess[str]:
         """`rota ARGS` as a user types it; its status is not judged."""
         data = input.encode() if isinstance(input, str) else input
-        given: dict[str, Any] = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
-        options = {"cwd": self.work, "env": self.env, "capture_output": True, **given, **options}
-        done = subprocess.run([ROTA, *args], timeout=timeout, check=False, **options)
+        cwd, env = options.pop("cwd", self.work), options.pop("env", self.env)
+        if not options and COLD not in os.environ and _warm().can_run(args, env):
+            done = _warm().run(args, env=env, cwd=str(cwd), input=data, timeout=timeout)
+        else:
+            given: dict[str, Any] = {"input": data} if data is not None else {"stdin": subprocess.DEVNULL}
+            options = {"cwd": cwd, "env": env, "capture_output": True, **given, **options}
+            done = subprocess.run([ROTA, *args], timeout=timeout, check=False, **options)
         out, err = (stream.decode(errors="replace") for stream in (done.stdout or b"", done.stderr or b""))
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
@@ -118,6 +124,12 @@ def wait_until(condition: Callable[[], Any], what: str, *, seconds: float = 60) 
 def is_alive(pid: int) -> bool:
     """A zombie is dead."""
     return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])
+
+
+@functools.cache
+def _warm() -> Warm:
+    """One for all tests of a process."""
+    return Warm(ROTA)
 
 
 def _our_processes(home: Path) -> list[int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.deployment import ROTA, Deployment
+from tests.warm import COLD
 
 # The fields that the contract promises.
 JOB_FIELDS = set(
@@ -22,6 +23,12 @@ JOB_FIELDS = set(
         "ended_at expected_start wall_s cpu_s peak_mem_bytes peak_disk_bytes retries_left"
     ).split()
 )
+
+
+@pytest.fixture(autouse=True)
+def _as_from_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command here has an interpreter of its own."""
+    monkeypatch.setenv(COLD, "1")
 
 
 def one_line(text: str) -> str:
