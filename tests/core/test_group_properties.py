@@ -18,7 +18,7 @@ from rota.core.states import LEASED, State
 from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, Bug, NotFound, RotaError
 from tests.core.machine import Entry, Machine, spec
-from tests.dose import histories
+from tests.dose import half, histories
 
 GROUPS = ["g0", "g1", "g2"]
 BAD = ("failed", "cancelled")
@@ -549,4 +549,4 @@ class Groups(RuleBasedStateMachine):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = histories(60, steps=40)
+TestGroups.settings = histories(half(60), steps=40)

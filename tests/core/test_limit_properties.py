@@ -18,7 +18,7 @@ from rota.plan.need import LimitUse
 from rota.plan.size import Size
 from tests.core.machine import Entry, Machine, spec
 from tests.core.test_group_properties import queue_of
-from tests.dose import histories
+from tests.dose import half, histories
 
 NAMES = ["a", "b", "c"]
 HOSTS = ["h1", "h2"]
@@ -186,4 +186,4 @@ class Limited(RuleBasedStateMachine):
 
 
 TestLimited = Limited.TestCase
-TestLimited.settings = histories(60, steps=30)
+TestLimited.settings = histories(half(60), steps=30)

@@ -21,7 +21,7 @@ from rota.plan.need import LimitUse
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, spec
 from tests.core.test_properties import Histories, numbers
-from tests.dose import histories
+from tests.dose import half, histories
 
 requests = st.sampled_from(
     [
@@ -181,4 +181,4 @@ class PlannedHistories(Histories):
 
 
 TestPlannedHistories = PlannedHistories.TestCase
-TestPlannedHistories.settings = histories(60, steps=50)
+TestPlannedHistories.settings = histories(half(60), steps=50)

@@ -12,7 +12,7 @@ from rota.errors import Bug
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.runners import ModelRunner
-from tests.dose import histories
+from tests.dose import half, histories
 
 sizes = st.sampled_from(
     [
@@ -362,4 +362,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = histories(60, steps=60)
+TestHistories.settings = histories(half(60), steps=60)

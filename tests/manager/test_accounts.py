@@ -24,7 +24,7 @@ from rota.wire import messages as m
 from rota.wire.sums import AccountRow
 from tests.core.machine import Machine
 from tests.core.test_properties import Histories, entries, numbers
-from tests.dose import histories
+from tests.dose import half, histories
 
 DAY_S = 86_400
 ANN = ("ann", "", "default")
@@ -293,4 +293,4 @@ def found(rows: list[AccountRow], name: str) -> dict[int, int]:
 
 
 TestAccounted = Accounted.TestCase
-TestAccounted.settings = histories(25, steps=40)
+TestAccounted.settings = histories(half(25), steps=40)

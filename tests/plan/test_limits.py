@@ -16,7 +16,7 @@ from rota.plan.need import LimitUse, Need
 from rota.plan.packing import Packing
 from rota.plan.placement import Capacity
 from rota.plan.size import Size
-from tests.dose import dose
+from tests.dose import dose, half
 
 #: Those of no duration may always pass one that waits for room; the others may be held back for it.
 SIZES = [
@@ -270,7 +270,7 @@ def replay(hosts: int, declared: list[Limit], history: list[tuple]) -> None:  # 
     naive.drain()
 
 
-@dose(400)
+@dose(half(400))
 @given(st.sampled_from([1, 2]), st.lists(limits, max_size=3), st.lists(steps, min_size=1, max_size=40))
 def test_nobody_exceeds_a_limit_and_nobody_waits_without_need(
     hosts: int,

@@ -21,7 +21,7 @@ from rota.plan.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
 from rota.plan.resources import Figures, Resource, Site
 from rota.plan.slots import Slots
 from rota.plan.whatif import copy_of
-from tests.dose import histories
+from tests.dose import half, histories
 from tests.plan.brute import Brute, may_share
 
 QUEUES = {"admin": Queue(priority=10), "default": Queue(priority=2), "besteffort": Queue(priority=0)}
@@ -538,7 +538,7 @@ def _from(slots: Slots, now: float) -> list[tuple[float, int]]:
 
 
 class TestConservative(Plans.TestCase):
-    settings = histories(60, steps=25)
+    settings = histories(half(60), steps=25)
 
 
 class Passing(Plans):

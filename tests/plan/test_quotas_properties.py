@@ -19,7 +19,7 @@ from rota.plan.clock import Clock, find_zone
 from rota.plan.quota_rules import Who
 from rota.plan.quotas import Quotas
 from rota.plan.steps import Steps
-from tests.dose import dose
+from tests.dose import dose, half
 
 MINUTE = 60.0
 EPOCH = datetime(2026, 1, 5, 8)
@@ -294,7 +294,7 @@ def test_steps_are_the_sum_of_what_was_added(ops: list[tuple[str, int, int, int]
     assert steps.last == -inf
 
 
-@dose(150)
+@dose(half(150))
 @given(models(), STEPS, st.data())
 def test_the_use_of_each_rule_is_what_its_running_and_ended_jobs_hold(
     model: Model, steps: list[tuple[Who, int, int, int, bool]], data: st.DataObject

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rota.plan.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
 from rota.plan.resources import Resource, Site
 from rota.plan.shapes import Blocks, Shape
-from tests.dose import dose
+from tests.dose import dose, half
 from tests.plan.brute import WHERE, Naive
 
 P32 = [
@@ -72,7 +72,7 @@ def made(resources: list[Resource], usable: set[int], alternative: Alternative) 
     return site, Shape(alternative, site, within=site.usable), Naive(resources, usable)
 
 
-@dose(150)
+@dose(half(150))
 @given(cases())
 def test_one_group_takes_the_preferred_of_all_ways(case: tuple) -> None:
     resources, usable, free, alternative = case
@@ -81,7 +81,7 @@ def test_one_group_takes_the_preferred_of_all_ways(case: tuple) -> None:
     assert taken == sorted(naive.first(alternative.groups[0], frozenset(free)))
 
 
-@dose(150)
+@dose(half(150))
 @given(cases())
 def test_what_does_not_fit_is_known_not_to_fit(case: tuple) -> None:
     resources, usable, free, alternative = case
@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_known_not_to_fit(case: tuple) -> None:
         assert not everything & set(site.ids(site.everything & ~shape.eligible))
 
 
-@dose(150)
+@dose(half(150))
 @given(cases(least=2, groups_most=3))
 def test_groups_that_take_different_resources_are_found_whenever_they_can_be(case: tuple) -> None:
     resources, usable, free, alternative = case
@@ -123,7 +123,7 @@ def _covers(naive: Naive, alternative: Alternative, taken: frozenset[int]) -> bo
     return rest(0, taken)
 
 
-@dose(150)
+@dose(half(150))
 @given(cases(), st.data())
 def test_hosts_that_lack_something_are_as_if_they_were_not_free(case: tuple, data: st.DataObject) -> None:
     resources, usable, free, alternative = case
@@ -135,7 +135,7 @@ def test_hosts_that_lack_something_are_as_if_they_were_not_free(case: tuple, dat
     assert taken == sorted(naive.first(alternative.groups[0], frozenset(free - without)))
 
 
-@dose(150)
+@dose(half(150))
 @given(st.data())
 def test_blocks_answer_as_a_loop_over_them_would(data: st.DataObject) -> None:
     owner = data.draw(st.lists(st.integers(0, 5), max_size=24))

@@ -15,7 +15,7 @@ from rota.plan.request import Alternative, Group, Level
 from rota.plan.resources import Resource, Site
 from rota.plan.shapes import Shape
 from rota.plan.slots import Choosing, Counted, Slots
-from tests.dose import dose
+from tests.dose import dose, half
 
 FAR = 40
 SITE = Site([Resource(id, {"host": "aabbbc"[id - 1]}) for id in range(1, 7)])
@@ -79,7 +79,7 @@ def histories(draw: st.DrawFn) -> tuple[Slots, Seconds]:
     return slots, seconds
 
 
-@dose(200)
+@dose(half(200))
 @given(histories())
 def test_what_is_free_is_what_was_not_taken(history: tuple[Slots, Seconds]) -> None:
     slots, seconds = history
@@ -91,14 +91,14 @@ def test_what_is_free_is_what_was_not_taken(history: tuple[Slots, Seconds]) -> N
     assert [slots.free[slots.index(second)] for second in range(2 * FAR)] == seconds.free
 
 
-@dose(200)
+@dose(half(200))
 @given(histories(), st.integers(0, FAR), st.integers(1, FAR))
 def test_what_is_common_is_free_in_every_second(history: tuple[Slots, Seconds], start: int, length: int) -> None:
     slots, seconds = history
     assert slots.common(start, start + length) == seconds.common(start, start + length)
 
 
-@dose(200)
+@dose(half(200))
 @given(
     histories(),
     st.sampled_from(SHAPES),
@@ -114,7 +114,7 @@ def test_the_earliest_start_is_the_first_second_that_does(
     assert found == seconds.earliest(shape, length, after=after, before=before)
 
 
-@dose(200)
+@dose(half(200))
 @given(
     histories(),
     st.sampled_from(SHAPES),
@@ -146,7 +146,7 @@ def test_moments_at_which_more_may_be_chosen_are_tried_as_well(
     assert found == seconds.earliest(shape, length, after=after, ok=allowed)
 
 
-@dose(200)
+@dose(half(200))
 @given(st.data(), st.integers(1, 6), st.integers(1, 20), st.integers(0, FAR))
 def test_numbers_alone_are_counted_second_by_second(
     data: st.DataObject, number: int, length: int, after: int
@@ -170,7 +170,7 @@ def test_numbers_alone_are_counted_second_by_second(
     assert slots.earliest(shape, length, after=after) == expected
 
 
-@dose(200)
+@dose(half(200))
 @given(st.data())
 def test_a_bound_never_skips_a_start_that_is_possible(data: st.DataObject) -> None:
     """Only taking goes on, as it must for what was proved to stay true."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rota.errors import BadInput
 from rota.sim.site_run import simulate
 from rota.sim.trace import Trace, read_trace
-from tests.dose import dose
+from tests.dose import dose, half
 from tests.sim.sites import P5, P32, job, plan, run
 
 ROW = {"ids": "1-4", "host": "n1"}
@@ -334,7 +334,7 @@ _FIELDS = (
 )
 
 
-@dose(300)
+@dose(half(300))
 @given(st.dictionaries(st.sampled_from(_FIELDS.split()), _JSON, max_size=3))
 def test_whatever_a_job_says_it_is_read_or_refused(fields: dict[str, Any]) -> None:
     try:
@@ -346,7 +346,7 @@ def test_whatever_a_job_says_it_is_read_or_refused(fields: dict[str, Any]) -> No
 _SITE = "epoch timezone policy order levels resources hosts queues quotas calendar usage limits jobs"
 
 
-@dose(300)
+@dose(half(300))
 @given(st.dictionaries(st.sampled_from(_SITE.split()), _JSON, max_size=3))
 def test_whatever_a_site_says_it_is_read_or_refused(fields: dict[str, Any]) -> None:
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 from rows import SPEC, changes, end_row, key_of, observation
-from tests.dose import dose
+from tests.dose import dose, half
 
 from rota.core.changes import Changes
 from rota.core.states import State
@@ -125,7 +125,7 @@ QUERIES = [
 ]
 
 
-@dose(60)
+@dose(half(60))
 @given(histories())
 def test_any_history_reads_the_same_from_both_stores(history):
     with tempfile.TemporaryDirectory() as directory:

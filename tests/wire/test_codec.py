@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rota.errors import WireError
 from rota.wire import codec, messages
-from tests.dose import dose
+from tests.dose import dose, half
 from tests.wire.strategies import ANY, TAGGED, comparable, messages_of, of
 
 
@@ -34,7 +34,7 @@ def reader(max_frame: int = codec.MAX_FRAME) -> codec.Reader[messages.Message]:
 
 
 @pytest.mark.parametrize("kind", TAGGED, ids=lambda kind: kind.__name__)
-@dose(30)
+@dose(half(30))
 @given(data=st.data())
 def test_every_message_comes_back_as_it_was(kind: type[messages.Message], data: st.DataObject) -> None:
     message = data.draw(of(kind))
