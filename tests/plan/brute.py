@@ -191,6 +191,7 @@ class Brute:
         *,
         usable: Iterable[int],
         until: dict[int, float] | None = None,
+        closed: list[tuple[float, float, Free]] | None = None,
         mem: dict[str, int] | None = None,
         rules: dict[str, tuple[int, int]] | None = None,
     ) -> None:
@@ -198,6 +199,7 @@ class Brute:
         self.policy = policy
         self.naive = Naive(resources, usable)
         self.until = until or {}
+        self.closed = closed or []
         self.mem = mem or {}
         self.rules = rules or {}
         self.jobs: dict[int, Job] = {}
@@ -237,6 +239,9 @@ class Brute:
                 continue
             free -= other.resources
         gone = {id for id, moment in self.until.items() if moment < end or not hard}
+        for begins, ends, ids in self.closed:
+            if not hard or (begins < end and ends > start):
+                gone |= ids
         if not hard:
             for other in self.jobs.values():
                 if other.fixed and other.state == "waiting" and other.end is not None and other.end > start:
@@ -341,6 +346,7 @@ class Brute:
     def moments(self, earliest: float) -> list[float]:
         """An earliest start is the first moment allowed, or one at which something begins or ends."""
         found = {earliest, *(moment for moment in self.until.values() if moment > earliest)}
+        found |= {ends for _begins, ends, _ids in self.closed if earliest < ends < inf}
         for other in self.jobs.values():
             found.update(each for each in (other.start, other.end) if each is not None and each > earliest)
         return sorted(found)

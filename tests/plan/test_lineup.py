@@ -43,6 +43,13 @@ class Alike:
         del job
         return None
 
+    def runs_at(self, job: int) -> str | None:
+        del job
+        return None
+
+    def patience_s(self) -> float:
+        return 300.0
+
     def wanted(self) -> bool:
         return True
 

@@ -6,13 +6,16 @@ lets time pass from event to event, and lets begin what is planned for now.
 
 from __future__ import annotations
 
+from datetime import UTC
 from math import inf, nextafter
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.plan.ask import Ask, Types
+from rota.plan.availability import closed_spans
 from rota.plan.backfill import Class
+from rota.plan.clock import Clock
 from rota.plan.entry import RUNNING, WAITING, Entry
 from rota.plan.planner import Planner
 from rota.plan.policy import Policy, Queue
@@ -58,6 +61,11 @@ LOW_TERMS = (
 )
 
 WALLTIMES = (10.0, 20.0, 30.0, 50.0)
+
+#: Minutes after the planner's beginning in which a host may be used.
+HOURS = {"b": "00:00-00:01, 00:02-00:03, 00:04-24:00"}
+CLOCK = Clock(UTC)
+DAY_S = 86400.0
 
 RULES: tuple[dict[str, tuple[int, int]], ...] = (
     {},
@@ -107,10 +115,11 @@ class Plans(RuleBasedStateMachine):
         rules=st.sampled_from(RULES),
         mem=st.sampled_from(({}, {}, {"a": 4, "b": 3})),
         until=st.sampled_from(({}, {}, {2: 120.0})),
+        hours=st.sampled_from(({}, {}, HOURS)),
     )
-    def open(self, layout: tuple[str, ...], rules: dict, mem: dict, until: dict) -> None:
+    def open(self, layout: tuple[str, ...], rules: dict, mem: dict, until: dict, hours: dict) -> None:
         self.resources = sites(layout)
-        self.mem, self.until, self.rules_ = mem, until, rules
+        self.mem, self.until, self.rules_, self.hours = mem, until, rules, hours
         self.lost: set[str] = set()
         self.now = 0.0
         self.next = 1
@@ -119,7 +128,14 @@ class Plans(RuleBasedStateMachine):
         written = {key: list(values) for key, values in rules.items()}
         quotas = Quotas(written, total=len(layout)) if rules else None
         self.planner = Planner(self.site(), self.policy, quotas=quotas)
-        self.brute = Brute(self.resources, self.policy, usable=self.usable(), until=until, mem=mem, rules=rules)
+        closed = [
+            (start, end, frozenset(each.id for each in self.resources if each.values["host"] == host))
+            for host, text in hours.items()
+            for start, end in (*closed_spans(text, CLOCK, 0.0, DAY_S), (DAY_S, inf))
+        ]
+        self.brute = Brute(
+            self.resources, self.policy, usable=self.usable(), until=until, closed=closed, mem=mem, rules=rules
+        )
         self.promised: dict[int, float | None] = {}
         self.limited = any(resources >= 0 for resources, _jobs in rules.values())
 
@@ -128,7 +144,9 @@ class Plans(RuleBasedStateMachine):
 
     def site(self) -> Site:
         figures = {host: Figures(mem=most) for host, most in self.mem.items()}
-        return Site(self.resources, hosts=figures, usable=self.usable(), until=self.until)
+        return Site(
+            self.resources, hosts=figures, usable=self.usable(), until=self.until, hours=self.hours, clock=CLOCK
+        )
 
     # -- what happens
 
@@ -510,8 +528,8 @@ def _consistent(planner: Planner, now: float) -> None:
         each for each in planner.entries.values() if each.start is not None and not each.ask.types.besteffort
     ]
     expected = Slots(planner.site.everything, -inf)
-    for moment, mask in planner.site.until.items():
-        expected.cover(mask, moment, inf)
+    for start, end, mask in planner.closures:
+        expected.cover(mask, start, end)
     for each in holders:
         if not each.home:
             expected.cover(each.resources, each.start, each.end)
@@ -520,8 +538,8 @@ def _consistent(planner: Planner, now: float) -> None:
     for id, slots in planner.inside.items():
         home = planner.entries[id]
         expected = Slots.within(home.resources, home.start, home.end)
-        for moment, mask in planner.site.until.items():
-            expected.cover(mask, moment, inf)
+        for start, end, mask in planner.closures:
+            expected.cover(mask, start, end)
         for each in holders:
             if each.home == id:
                 expected.cover(each.resources, each.start, each.end)

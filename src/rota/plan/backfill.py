@@ -32,6 +32,7 @@ class Class:
         self.backfill = backfill
         self.line: list[Entry] = []
         self.head: Entry | None = None  #: who has a reservation, where only the first gets one
+        self.hope: tuple[float, int] | None = None  #: when and where the first could begin, where nobody gets one
         self.freed: list[tuple[float, float]] = []  #: what became free since everybody was looked at
 
     def add(self, entry: Entry) -> None:
@@ -159,6 +160,7 @@ def _first_only(planner: Search, klass: Class, now: float) -> None:
     if klass.head is not None:
         planner.unplan(klass.head)
         klass.head = None
+    klass.hope = None
     at_once = nextafter(now, inf)
     head = None
     stuck: list[Entry] = []
@@ -201,6 +203,7 @@ def _waits_for_room(planner: Search, klass: Class, entry: Entry, now: float) -> 
     if klass.backfill == "none":
         if entry.start is not None and entry.start > now:
             heappush(planner.wakes, entry.start)  # perhaps nothing else happens then
+            klass.hope = (entry.start, entry.resources)
         planner.unplan(entry)
     return True
 
@@ -220,7 +223,7 @@ def _compress(planner: Search, klass: Class, freed: list[tuple[float, float]], n
     before = len(klass.freed)
     holes = Holes(slots, now, klass.freed)
     # Without a walltime a job makes way for reservations.
-    ways = bool(planner.reserved or planner.site.until)
+    ways = bool(planner.reserved or planner.closing)
     for number, entry in enumerate(list(klass.line), 1):
         if number % _LOOKED_AT == 0:
             yield
@@ -231,7 +234,7 @@ def _compress(planner: Search, klass: Class, freed: list[tuple[float, float]], n
         if start is None:
             if entry.trouble is not None:
                 continue
-        elif start <= now:
+        elif start <= now and planner.awake(entry):
             continue
         elif not (
             # More than what became free decides where these go.

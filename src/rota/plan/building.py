@@ -6,13 +6,16 @@ A host of which no resource is recorded, such as the machine that a deployment r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC
 from itertools import count
+from typing import Any
 
 import msgspec
 
+from rota.plan.clock import Clock
 from rota.plan.expression import Value
 from rota.plan.placement import Capacity
-from rota.plan.records import PREFER_SETTING, HostRecord, Records, kinds_of, levels_of
+from rota.plan.records import PREFER_SETTING, HostRecord, NodeRecord, Records, kinds_of, levels_of
 from rota.plan.resources import DRAINED, SILENT, Figures, Resource, Site
 
 
@@ -22,16 +25,23 @@ def site_of(
     *,
     connected: Collection[str] | None = None,
     own: Mapping[str, list[int]] | None = None,
+    clock: Clock | None = None,
+    wake_s: float | None = None,
 ) -> Site:
     """The site that records and known hosts make.
 
     `connected`: hosts whose runner answers (default: all that are known). Only what is on such a host, alive
     and not draining, may be used. `own`: ids that hosts without records have had before (`own_ids`).
+    `clock`: by which hours of hosts are meant. `wake_s`: how long it takes to wake a host; None: nobody can.
     """
     answering = capacity.keys() if connected is None else set(connected)
     rows = values_by_id(records, own_ids(records, capacity, own or {}))
     hosts = {host: host_record(records, host) for host in {str(values["host"]) for values in rows.values()}}
-    away = {host: why for host, its in hosts.items() if (why := _away(its, answers=host in answering))}
+    asleep = sleepers(records) if wake_s is not None else {}
+    there = {host for host in hosts if host in asleep or (host in answering and host not in energy_of(records))}
+    away = {host: why for host, its in hosts.items() if (why := _away(its, answers=host in there))}
+    for host in [host for host, why in away.items() if why == SILENT and host in energy_of(records)]:
+        away[host] = "suspected" if energy_of(records)[host]["state"] == "failed" else "asleep"
     until = {host: its.available_until for host, its in hosts.items() if its.available_until is not None}
     return Site(
         [Resource(id, values) for id, values in rows.items()],
@@ -42,6 +52,10 @@ def site_of(
         until={id: until[str(values["host"])] for id, values in rows.items() if values["host"] in until},
         prefer=records.get("setting", {}).get(PREFER_SETTING, ()),
         away=away,
+        hours={host: text for host, its in hosts.items() if (text := hours_of(records, host, its))},
+        clock=clock or Clock(UTC),
+        asleep={host: since for host, since in asleep.items() if host in hosts and host not in away},
+        wake_s=wake_s or 0.0,
     )
 
 
@@ -54,9 +68,34 @@ def _away(record: HostRecord, *, answers: bool) -> str:
     return "" if answers else SILENT
 
 
+def energy_of(records: Records) -> Mapping[str, Any]:
+    """Nodes that are not awake, by our doing."""
+    return records.get("energy", {})
+
+
+def sleepers(records: Records) -> dict[str, float | None]:
+    """Nodes that sleep and can be woken; since when each is being woken, if it is."""
+    return {
+        host: its["since"] if its["state"] == "waking" else None
+        for host, its in energy_of(records).items()
+        if its["state"] != "failed"
+    }
+
+
+def hours_of(records: Records, host: str, record: HostRecord) -> str:
+    """When a host may be used; empty: always. An administrator's word goes before its agent's."""
+    return record.hours or str(records.get("node", {}).get(host, {}).get("hours", ""))
+
+
 def host_record(records: Records, host: str) -> HostRecord:
     """What is written down about a host; nothing: the defaults."""
     return msgspec.convert(records.get("host", {}).get(host, {}), HostRecord)
+
+
+def node_record(records: Records, host: str) -> NodeRecord | None:
+    """What the agent of a host registered, if it ever did."""
+    found = records.get("node", {}).get(host)
+    return None if found is None else msgspec.convert(found, NodeRecord)
 
 
 def _figures(record: HostRecord, found: Capacity | None) -> Figures:
@@ -74,8 +113,10 @@ def values_by_id(records: Records, own: Mapping[str, list[int]]) -> dict[int, di
     found: dict[int, dict[str, Value]] = {
         int(name): {**values, "core": int(name)} for name, values in records.get("resource", {}).items()
     }
+    nodes = records.get("node", {})
     for host, ids in own.items():
-        found |= {id: {"host": host, "cpu": ids[0], "core": id} for id in ids}
+        properties = nodes.get(host, {}).get("properties", {})
+        found |= {id: {**properties, "host": host, "cpu": ids[0], "core": id} for id in ids}
     return dict(sorted(found.items()))
 
 
@@ -89,14 +130,15 @@ def own_ids(
 ) -> dict[str, list[int]]:
     """Ids of the cores of hosts without recorded resources: those they have already, else the lowest free ones.
 
-    With one such host they are the same after every restart, whatever is added later.
+    Those of nodes are in their records; with one other host they are the same after every restart.
     """
     recorded = recorded_hosts(records)
     taken = taken_ids(records)
     found: dict[str, list[int]] = {}
     hosts = {host: max(1, its.cpus // 100) for host, its in capacity.items() if host not in recorded}
+    nodes = records.get("node", {})
     for host, cores in hosts.items():
-        before = known.get(host, [])
+        before = known.get(host) or nodes.get(host, {}).get("ids", [])
         if len(before) == cores and taken.isdisjoint(before):
             found[host] = before
             taken.update(before)

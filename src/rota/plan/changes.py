@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rota.plan import backfill
+from rota.plan import backfill, suspension
 from rota.plan.entry import WAITING, Entry
 from rota.plan.policy import Policy
 from rota.plan.quotas import Quotas
@@ -48,6 +48,10 @@ def change_site(planner: Planner, site: Site, now: float) -> None:
             planner.hold(entry, since=max(entry.start, now))
             if entry.ask.types.container and not planner.counted:
                 planner.open_inside(entry)
+    suspension.site_changed(planner)
+    for pinned in planner.suspended.values():
+        planner.ready(pinned.entry)
+        suspension.ballast(planner, pinned.entry)
     planner.go_through(_all_again(planner, counted, now), now, "the resources changed")
 
 

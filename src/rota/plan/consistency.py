@@ -46,15 +46,20 @@ def _plan_broken(plan: LivePlan, terms: Terms) -> list[str]:
     planner, lineup, leased = plan.planner, plan.lineup, plan.leases.jobs
     looked_after = lineup.firsts.keys() | lineup.fresh | lineup.parked
     wrong = [f"plan: nobody looks after lane {key}" for key in lineup.lanes if key not in looked_after]
-    left = {*plan.over, *plan.gone}
+    left = {*plan.over, *plan.gone, *plan.paused}
     out = {held.job for held in terms.held()}
     if out - left != leased - left:
         wrong.append(f"plan: {sorted(leased)} have a lease for the plan, {sorted(out)} really")
     begun = plan.standby.jobs()
     firsts = set(lineup.firsts.values())
-    if begun - firsts:
+    away = set(planner.suspended)
+    said = {held.job for held in terms.held() if held.away is not None}
+    # One that may go on is not away for the plan before it is told so.
+    if away - said - left or said - away - left - planner.running.keys():
+        wrong.append(f"plan: {sorted(away)} are suspended for the plan, {sorted(said)} really")
+    if begun - firsts - leased:
         wrong.append(f"plan: {sorted(begun - firsts)} have begun and are nobody's first")
-    if planner.running.keys() - left != (begun | leased) - left:
+    if planner.running.keys() - left != (begun | leased) - away - left:
         wrong.append(f"plan: {sorted(planner.running)} run, {sorted(begun)} and {sorted(leased)} should")
     if planner.entries.keys() - left != (firsts | leased) - left:
         wrong.append(f"plan: {sorted(planner.entries)} are in it, {sorted(firsts | leased)} should be")
@@ -69,7 +74,7 @@ def _shared_unduly(terms: Terms) -> list[str]:
     wrong = []
     holders: dict[int, list[int]] = {}
     for held in terms.held():
-        for id in ids_of(held.resources):
+        for id in ids_of(held.resources) if held.away is None else ():
             holders.setdefault(id, []).append(held.job)
     for id, jobs in holders.items():
         for one, other in combinations(jobs, 2):

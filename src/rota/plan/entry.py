@@ -12,6 +12,7 @@ from rota.plan.shapes import Shape
 
 WAITING = "waiting"
 RUNNING = "running"
+SUSPENDED = "suspended"  #: it has begun, and has given up its cores for a while
 BLOCKED = "blocked"  #: a parent failed: it will never run
 
 #: Queue priority, priority, order, submission: smaller goes first.

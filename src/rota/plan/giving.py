@@ -22,7 +22,9 @@ def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None
     if not need.terms or first is None:
         return Given(need.size, resources, walltime_s=walltime_s), first
     mine = set(positions(entry.resources))
-    cores = spans_of(at for at, bit in enumerate(positions(site.hosts[first])) if bit in mine)
+    cores = tuple(
+        spans_of(at for at, bit in enumerate(positions(site.hosts[host])) if bit in mine) for host in nodes
+    )
     size = need.size
     exact = Size(
         cpus=entry.ask.share or CORE * nodes[first],
@@ -31,7 +33,13 @@ def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None
         time_s=size.time_s,
         gpus=size.gpus,
     )
-    return Given(exact, resources, cores, tuple(nodes.items()), walltime_s), first
+    return Given(exact, resources, cores[0], tuple(nodes.items()), walltime_s, cores), first
+
+
+def only_held(gives: Given) -> Given:
+    """The same for a job that runs elsewhere: it takes nothing of the host that it begins on."""
+    size = Size(cpus=0, mem=0, disk=0, time_s=gives.size.time_s)
+    return Given(size, gives.resources, nodes=gives.nodes, walltime_s=gives.walltime_s, elsewhere=True)
 
 
 def _walltime(planner: Planner, entry: Entry) -> float | None:

@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from heapq import heapify, heappush
 from math import inf
 
-from rota.plan import backfill
+from rota.plan import backfill, suspension
 from rota.plan.ask import Ask
+from rota.plan.availability import RENEW_S, Closure, closing, closures
 from rota.plan.bounds import Bounds
 from rota.plan.entry import RUNNING, WAITING, Entry, by_rank
 from rota.plan.ledger import Ledger
 from rota.plan.order import Usage
 from rota.plan.placement import Moved
-from rota.plan.policy import Policy, Queue
+from rota.plan.policy import PATIENCE_S, Policy, Queue
 from rota.plan.quotas import Quotas
 from rota.plan.request import Group
 from rota.plan.resources import Site
@@ -47,10 +48,12 @@ class Holdings:
         self.quotas = quotas
         self.counted = counted
         self.now = now
+        self.patience_s = PATIENCE_S  #: so long a reservation waits for resources that are missing
         self.entries: dict[int, Entry] = {}
         self.classes: list[backfill.Class] = []  #: queues of one priority, the highest first
         self.low = backfill.Class(-inf, "conservative")  #: besteffort jobs, planned when all others are
         self.running: dict[int, Entry] = {}
+        self.suspended: dict[int, suspension.Pinned] = {}  #: some of them are in line to go on
         self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
         self.low_held: list[Entry] = []  #: while besteffort jobs are planned: those that have a place already
         self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
@@ -86,14 +89,29 @@ class Holdings:
         """An empty plan over the present site."""
         site = self.site
         self.slots: Slots = Counted(site.count, self.now) if self.counted else Slots(site.everything, self.now)
-        for moment, mask in site.until.items():
-            if not self.counted:
-                self.slots.take(mask, max(moment, self.now), inf)
+        #: when what may not be used, and what only a job with a walltime may be placed before
+        self.closures: list[Closure] = [] if self.counted else closures(site, self.now)
+        self.closing = closing(self.closures, self.now)
+        self.renew_at = self.now + RENEW_S if site.hours else inf  #: when the site should be looked at again
+        self._close(self.slots)
         self.ledger = Ledger(site, self.limits)
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
         self.special: dict[int, Entry] = {}  #: who may hold resources together with others
         self.bounds: dict[object, Bounds] = {}
         self._shapes: dict[tuple[Group, ...], Shape] = {}  #: what each request means here
+
+    def _close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
+        """Nothing may be had of these resources while they may not be used."""
+        for start, end, mask in self.closures:
+            slots.cover(mask & within, max(start, since, self.now), min(end, until))
+
+    def closed_at(self, moment: float) -> int:
+        """What may not be used then."""
+        found = 0
+        for start, end, mask in self.closures:
+            if start <= moment < end:
+                found |= mask
+        return found
 
     def queue(self, name: str) -> Queue:
         return self.policy.queues.get(name) or Queue()
@@ -112,6 +130,10 @@ class Holdings:
         return not entry.ask.types.besteffort and self.class_of(entry.ask).backfill == "conservative"
 
     # -- what is held
+
+    def awake(self, entry: Entry) -> bool:
+        """Can a job begin on what it was given? Nothing begins on a host that sleeps."""
+        return self.counted or not entry.resources & self.site.asleep
 
     def slots_of(self, entry: Entry) -> Slots | None:
         """Where the job's resources are taken from; None: nowhere that others look at."""
@@ -139,6 +161,8 @@ class Holdings:
             self.quotas.take(entry.counted, entry.id, number, start, end)
         if entry.taking is not None or entry.everywhere:
             self.take_of_hosts(entry)
+        if entry.id in self.suspended:
+            suspension.ballast(self, entry)
 
     def take_of_hosts(self, entry: Entry) -> None:
         assert entry.start is not None
@@ -158,8 +182,7 @@ class Holdings:
         if home is not None and home.start is not None and home.end is not None:
             start, end = max(start, home.start), min(end, home.end)
         slots.uncover(entry.resources, start, end)
-        for moment, mask in self.site.until.items():
-            slots.cover(mask & entry.resources, max(moment, start), end)
+        self._close(slots, entry.resources, since=start, until=end)
         for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
             if other is entry or other.home != entry.home or other.ask.types.besteffort:
                 continue
@@ -186,6 +209,10 @@ class Holdings:
             self.quotas.give(entry.counted, entry.id)
         self.ledger.give(entry.id)
 
+    def untangle(self, id: int) -> None:
+        """It holds nothing any more that others hold as well."""
+        self._tangled.discard(id)
+
     def unplan(self, entry: Entry) -> None:
         """The waiting job has no planned start any more; nor have those planned inside it."""
         if entry.start is None or entry.end is None:
@@ -200,6 +227,8 @@ class Holdings:
         self.drop(entry, since=self.now)
         entry.start = entry.end = None
         entry.resources = 0
+        if entry.id in self.suspended:
+            suspension.ballast(self, entry)
         self.inside.pop(entry.id, None)
         if entry in self.starting:
             self.starting.remove(entry)
@@ -246,8 +275,16 @@ class Holdings:
         assert entry.start is not None
         assert entry.end is not None
         slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
-        for moment, mask in self.site.until.items():
-            slots.cover(mask, max(moment, entry.start), inf)
+        self._close(slots, since=entry.start)
+
+    def lies_in(self, entry: Entry) -> None:
+        """It asked to lie in a container."""
+        self._inner.setdefault(entry.ask.types.inner, []).append(entry)
+
+    def expect(self, entry: Entry) -> None:
+        """When its end has come, somebody must look."""
+        if entry.end is not None:
+            heappush(self.overdue, (entry.end, entry.id))
 
     def lies_inside(self, entry: Entry) -> list[Entry]:
         """Who has a place inside this container."""

@@ -27,6 +27,11 @@ _LIST: Final = "list them with 'rota resource list'"
 _INTEGER: Final = re.compile(r"[-+]?\d{1,15}", re.ASCII)
 
 
+def guess_kind(text: str) -> Kind:
+    """The type of a property that nobody has declared, from one of its values."""
+    return "yesno" if text.lower() in ("yes", "no") else "integer" if _INTEGER.fullmatch(text) else "text"
+
+
 class HostChange(Struct, frozen=True, kw_only=True):
     """What is to be different about whole hosts; what is not set stays."""
 
@@ -36,6 +41,7 @@ class HostChange(Struct, frozen=True, kw_only=True):
     state: str | UnsetType = UNSET
     drain: bool | UnsetType = UNSET
     available_until: float | UnsetType | None = UNSET
+    hours: str | UnsetType = UNSET
     limits: dict[str, int | None] = {}  #: None takes a limit away
 
     def __bool__(self) -> bool:
@@ -48,7 +54,7 @@ class HostChange(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(record, **given)
 
 
-_HOST_FIELDS: Final = ("mem", "disk", "gpus", "state", "drain", "available_until")
+_HOST_FIELDS: Final = ("mem", "disk", "gpus", "state", "drain", "available_until", "hours")
 
 
 class Inventory:
@@ -119,7 +125,7 @@ class Inventory:
         if kind is not None:
             return kind
         if create:
-            return "yesno" if text.lower() in ("yes", "no") else "integer" if _INTEGER.fullmatch(text) else "text"
+            return guess_kind(text)
         if name in ("mem", "disk", "gpus", "state"):
             raise BadInput(f"'{name}' is not a property but a figure of a host", hint=f"use --{name} {text[:40]}")
         raise self._unknown(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from rota.plan import suspension
 from rota.plan.bits import parse_spans
 from rota.plan.placement import Held, Terms
 from rota.plan.planner import Planner
@@ -29,6 +30,9 @@ class Leases:
         """Those that are out take their place in the plan."""
         # Those that were given nothing take what those leave that were.
         for held in sorted(self._terms.held(), key=lambda each: (not each.resources, each.since)):
+            if held.away is not None:
+                self._adopt_suspended(held, wall)
+                continue
             mask = still_there(self._planner.site, held.resources)
             if not mask:
                 mask, enough = room_for(held, self._planner, self._terms)
@@ -36,7 +40,28 @@ class Leases:
                     self._roomless[held.job] = held
             self.jobs.add(held.job)
             ask = self._terms.ask(held.job)
-            self._planner.adopt(held.job, ask, start=held.since, resources=mask, now=wall)
+            self._planner.adopt(held.job, ask, start=held.since, resources=mask, now=wall, end=held.end)
+
+    def _adopt_suspended(self, held: Held, wall: float) -> None:
+        """It comes back to what it was given or, if that was nothing, to as many cores of its host."""
+        planner, away = self._planner, held.away
+        assert away is not None
+        ids = ids_of(held.resources)
+        if not ids:
+            there = planner.site.hosts.get(held.host, 0)
+            for alternative in self._terms.ask(held.job).alternatives:
+                shape = Shape(alternative, planner.site, within=planner.site.everything)
+                if mask := shape.choose(there):
+                    ids = planner.site.ids(mask)
+                    break
+        self.jobs.add(held.job)
+        suspension.adopt(
+            planner, held.job, self._terms.ask(held.job),
+            ids=ids, left_s=away.left_s, hard=away.hard, since=away.since, now=wall,
+        )  # fmt: skip
+        if away.resuming:
+            submitted = self._terms.submitted(held.job)
+            planner.resume(held.job, wall, left_s=away.left_s, submitted=submitted, serial=held.job)
 
     def ended(self, job: int) -> None:
         self.jobs.discard(job)

@@ -178,9 +178,14 @@ class Ledger:
         """Moments at which something is given back, ascending."""
         return [last / SECOND for last in self._ends]
 
+    def starts(self) -> list[float]:
+        """Moments at which something is taken."""
+        return [held[0][-2] / SECOND for held in self._held.values()]
+
     def holders(self, name: str) -> Iterator[int]:
         """Jobs that hold a limit of the site."""
-        return (job for job, held in self._held.items() if any(each[:2] == (EVERYWHERE, name) for each in held))
+        found = (job for job, held in self._held.items() if any(each[:2] == (EVERYWHERE, name) for each in held))
+        return (job if job >= -1 else ~job for job in found)  # suspended ones hold theirs under another number
 
 
 def _capacities(figures: Figures) -> dict[str, int]:

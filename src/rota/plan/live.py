@@ -6,9 +6,10 @@ each lane the first is in the plan, beside all leases that are out.
 
 from __future__ import annotations
 
+from rota.errors import NotFound
 from rota.plan.ask import Ask
 from rota.plan.entry import RUNNING, Begin
-from rota.plan.giving import given
+from rota.plan.giving import given, only_held
 from rota.plan.leases import Leases, still_there
 from rota.plan.lineup import Lineup
 from rota.plan.need import Need
@@ -37,6 +38,8 @@ class LivePlan:
         self.leases = Leases(self.planner, terms)
         self.over: list[int] = []  #: leases that ended since the last look
         self.gone: list[int] = []  #: jobs that are in the plan and wait no more
+        self.unplaced: dict[int, str] = {}  #: why a job whose time has come, and who runs elsewhere, has no lease
+        self.paused: list[int] = []  #: leases that were suspended, or resume, since the last look
         self._terms = terms
         self._packing = packing
         self._limits = packing.limits
@@ -51,6 +54,7 @@ class LivePlan:
     def withdrawn(self, job: int) -> None:
         """This job, which was in the plan, waits no more."""
         self.gone.append(job)
+        self.unplaced.pop(job, None)
         self.standby.forget(job)
         entry = self.planner.entries.get(job)
         if entry is not None and entry.fixed:
@@ -61,9 +65,12 @@ class LivePlan:
         planner = self.planner
         gone, self.gone = self.gone, []
         over, self.over = self.over, []
+        paused, self.paused = self.paused, []
         for job in gone:
             planner.ended(job, wall, complete=False)
             self.standby.ended(job)
+        for job in paused:
+            self._follow_pause(job, wall)
         for number, job in enumerate(over, 1):
             self.leases.ended(job)
             planner.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
@@ -74,6 +81,19 @@ class LivePlan:
             renew(planner, self._terms, self._limits, wall)
         if over or site_changed:
             self.leases.find_room(wall)
+
+    def _follow_pause(self, job: int, wall: float) -> None:
+        """A lease was suspended, is in line to go on, or is not any more."""
+        away = self._terms.away(job)
+        if job not in self.planner.entries or away is None:
+            return  # it has ended meanwhile
+        if away.resuming:
+            submitted = self._terms.submitted(job)
+            self.planner.resume(job, wall, left_s=away.left_s, submitted=submitted, serial=job)
+        else:
+            self.planner.suspend(job, wall, left_s=away.left_s)
+            self.standby.forget(job)
+            self.standby.ended(job)
 
     def limits_differ(self) -> bool:
         """Does the plan keep other limits than there are?"""
@@ -189,8 +209,19 @@ class LivePlan:
             self.standby.block(begin, victims)
             self._news.preempted.extend(Preempted(victim, job) for victim in victims)
             return
+        if job in leased:
+            self._news.resumed.append(job)  # it has everything but its cores
+            return
         need = lineup.where[job].need
         gives, host = given(planner, entry, need)
+        try:
+            at = self._terms.runs_at(job)
+        except NotFound as error:
+            self.unplaced[job] = error.message
+            self.standby.stick(Begin(entry, []))
+            return
+        if at is not None:
+            gives, host = only_held(gives), at or host
         known = host in self._packing.host_names()
         if host is not None and known and self._kept(need, host):
             # It must not hold resources while it waits for something that is in no plan.
@@ -198,10 +229,17 @@ class LivePlan:
             lineup.parked.add(lineup.where[job])
             return
         if host is None or not known or not self._has_room(host, gives.size):
+            if at:
+                self.unplaced[job] = f"its command runs on {at}, which is {'full' if known else 'away'}"
             self.standby.stick(Begin(entry, []))
             return
+        self.unplaced.pop(job, None)
         lineup.leave(job)
-        opened.append(self._packing.grant(host, Need(gives.size, need.limits, need.terms), now))
+        takes = Need(gives.size, need.limits, need.terms)
+        if at == "":
+            self._packing.adopt_lease(host, takes)
+        else:
+            opened.append(self._packing.grant(host, takes, now))
         chosen.append(Chosen(job, host, gives))
         leased.add(job)
 
@@ -231,7 +269,8 @@ class LivePlan:
         figures = self.planner.site.figures.get(host, Figures())
         _cpus, mem, disk, gpus, _number = self._packing.in_use(host)
         return (
-            (not size.mem or figures.mem is None or mem + size.mem <= figures.mem)
+            (bool(size.cpus) or self._packing.takes_more(host))
+            and (not size.mem or figures.mem is None or mem + size.mem <= figures.mem)
             and (not size.disk or figures.disk is None or disk + size.disk <= figures.disk)
             and (not size.gpus or gpus + size.gpus <= figures.gpus)
         )

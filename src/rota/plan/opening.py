@@ -16,7 +16,9 @@ def opened(terms: Terms, limits: Limits, wall: float) -> Planner:
     """A plan of the present site, with nobody in it."""
     site = terms.site()
     quotas = terms.quotas(site)
-    return Planner(site, terms.policy(), quotas=quotas, now=wall, limits=capacities(limits))
+    planner = Planner(site, terms.policy(), quotas=quotas, now=wall, limits=capacities(limits))
+    planner.patience_s = terms.patience_s()
+    return planner
 
 
 def renew(planner: Planner, terms: Terms, limits: Limits, wall: float) -> None:

@@ -38,6 +38,7 @@ class Packing:
         self._lanes: dict[tuple[int, Need], Lane] = {}
         self._sizes = 0  #: grows when jobs that wait may have come to need something else
         self.needs: Callable[[int], Need] | None = None
+        self.ahead = True  #: may jobs be leased before there is a seat for them?
 
     # -- hosts
 
@@ -208,7 +209,7 @@ class Packing:
         a seat would stand idle during the round trip to the manager.
         """
         for host in self._hosts.all.values():
-            flow = host.flows.get(rack.size)
+            flow = host.flows.get(rack.size) if self.ahead else None
             if not host.usable or flow is None or not flow.seats:
                 continue
             room = flow.seats + flow.ahead(now) - flow.leases
@@ -296,6 +297,10 @@ class Packing:
         """What the open seats of a host take: processors, memory, disk, GPUs, jobs without a processor."""
         where = self._hosts.all[host]
         return [has - free for has, free in zip(amounts(where.capacity), where.free, strict=True)]
+
+    def takes_more(self, host: str) -> bool:
+        """May one more job that takes no processor run there?"""
+        return self._hosts.all[host].free[-1] > 0
 
     def host_names(self) -> set[str]:
         """Hosts that new work may be placed on."""

@@ -7,7 +7,7 @@ somebody asks for more than that, and the planner from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -46,6 +46,15 @@ class Opened(NamedTuple):
     size: Size
 
 
+class Pause(Struct, frozen=True, array_like=True, gc=False):
+    """Where an attempt is on its way from running to suspended and back, and how long it has been suspended."""
+
+    phase: str = ""  #: freezing, frozen, queued (for its cores), thawing; empty: it runs
+    keeps: bool = False  #: it gives up nothing meanwhile
+    since: float | None = None  #: wall time; None: it is not suspended now
+    before_s: float = 0.0  #: it was suspended for so long before that
+
+
 class Given(Struct, frozen=True, array_like=True, gc=False):
     """What the planner gave to one attempt."""
 
@@ -54,6 +63,12 @@ class Given(Struct, frozen=True, array_like=True, gc=False):
     cpu_list: str = ""  #: of that host's cores, counted from 0
     nodes: tuple[tuple[str, int], ...] = ()  #: hosts, and how many cores of each
     walltime_s: float | None = None
+    cpu_lists: tuple[str, ...] = ()  #: of the cores of each of these hosts, likewise
+    runners: tuple[str, ...] = ()  #: those of these hosts to which it was leased, where there are several
+    elsewhere: bool = False  #: it only holds these: its command, if it has one, runs on another host
+    pause: Pause | None = None  #: has it ever been suspended?
+    more_s: float = 0.0  #: of walltime: asked for, and not granted yet
+    changed: bool = False  #: was its walltime changed while it ran?
 
 
 class Chosen(NamedTuple):
@@ -72,6 +87,15 @@ class Preempted(NamedTuple):
     code: str = "preempted"  #: or "container": the one that it ran in is gone
 
 
+class Away(NamedTuple):
+    """A suspended job that has given up its cores."""
+
+    since: float  #: wall time
+    left_s: float  #: so long it will run when it goes on
+    hard: bool  #: a walltime ends it by then
+    resuming: bool = False  #: it waits for its cores
+
+
 class Held(NamedTuple):
     """A lease that is out."""
 
@@ -80,6 +104,8 @@ class Held(NamedTuple):
     since: float  #: wall time
     resources: str  #: as given by the planner; empty: it was not asked
     on_terms: bool = False  #: does it need a plan?
+    end: float | None = None  #: until when, where that is not what it asked for
+    away: Away | None = None  #: it is suspended, and has given up its cores
 
 
 class Reserved(Struct, frozen=True, array_like=True, gc=False):
@@ -121,6 +147,7 @@ class News(NamedTuple):
     moved: list[Moved]
     reserved: dict[int, Reserved | None]  #: reservations that were granted, or (None) given up
     spent: dict[Spent, int]  #: all that ended jobs used of periods that are not over, if some of it is new
+    resumed: list[int]  #: suspended jobs that may go on: their cores are free
 
 
 class Terms(Protocol):
@@ -138,8 +165,18 @@ class Terms(Protocol):
     def held(self) -> list[Held]:
         """All leases that are out."""
 
+    def away(self, job: int) -> Away | None:
+        """How long this lease will run when it goes on, if it is suspended and has given up its cores."""
+
     def reserved(self, job: int) -> Reserved | None:
         """What this reservation was granted before; None: it was not."""
+
+    def runs_at(self, job: int) -> str | None:
+        """The host that its command runs on though its resources are elsewhere; empty: it has none to run. None:
+        it runs on its resources. Raises `NotFound` if nobody said which host that is."""
+
+    def patience_s(self) -> float:
+        """How long a reservation waits for resources that are missing at its start."""
 
     def wanted(self) -> bool:
         """Has the site rules that only the planner knows how to keep?"""
@@ -188,6 +225,8 @@ class Placement(Protocol):
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
         """This job no longer waits."""
 
+    ahead: bool  #: may jobs be leased before there is a seat for them, to take over that of another?
+
     needs: Callable[[int], Need] | None  #: what a waiting job needs now; asked before it is chosen
 
     def sizes_changed(self) -> None:
@@ -213,6 +252,15 @@ class Placement(Protocol):
 
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
         """A lease is over: its job ended then, or (None) it was never executed."""
+
+    def suspended(self, job: int) -> None:
+        """A job with a lease gives up its cores; or it was in line for them, and is not any more."""
+
+    def resumes(self, job: int) -> None:
+        """A suspended job is in line for its cores; `News.resumed` tells when it has them."""
+
+    def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:
+        """Let a job with a lease end then, or as late as no promise to others is broken; until when it may."""
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
         """After a restart: this seat is open."""
@@ -240,6 +288,9 @@ class Placement(Protocol):
 
     def next_event(self) -> float | None:
         """When something should be decided though nothing happens (wall time)."""
+
+    def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
+        """Of these hosts those on which a waiting job is planned: when the first will begin (wall time)."""
 
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is in no plan."""

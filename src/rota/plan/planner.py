@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf, nextafter
 
-from rota.plan import backfill, besteffort, changes, lateness, reservations, waiting
+from rota.plan import backfill, besteffort, changes, extension, lateness, reservations, suspension, waiting
 from rota.plan.ask import Ask
-from rota.plan.entry import BLOCKED, RUNNING, WAITING, Begin, Entry
+from rota.plan.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, Begin, Entry
 from rota.plan.passes import REFRESH_S, Passes
 from rota.plan.placement import Waits
 from rota.plan.policy import Policy
@@ -71,15 +71,18 @@ class Planner(Passes):
         self.go_through(steps, now, f"reservation {id}" if entry.fixed else f"job {id} goes first")
         return entry
 
-    def adopt(self, id: int, ask: Ask, *, start: float, resources: int, now: float) -> Entry:
-        """A job that runs already."""
+    def adopt(
+        self, id: int, ask: Ask, *, start: float, resources: int, now: float, end: float | None = None
+    ) -> Entry:
+        """A job that runs already; `end`: until then, if that is not what it asked for."""
         self.finish()
         self.now = now
         entry = Entry(id, ask, start)
         self.ready(entry)
         self.entries[id] = entry
         length = entry.options[0].length if entry.options else ask.time_s
-        end = start + length
+        if end is None:
+            end = start + length
         if end <= now:
             end = lateness.new_end(start, now)
         entry.start, entry.end, entry.resources = start, end, resources
@@ -144,6 +147,9 @@ class Planner(Passes):
             freed.append((max(now, entry.start), entry.end))
             self.drop(entry, since=now)
         was_running = self.running.pop(id, None) is not None
+        if id in self.suspended:
+            freed += suspension.gone(self, id, now)
+            was_running = was_running or entry.state == SUSPENDED
         self.guests.pop(id, None)
         self._tangled.discard(id)
         self.forget_ties(entry)
@@ -177,9 +183,11 @@ class Planner(Passes):
         self.now = now
         while self.overdue and self.overdue[0][0] <= now:
             end, id = heappop(self.overdue)
-            entry = self.running.get(id)
+            entry, pinned = self.running.get(id), self.suspended.get(id)
             if entry is not None and entry.end == end:
                 lateness.outlives(self, entry, now)
+            elif pinned is not None and pinned.until == end:
+                suspension.stays(self, pinned, now)
         for late in list(self._late.values()):
             if late.fixed and late.end is not None and late.end <= now:
                 del self._late[late.id], self.reserved[late.id]
@@ -228,6 +236,8 @@ class Planner(Passes):
                 self.expired.append(entry.id)  # what it lacked did not come
             elif entry.after or (entry.fixed and not reservations.all_there(self, entry, now)):
                 self._late[entry.id] = entry  # what it waits for is late as well
+            elif not self.awake(entry):
+                self._late[entry.id] = entry  # its hosts are being woken
             elif entry.ask.types.besteffort:
                 if entry not in guests:
                     guests.append(entry)
@@ -238,7 +248,9 @@ class Planner(Passes):
         elif self.low.line and (begun or any(each.start is not None and each.start < now for each in guests)):
             besteffort.plan(self, now)
             guests = [
-                each for each in self.low.line if each.start is not None and each.start <= now and not each.after
+                each
+                for each in self.low.line
+                if each.start is not None and each.start <= now and not each.after and self.awake(each)
             ]
         begun += [self._begin(entry, now) for entry in guests if entry.start is not None and entry.start <= now]
         for begin in begun:
@@ -276,14 +288,14 @@ class Planner(Passes):
         """When the planner must be told that time has passed."""
         times = [start for start in (self.next_start(),) if start is not None]
         for late in self._late.values():
-            if late.ask.at is not None and late.ask.at + reservations.PATIENCE_S > self.now:
-                times.append(late.ask.at + reservations.PATIENCE_S)
+            if late.ask.at is not None and late.ask.at + self.patience_s > self.now:
+                times.append(late.ask.at + self.patience_s)
             elif late.end is not None and late.end > self.now:
                 times.append(late.end)
         while self.overdue:
             end, id = self.overdue[0]
-            entry = self.running.get(id)
-            if entry is not None and entry.end == end:
+            entry, pinned = self.running.get(id), self.suspended.get(id)
+            if (entry is not None and entry.end == end) or (pinned is not None and pinned.until == end):
                 times.append(end)
                 break
             heappop(self.overdue)
@@ -293,6 +305,23 @@ class Planner(Passes):
         if self._ranks_change():
             times.append(self._refreshed + REFRESH_S)
         return min(times, default=None)
+
+    def suspend(self, id: int, now: float, *, left_s: float) -> None:
+        """A running job gives up its cores and keeps the rest; `left_s`: so long it will run when it goes on."""
+        suspension.suspend(self, id, now, left_s=left_s)
+
+    def resume(self, id: int, now: float, *, left_s: float, submitted: float, serial: int) -> None:
+        """It is queued by its rank, for exactly its cores; `begin` tells when it may go on."""
+        suspension.resume(self, id, now, left_s=left_s, submitted=submitted, serial=serial)
+
+    def join(self, entry: Entry, now: float, cause: str) -> None:
+        """Somebody who has a rank stands in line."""
+        self.class_of(entry.ask).add(entry)
+        self.go_through(self._refresh(now, submitted=entry) or iter(()), now, cause)
+
+    def move_end(self, id: int, end: float, now: float, *, force: bool = False) -> float:
+        """Let a running job end then, or as late as no promise to others is broken; until when it may go on."""
+        return extension.move_end(self, id, end, now, force=force)
 
     def change_site(self, site: Site, now: float) -> None:
         """Resources came, went or changed: what runs stays, everything else is planned again in order of rank."""
@@ -329,6 +358,8 @@ class Planner(Passes):
         entry.state = RUNNING
         entry.reason = None
         self.running[entry.id] = entry
+        if entry.id in self.suspended:
+            suspension.begun(self, entry)
         if entry.ask.types.besteffort:
             self.guests[entry.id] = entry
         if entry.ask.types.container and entry.id not in self.inside and not self.counted:
@@ -366,6 +397,7 @@ class Planner(Passes):
         """The container is gone: what runs inside holds its resources by itself from now on."""
         if self.inside.pop(entry.id, None) is None:
             return
+        self.orphans += [(each.id, entry.id) for each in self._asked_inside(entry) if each.id in self.suspended]
         for inner in self.lies_inside(entry):
             if inner.state != RUNNING:
                 self.unplan(inner)

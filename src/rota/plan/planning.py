@@ -7,7 +7,8 @@ nobody jumps the queue. Only jobs that take no core are packed always.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from math import inf
 
 from rota.plan import consistency, opening, standing
 from rota.plan.ask import Ask
@@ -20,6 +21,7 @@ from rota.plan.packing import Packing
 from rota.plan.placement import Capacity, Chosen, News, Opened, Outlook, Planned, Terms, Waits
 from rota.plan.planner import Planner
 from rota.plan.size import Size
+from rota.plan.waking import next_starts
 from rota.plan.whatif import copy_of
 
 
@@ -32,7 +34,7 @@ class Planning:
         self.limits: Limits = self._packing.limits
         self._lineup = Lineup()  #: all jobs on terms and, while there is a plan, all that take a core
         self._plan: LivePlan | None = None
-        self._news = News([], [], [], {}, {})
+        self._news = News([], [], [], {}, {}, [])
         self._on_terms = 0  #: jobs that need a plan, and that wait or have a lease
         self._site_changed = False
         self._limits_changed = False
@@ -46,6 +48,14 @@ class Planning:
     @needs.setter
     def needs(self, needs: Callable[[int], Need] | None) -> None:
         self._packing.needs = needs
+
+    @property
+    def ahead(self) -> bool:
+        return self._packing.ahead
+
+    @ahead.setter
+    def ahead(self, ahead: bool) -> None:
+        self._packing.ahead = ahead
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
         self._packing.host_known(host, capacity, only)
@@ -123,6 +133,22 @@ class Planning:
         if self._plan is not None:
             self._plan.over.append(job)
 
+    def suspended(self, job: int) -> None:
+        if self._plan is None:
+            self._site_changed = True  # it comes back to its own cores: that needs a plan
+        else:
+            self._plan.paused.append(job)
+
+    def resumes(self, job: int) -> None:
+        if self._plan is not None:
+            self._plan.paused.append(job)
+
+    def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:
+        if self._plan is None:
+            return end  # nobody was promised anything
+        self._settle(self._plan, wall)
+        return self._plan.planner.move_end(job, end, wall, force=force)
+
     # -- deciding
 
     def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
@@ -171,7 +197,8 @@ class Planning:
 
     def _settle(self, plan: LivePlan, wall: float) -> None:
         """The plan learns what has changed."""
-        changed = self._site_changed or (self._limits_changed and plan.limits_differ())
+        changed = self._site_changed or plan.planner.renew_at <= wall
+        changed = changed or (self._limits_changed and plan.limits_differ())
         self._site_changed = self._limits_changed = False
         plan.settle(wall, site_changed=changed)
 
@@ -182,7 +209,14 @@ class Planning:
         planner = self.planner
         if planner is None:
             return None
-        return planner.now if planner.working else planner.next_event()
+        if planner.working:
+            return planner.now
+        found = planner.next_event()
+        return planner.renew_at if found is None and planner.renew_at < inf else found
+
+    def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
+        planner = self.planner
+        return {} if planner is None else next_starts(planner, hosts)
 
     @property
     def has_news(self) -> bool:
@@ -194,7 +228,9 @@ class Planning:
         if self._plan is not None:
             self._plan.tell(self._news)
         news = self._news
-        taken = News(news.preempted[:], news.ended[:], news.moved[:], dict(news.reserved), dict(news.spent))
+        taken = News(
+            news.preempted[:], news.ended[:], news.moved[:], dict(news.reserved), dict(news.spent), news.resumed[:]
+        )
         for part in news:
             part.clear()
         return taken

@@ -11,6 +11,9 @@ BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
 
 BESTEFFORT: Final = "besteffort"
 
+#: A reservation waits so long for resources that are missing, then begins with fewer.
+PATIENCE_S: Final = 300.0
+
 
 class Queue(Struct, frozen=True, kw_only=True):
     """Jobs of a queue with a higher priority are planned first; queues of equal priority together."""

@@ -213,6 +213,10 @@ class Quotas:
         moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:])
         return min((each / SECOND for each in moments if each > first), default=inf)
 
+    def starts(self, counted: Counted) -> list[float]:
+        """When the jobs that are counted with it begin."""
+        return [held.start / SECOND for counter in counted.counters for held in counter.jobs.values()]
+
     def refusal(self, counted: Counted, resources: int, start: float, end: float) -> Refusal | None:
         """Which rule such a job would break if it held so many resources during [start, end)."""
         first = moment(start)

@@ -14,16 +14,22 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rota.errors import BadInput
+from rota.plan.availability import parse_hours
+from rota.plan.facts import Figure, NodeFacts
 from rota.plan.policy_form import check_queue, check_rule
 from rota.plan.predicates import Kind
 from rota.plan.quota_form import check_period, check_quota
 
-KINDS: Final = ("property", "resource", "host", "queue", "quota", "calendar", "rule", "share", "setting")
+KINDS: Final = (
+    "property", "resource", "host", "node", "energy", "queue", "quota", "calendar", "rule", "share", "setting",
+)  # fmt: skip
 
 #: kind → name → value
 Records = Mapping[str, Mapping[str, Any]]
 
 State = Literal["alive", "absent", "suspected", "dead"]
+#: `failed`: it was to be woken, and did not come.
+EnergyState = Literal["falling", "asleep", "waking", "failed"]
 
 #: The setting that names the levels of the hierarchy, the widest first.
 LEVELS_SETTING: Final = "levels"
@@ -46,8 +52,6 @@ _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 #: Words with a meaning of their own in requests and expressions.
 _RESERVED: Final = frozenset("all and best false half_best in like no node nodes not or true walltime yes".split())
 
-Figure = Annotated[int, Meta(ge=0, le=1 << 60)]
-
 
 class PropertyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A property that resources may have."""
@@ -63,8 +67,26 @@ class HostRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     gpus: Annotated[int, Meta(ge=0, le=100_000)] = 0
     limits: dict[str, Figure] = {}
     state: State = "alive"
+    by: str = ""  #: who says so, where it was no administrator: a hook of the site
+    why: str = ""  #: and why
     drain: bool = False  #: no new jobs
     available_until: float | None = None  #: wall time at which it may not be used any more
+    hours: str = ""  #: when it may be used (`plan.availability`); empty: what its agent says, else always
+
+
+class EnergyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """That a node is not awake, by our doing. Of one that is awake there is none."""
+
+    state: EnergyState
+    since: float  #: wall time
+    why: str = ""
+
+
+class NodeRecord(NodeFacts, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The same as it was said last: a node that is away is known, and its ids stay. What an administrator says in
+    the host's own record goes before it."""
+
+    ids: list[int] = msgspec.field(default_factory=list)  #: of its cores
 
 
 Check = Callable[[str, Any], None]
@@ -113,7 +135,19 @@ def _check_resource(name: str, value: Any) -> None:
 
 
 def _check_host(name: str, value: Any) -> None:
-    as_struct(f"host '{_short(name)}'", value, HostRecord)
+    record: HostRecord = as_struct(f"host '{_short(name)}'", value, HostRecord)
+    if record.hours:
+        parse_hours(record.hours)
+
+
+def _check_node(name: str, value: Any) -> None:
+    record: NodeRecord = as_struct(f"node '{_short(name)}'", value, NodeRecord)
+    if record.hours:
+        parse_hours(record.hours)
+
+
+def _check_energy(name: str, value: Any) -> None:
+    as_struct(f"energy of '{_short(name)}'", value, EnergyRecord)
 
 
 def _check_setting(name: str, value: Any) -> None:
@@ -130,6 +164,8 @@ CHECKS: Final[dict[str, Check]] = {
     "property": _check_property,
     "resource": _check_resource,
     "host": _check_host,
+    "node": _check_node,
+    "energy": _check_energy,
     "setting": _check_setting,
     "queue": check_queue,
     "rule": check_rule,

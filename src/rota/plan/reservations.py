@@ -15,8 +15,6 @@ from rota.plan.sharing import may_share
 if TYPE_CHECKING:
     from rota.plan.planner import Planner
 
-#: A reservation waits so long for resources that are missing, then begins with fewer.
-PATIENCE_S = 300.0
 #: Of those who are in the way only so many are named, in words and at all.
 _NAMED: Final = 5
 _MOST: Final = 100
@@ -106,7 +104,7 @@ def all_there(planner: Planner, entry: Entry, now: float) -> bool:
     """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
     if planner.counted:
         return True
-    missing = entry.resources & ~planner.site.usable
+    missing = entry.resources & (~planner.site.usable | planner.site.asleep)
     for other in planner.running.values():
         if other.home != entry.home or other.ask.types.besteffort or may_share(entry.ask, other.ask):
             continue
@@ -114,7 +112,7 @@ def all_there(planner: Planner, entry: Entry, now: float) -> bool:
     if not missing and entry.resources:
         return True
     assert entry.ask.at is not None
-    if now < entry.ask.at + PATIENCE_S or missing == entry.resources:
+    if now < entry.ask.at + planner.patience_s or missing == entry.resources:
         return False
     assert entry.end is not None
     planner.drop(entry, since=now)

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from rota.errors import BadInput
 from rota.plan.bits import positions, runs, spans_of
+from rota.plan.clock import Clock
 from rota.plan.expression import Kind, Value, check, matches, parse
 
 #: Other names of a level.
@@ -57,10 +58,21 @@ class Site:
         until: Mapping[int, float] | None = None,
         prefer: Sequence[str] = (),
         away: Mapping[str, str] | None = None,
+        hours: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        asleep: Mapping[str, float | None] | None = None,
+        wake_s: float = 0.0,
     ) -> None:
+        """`hours`: of hosts that may not always be used, when they may, by this clock. `asleep`: hosts that sleep,
+        and since when each is being woken, if it is; that takes `wake_s`."""
         self.levels = levels
         self.unit = levels[-1] if levels else "core"
-        self.resources = sorted(resources, key=lambda resource: _preference(resource, prefer))
+        sleeping = asleep or {}
+        self.resources = sorted(
+            resources,
+            # What is awake is taken first.
+            key=lambda resource: (resource.values.get("host") in sleeping, *_preference(resource, prefer)),
+        )
         self.figures = dict(hosts or {})
         self.kinds = dict(kinds) if kinds is not None else kinds_of(self.resources)
         self.count = len(self.resources)
@@ -80,6 +92,17 @@ class Site:
             host = resource.values.get("host")
             if host is not None:
                 self.hosts[str(host)] = self.hosts.get(str(host), 0) | 1 << bit
+        self.clock = clock
+        self.hours: dict[str, int] = {}  #: hours → what may be used only then (`plan.availability`)
+        for name, text in (hours or {}).items():
+            self.hours[text] = self.hours.get(text, 0) | self.hosts.get(name, 0)
+        self.wake_s = wake_s
+        self.sleeping: dict[float | None, int] = {}  #: since when it is being woken → what sleeps (`plan.waking`)
+        for name, since in sleeping.items():
+            self.sleeping[since] = self.sleeping.get(since, 0) | self.hosts.get(name, 0)
+        self.asleep = 0  #: all that sleeps
+        for mask in self.sleeping.values():
+            self.asleep |= mask
         self._in_order: bool | None = None  #: do ids ascend as bits do?
         self._matching: dict[str, int] = {"": self.everything}
         self._columns: dict[str, list[Value | None]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import inf, nextafter
 
+from rota.plan import suspension
 from rota.plan.ask import Ask
 from rota.plan.bounds import Bounds
 from rota.plan.entry import WAITING, Entry, Option
@@ -14,6 +15,7 @@ from rota.plan.quotas import Refusal
 from rota.plan.shapes import Shape
 from rota.plan.sharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.slots import Choosing, Pick, Slots
+from rota.plan.waking import ready_times
 
 
 class Search(Holdings):
@@ -45,6 +47,9 @@ class Search(Holdings):
         entry.counted = None
         if self.quotas is not None and not ask.types.container:
             entry.counted = self.quotas.counted(who_asks(ask))
+        if (pinned := self.suspended.get(entry.id)) is not None:
+            entry.trouble = None
+            suspension.prepare(self, pinned)
 
     def _impossible(self, entry: Entry, usable: int) -> Waits | None:
         """Why no set of resources, were all of them free, could do."""
@@ -81,16 +86,21 @@ class Search(Holdings):
         if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
             return False
         timed = (types.deadline, types.expire, types.postpone) != (None, None, None)
-        return not types.inner and not timed and not self.site.until
+        return not types.inner and not timed and not self.closures and not self.site.asleep
 
     # -- finding a place
 
     def place(self, entry: Entry, now: float, *, before: float = inf, since: float | None = None) -> bool:
         """Plan a waiting job at its earliest possible end. False if there is none; `reason` says why."""
+        resuming = entry.id in self.suspended
+        if resuming:
+            self.ledger.give(~entry.id)  # what it keeps meanwhile is not in its own way
         found = self._find(entry, now, before=before, since=since)
         if found is None:
             entry.start = entry.end = None
             entry.resources = 0
+            if resuming:
+                suspension.ballast(self, entry)
             return False
         start, resources, at = found
         entry.start, entry.resources, entry.alternative = start, resources, at
@@ -201,20 +211,27 @@ class Search(Holdings):
             return None
         shape, hard = option.shape, option.hard
         taking = entry.taking
-        if taking is not None and not self.special and not self.ledger.may_lack(taking):
+        # Who is suspended holds memory and the like without a core.
+        crowded = bool(self.special or self.suspended)
+        if taking is not None and not crowded and not self.ledger.may_lack(taking):
             taking = None
         obstacles = [] if hard or entry.ask.at is not None else self._obstacles()
         split = 0  #: cores that are shared already: better one of these than another whole one
         for each in self.special.values() if entry.ask.share else ():
             split |= each.resources if each.ask.share else 0
-        if taking is None and not obstacles and not split:
+        asleep = self.site.asleep & shape.eligible
+        waking = ready_times(self.site, self.now) if asleep else []
+        if taking is None and not obstacles and not split and not asleep:
             return None
         ledger, low = self.ledger, entry.ask.types.besteffort
-        entry.blamed = entry.blamed or bool(obstacles)
+        entry.blamed = entry.blamed or bool(obstacles) or bool(asleep)
 
         def pick(free: int, start: float, end: float) -> int:
             for until, mask in obstacles:
                 if until > start:
+                    free &= ~mask
+            for ready, mask in waking:
+                if ready > start:
                     free &= ~mask
             short = None
             if taking is not None:
@@ -222,9 +239,13 @@ class Search(Holdings):
                 def short(mask: int) -> int:
                     return ledger.short(taking, mask, start, end, low=low)
 
-            return (split and shape.choose(free & split, short)) or shape.choose(free, short)
+            if split and (taken := shape.choose(free & split, short)):
+                return taken
+            if asleep and (taken := shape.choose(free & ~asleep, short)):
+                return taken
+            return shape.choose(free, short)
 
-        also = sorted({until for until, _mask in obstacles if until != inf}) if obstacles else []
+        also = sorted({moment for moment, _mask in (*obstacles, *waking) if moment != inf})
         if taking is not None:
             also = sorted({*also, *ledger.ends()}) if also else ledger.ends()
         return Choosing(pick, also)
@@ -237,7 +258,7 @@ class Search(Holdings):
 
     def _obstacles(self) -> list[tuple[float, int]]:
         """What only a job with a walltime may be placed before: (until when, resources)."""
-        found = [(inf, mask) for mask in self.site.until.values()]
+        found = [*self.closing]
         found += [(entry.end or inf, entry.resources) for entry in self.reserved.values()]
         return found
 
@@ -268,7 +289,11 @@ class Search(Holdings):
             return Waits("resources", "no start lets it end before its deadline")
         if types.expire is not None:
             return Waits("resources", "no start is possible before it expires")
-        if any(not option.hard for option in entry.options) and self._obstacles():
+        soft = any(not option.hard for option in entry.options)
+        if self.site.hours and self.closing and not (soft and self.reserved):
+            said = "without a walltime it cannot be placed" if soft else "no start was found"
+            return Waits("window", f"{said} within the hours of hosts", hint=_hint_walltime(entry) if soft else "")
+        if soft and self._obstacles():
             return Waits("reservation", "without a walltime it cannot be placed before a reservation")
         return Waits("resources", "no start was found for it")
 
@@ -294,6 +319,10 @@ class Search(Holdings):
         entry.home = home
         return self._shared(entry, slots) if entry.special else slots
 
+    def room_beside(self, entry: Entry) -> Slots:
+        """What one that holds resources together with others could hold besides."""
+        return self._shared(entry, self.slots_of(entry) or self.slots)
+
     def _shared(self, entry: Entry, slots: Slots) -> Slots:
         """The free resources, with those that others hold who let this job have them as well."""
         if not self.special and not self.low_held:
@@ -317,9 +346,12 @@ class Search(Holdings):
                 view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
         if entry.home:
             view.cover(self.entries[entry.home].resources, self.entries[entry.home].end or inf, inf)
-        for moment, mask in self.site.until.items():
-            view.cover(mask, max(moment, self.now), inf)
+        self._close(view)
         return view
+
+
+def _hint_walltime(entry: Entry) -> str:
+    return f"rota modify {entry.id} --walltime TIME"
 
 
 def _quota_reason(refusal: Refusal) -> Waits:

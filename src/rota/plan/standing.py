@@ -29,6 +29,8 @@ def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
     if blocked is not None:
         victims = tuple(sorted(blocked[1]))
         return [Waits("resources", "besteffort jobs on its resources are being ended", blockers=victims)]
+    if job in plan.unplaced:
+        return [Waits("no_resources", plan.unplaced[job], hint="rota node list")]
     if need.limits:
         found += limit_reasons(limits, need, planner.site.hosts)
     of_first = planner.why(entry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from rota.plan import waking
 from rota.plan.bits import positions
 from rota.plan.entry import RUNNING, Entry
 from rota.plan.hostlist import fold
@@ -101,11 +102,11 @@ def _nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
 
     for alternative in entry.ask.alternatives:
         if _fits(planner, alternative, short):
-            return _away(site, site.hosts_of(away))
+            return away_hosts(site, site.hosts_of(away))
     return reason
 
 
-def _away(site: Site, hosts: list[str]) -> Waits:
+def away_hosts(site: Site, hosts: list[str]) -> Waits:
     """These hosts may not be used now: why, and what would change that."""
     words = {host: site.away.get(host, "") for host in hosts}
     named = ", ".join(f"{host} {f'is {why}' if why else 'may not'}" for host, why in list(words.items())[:_NAMED])
@@ -128,11 +129,15 @@ def _fits(planner: Planner, alternative: Alternative, short: object) -> bool:
 def _held_up(planner: Planner, entry: Entry, when: str) -> Waits:
     """Who holds, until it begins, what it will be given."""
     assert entry.start is not None
+    if (asleep := waking.why(planner, entry)) is not None:
+        return asleep
     before = [other for other in planner.entries.values() if _goes_before(planner, entry, other)]
     holders = [other for other in before if planner.counted or other.resources & entry.resources]
     holders = holders or [other for other in before if _same_hosts(planner, entry, other)]
     holders.sort(key=lambda other: (-(other.end or 0.0), other.id))  # who stays longest first
     where = _where(planner, entry)
+    if not holders and (closed := planner.site.hosts_of(planner.closed_at(planner.now) & entry.resources)):
+        return Waits("window", f"outside the hours of {fold(closed)}; {when}{where}")
     if not holders:
         return Waits("container" if entry.home else "resources", f"{when}{where}")
     last = [other for other in holders if other.end == holders[0].end]

@@ -26,11 +26,14 @@ from rota.plan.resources import Site
 from rota.plan.shapes import Shape
 from rota.plan.slots import Counted, Slots
 from rota.plan.steps import Steps
+from rota.plan.suspension import Exactly, Pinned
 
 #: Copied field by field.
-_MUTABLE: Final = frozenset((Planner, Class, Slots, Counted, Bounds, Ledger, Steps, Usage, Quotas, Counter))
+_MUTABLE: Final = frozenset(
+    (Planner, Class, Slots, Counted, Bounds, Ledger, Steps, Usage, Quotas, Counter, Pinned)
+)
 #: Never changed once they are made, but for what they remember of their own work.
-_SHARED: Final = frozenset((Site, Shape))
+_SHARED: Final = frozenset((Site, Shape, Exactly))
 _PLAIN: Final = frozenset((int, float, str))
 _SLOTS: Final = Entry.__slots__
 
