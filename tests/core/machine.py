@@ -23,6 +23,7 @@ from rota.core.identity import key_maker
 from rota.core.invariants import broken
 from rota.core.job import Command, Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.limiting import minute_of_day
+from rota.core.parts import PARTS
 from rota.core.pausing import PAUSED, YES
 from rota.core.plan_news import RESERVED, restore_reservations
 from rota.core.policing import SPENT, restore_spent
@@ -104,6 +105,7 @@ class Machine:
         self.open, self.committing = Batch(), None
         self.uploads.clear()
         self.world = self.recovered()
+        self.world.special_hosts = dict.fromkeys(("deploy", "cosystem"), next(iter(self.capacity), ""))
         self.engine = Engine(self.world, lost_after_s=LOST_AFTER_S)
         stored = self.store.load().specs
         self._spec_ids = {each: n for n, each in stored.items()}
@@ -135,7 +137,7 @@ class Machine:
             remembered=Remembered(
                 limits=snapshot.limits, dep_groups=snapshot.dep_groups, bad_members=snapshot.bad_members,
                 edges=snapshot.edges, edge_specs=snapshot.edge_specs, observations=snapshot.observations,
-                site=snapshot.site,
+                site=snapshot.site, parts=snapshot.meta.get(PARTS) or "",
             ),
         )  # fmt: skip
         world.paused = snapshot.meta.get(PAUSED) == YES
@@ -202,12 +204,19 @@ class Machine:
         assert not self.recorded.intersection(both), "an attempt's end is recorded twice"
         self.recorded.update(both)
         for row in batch.changes.ends:
-            if row[2] == "complete":
+            job = self.world.jobs.get(row[0])
+            if row[2] == "complete" and not (job is not None and "noop" in job.spec.types):
                 assert (row[0], row[1]) in self.witness.succeeded, f"job {row[0]} did not succeed"
 
     def _nothing_outlives_its_record(self) -> None:
         for row in self.store.jobs(list(self.witness.running)):
             assert row.state not in TERMINAL, f"job {row.id} executes after its terminal record"
+        for row in self.store.jobs([job for job, _host in self.witness.parts]):
+            assert row.state in LEASED or self._is_leased(row.id), f"job {row.id} has a part and no lease"
+
+    def _is_leased(self, job: int) -> bool:
+        """Rows of jobs tell of what is not routine; of a new lease only the row of its attempt does."""
+        return any(attempt.outcome is None for attempt in self.store.attempts(job))
 
     def _perform(self, effect: e.Effect) -> None:
         match effect:
@@ -221,6 +230,11 @@ class Machine:
                 self.runners[runner].rule(leases, self.wall)
             case e.SendWork(runner):
                 self._send_work(self.runners[runner], effect)
+            case e.SendParts(runner, jobs, leases):
+                self._send_parts(self.runners[runner], jobs, leases)
+            case e.CloseParts(runner, leases):
+                model = self.runners[runner]
+                model.receive(lambda: model.close_parts(leases))
             case e.AcknowledgeReport(runner, seq):
                 model = self.runners[runner.removeprefix("settle:")]
                 if runner.startswith("settle:"):
@@ -230,6 +244,9 @@ class Machine:
             case e.KillAttempts(runner, leases):
                 model = self.runners[runner]
                 model.receive(lambda: model.kill(leases, self.wall))
+            case e.PauseAttempts(runner, leases, on):
+                model = self.runners[runner]
+                model.receive(lambda: model.pause(leases, on, self.wall))
             case e.RecallLeases(runner, leases):
                 model = self.runners[runner]
                 model.receive(lambda: model.recall(leases))
@@ -247,6 +264,15 @@ class Machine:
             assert self.store.attempts(grant.lease[0])[-1].number >= grant.lease[1], "sent before it was on disk"
         seats = [(seat.seat, seat.size) for seat in work.seats]
         model.receive(lambda: model.take_work(seats, grants, self.wall))
+
+    def _send_parts(self, model: ModelRunner, jobs: list[Job], leases: list[tuple[int, int, int]]) -> None:
+        for job, lease in zip(jobs, leases, strict=True):
+            if job.lease is None or job.lease.token != lease[2] or job.lease.ended is not None:
+                continue  # it moved on before it was sent
+            given = job.lease.given
+            assert given is not None
+            assert self.store.attempts(lease[0])[-1].number >= lease[1], "sent before it was on disk"
+            model.receive(lambda lease=lease, job=job, given=given: model.open_part(lease, job.spec, given))
 
     def advance(self, seconds: float) -> None:
         """Time passes; runners that hold nothing touch meanwhile, the others only when they report."""
@@ -356,6 +382,12 @@ class Machine:
                 self.removed |= {id for id in before if self.world.outcome(id) == NO_JOB}
             case "confirm-dead":
                 self.happened(events.DeathConfirmed(by=by, jobs=jobs))
+            case "suspend":
+                self.happened(events.JobsSuspended(by=by, jobs=jobs, **flags))
+            case "resume":
+                self.happened(events.JobsResumed(by=by, jobs=jobs))
+            case "walltime":
+                self.happened(*(events.WalltimeAsked(by=by, job=job, **flags) for job in jobs))
             case _:
                 raise ValueError(verb)
         return by.n
@@ -419,6 +451,10 @@ class Machine:
         entries = [Entry(cmd, spec(**fields), after, input_bytes=input_bytes) for cmd in cmds]
         return self.answer(self.send_chunk(entries, **flags))
 
+    def add_quietly(self, *cmds: Command, **fields: Any) -> None:
+        """The same, but nothing is on disk yet and nobody has been told anything."""
+        self.send_chunk([Entry(cmd, spec(**fields)) for cmd in cmds])
+
     def do(self, verb: str, *ids: int, **flags: Any) -> Acted:
         """`act` and pump; the answer, or the refusal raised."""
         return self.answer(self.act(verb, *ids, **flags))
@@ -478,6 +514,8 @@ class Machine:
     def run_out(self) -> None:
         """Let time pass and everything that runs succeed, until nothing does any more."""
         for _round in range(1000):
+            for job in sorted(self.world.nowhere):
+                self.act("kill", job)  # nothing else ends one that has no walltime
             self.pump()
             running = list(self.running())
             if not running and not self._something_will_happen():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
 from rota.core.job import Outcome, Spec
-from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.core.leases import Finished, Held, LeaseRef, PartOpened, Paused, Started
 from rota.plan.bits import parse_spans
 from rota.plan.placement import Capacity, Given
 from rota.plan.size import Size
@@ -29,10 +29,12 @@ class Witness:
         self._specs: dict[int, Spec] = {}
         self._given: dict[int, Given | None] = {}
         self.running: dict[int, tuple[int, str, Size]] = {}  #: job → attempt, host, size
+        self.parts: dict[tuple[int, str], tuple[int, Given, Spec]] = {}  #: by job and host
         self.attempts: defaultdict[int, list[int]] = defaultdict(list)
         self.executed: set[tuple[int, int]] = set()
         self.succeeded: set[tuple[int, int]] = set()
         self._in_opening: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self.still: set[tuple[int, str]] = set()  #: jobs that are stopped, and where
 
     def start(self, job: int, attempt: int, host: str, spec: Spec, size: Size, given: Given | None = None) -> None:
         assert job not in self.running, f"job {job} executes twice at once"
@@ -45,21 +47,56 @@ class Witness:
         self.running[job] = (attempt, host, size)
         self._given[job] = given
         self._specs[job] = spec
-        self._refuse_sharing(job)
+        if given is not None:
+            self._refuse_sharing(job, given, spec)
         self._refuse_excess(host)
+
+    def open_part(self, job: int, attempt: int, host: str, spec: Spec, given: Given) -> None:
+        """From now on processes of the job may be on this host as well."""
+        known = self.parts.get((job, host))
+        assert known is None or known[0] == attempt, f"job {job}: attempts {known} and {attempt} at once on {host}"
+        self.parts[job, host] = (attempt, given, spec)
+        self._refuse_sharing(job, given, spec)
+
+    def shut_part(self, job: int, host: str) -> None:
+        """None of them is."""
+        self.parts.pop((job, host), None)
+
+    def stop(self, job: int, host: str, on: bool) -> None:
+        """All processes of a job on a host stand still, or go on: then it must have its cores."""
+        if on:
+            self.still.add((job, host))
+            return
+        was_still = self.stands_still(job)
+        self.still.discard((job, host))
+        if was_still and job in self.running:
+            given = self._given[job]
+            if given is not None:
+                self._refuse_sharing(job, given, self._specs[job])
+            self._refuse_excess(self.running[job][1])
+
+    def stands_still(self, job: int) -> bool:
+        hosts = {host for other, host in self.parts if other == job}
+        if job in self.running:
+            hosts.add(self.running[job][1])
+        return bool(hosts) and all((job, host) in self.still for host in hosts)
 
     def end(self, job: int, attempt: int, *, ok: bool) -> None:
         assert self.running.pop(job)[0] == attempt
+        self.still = {each for each in self.still if each[0] != job}
         if ok:
             self.succeeded.add((job, attempt))
 
-    def _refuse_sharing(self, job: int) -> None:
-        """No core is given to two jobs at once, unless their types say that they share."""
-        mine, own = self._given[job], self._specs[job]
-        for other in self.running.keys() - {job}:
-            theirs, its = self._given[other], self._specs[other]
-            if mine is None or theirs is None or not (mine.resources and theirs.resources):
+    def _refuse_sharing(self, job: int, mine: Given, own: Spec) -> None:
+        """No core is given to two jobs at once, unless their types say that they share. Who has a process left
+        on one of its hosts has all of its cores."""
+        holders = {other: (self._given[other], self._specs[other]) for other in self.running}
+        holders |= {other: (given, its) for (other, _host), (_attempt, given, its) in self.parts.items()}
+        for other, (theirs, its) in holders.items():
+            if other == job or theirs is None or not (mine.resources and theirs.resources):
                 continue
+            if self.stands_still(other):
+                continue  # it has given up its cores
             both = set(parse_spans(mine.resources)) & set(parse_spans(theirs.resources))
             parts = own.size.cpus + its.size.cpus <= 100  # of a core that is shared
             allowed = parts or _may_share(own) or _may_share(its)
@@ -72,6 +109,8 @@ class Witness:
         cpus = 0
         for job, (_attempt, where, size) in self.running.items():
             given = self._given[job]
+            if self.stands_still(job):
+                continue
             # Those that take a part of a core share it with others whose parts fit beside it.
             if where == host and given is not None and given.cpu_list and not 0 < size.cpus < 100:
                 cores.update(parse_spans(given.cpu_list))
@@ -115,14 +154,18 @@ class Report:
     ended: list[Finished] = field(default_factory=list)
     returned: list[LeaseRef] = field(default_factory=list)
     closed: list[int] = field(default_factory=list)
+    opened: list[PartOpened] = field(default_factory=list)
+    shut: list[LeaseRef] = field(default_factory=list)
+    paused: list[Paused] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.started or self.ended or self.returned or self.closed)
+        some = self.started or self.ended or self.returned or self.closed or self.opened or self.shut
+        return bool(some or self.paused)
 
     def event(self, runner: str) -> RunnerReported:
         return RunnerReported(
             runner=runner, seq=self.seq, started=self.started, ended=self.ended, returned=self.returned,
-            closed=self.closed,
+            closed=self.closed, opened=self.opened, shut=self.shut, paused=self.paused,
         )  # fmt: skip
 
 
@@ -141,6 +184,8 @@ class ModelRunner:
         self.seats: dict[int, Size] = {}
         self.waiting: list[Grant] = []
         self.busy: dict[int, Busy] = {}  #: by seat
+        self.parts: set[Lease] = set()  #: of leases of other hosts
+        self.unready = False  #: no part can be opened here
         self.journal: dict[Lease, Outcome | None] = {}  #: intents, with their outcome once there is one
         self.unacknowledged: list[Report] = []
         self.draft = Report(1)
@@ -181,6 +226,33 @@ class ModelRunner:
             for seat in [seat for seat, busy in self.busy.items() if busy.grant.lease == lease]:
                 self.end(seat, Outcome(signal=15, reason="kill_requested", ended_at=now), now)
 
+    def open_part(self, lease: Lease, spec: Spec, given: Given) -> None:
+        if self.unready and lease not in self.parts:
+            self.draft.opened.append(PartOpened(*lease, ok=False, message="the prologue failed"))
+            return
+        self.parts.add(lease)
+        self.witness.open_part(lease[0], lease[1], self.host, spec, given)
+        self.draft.opened.append(PartOpened(*lease))
+
+    def close_parts(self, leases: list[Lease]) -> None:
+        """What is not here is closed as well."""
+        for lease in leases:
+            self.draft.shut.append(LeaseRef(*lease))
+            self._end_part(lease)
+
+    def _end_part(self, lease: Lease) -> None:
+        if lease in self.parts:
+            self.parts.remove(lease)
+            self.witness.shut_part(lease[0], self.host)
+
+    def pause(self, leases: list[Lease], on: bool, now: float) -> None:
+        """Stop attempts or parts, or let them go on; say so, also if nothing changes."""
+        here = {busy.grant.lease for busy in self.busy.values()} | self.parts
+        for lease in leases:
+            if lease in here:
+                self.witness.stop(lease[0], self.host, on)
+                self.draft.paused.append(Paused(*lease, on, now))
+
     def recall(self, leases: list[Lease]) -> None:
         for grant in [each for each in self.waiting if each.lease in leases]:
             self.waiting.remove(grant)
@@ -190,6 +262,7 @@ class ModelRunner:
         for lease in leases:
             self.waiting = [grant for grant in self.waiting if grant.lease != lease]
         self.kill(leases, now)
+        self.close_parts([lease for lease in leases if lease in self.parts])
 
     # -- what happens here
 
@@ -262,8 +335,9 @@ class ModelRunner:
         ]
         self.repeat()
         return RunnerJoined(
-            runner=self.id, host=self.host, boot_id="boot", pid=1, start_time=1, held=held, seats=list(self.seats)
-        )
+            runner=self.id, host=self.host, boot_id="boot", pid=1, start_time=1, held=held, seats=list(self.seats),
+            parts=[LeaseRef(*lease) for lease in sorted(self.parts)],
+        )  # fmt: skip
 
     def die(self) -> None:
         """Killed. What it had started goes on without it until the successor ends it."""
@@ -275,10 +349,13 @@ class ModelRunner:
         for busy in self.busy.values():
             self.witness.end(busy.grant.lease[0], busy.grant.lease[1], ok=False)
         self.busy.clear()
+        for lease in list(self.parts):
+            self._end_part(lease)
         ended = [
             Finished(*lease, 0, outcome or Outcome(reason="lost", message="runner died", ended_at=now))
             for lease, outcome in self.journal.items()
         ]
         if not whole:
             ended = ended[1::2]
-        return RunnerSettled(runner=self.id, by_runner=successor, ended=ended, whole=whole)
+        # A journal loses its end when the machine is started anew, and then nothing is left of anything.
+        return RunnerSettled(runner=self.id, by_runner=successor, ended=ended, whole=whole, rebooted=not whole)

@@ -570,7 +570,7 @@ def test_after_a_crash_who_was_given_cores_keeps_them_and_who_was_not_takes_the_
     plain = add(m)
     planned = add(m, request="core=1")
     m.end(plain)
-    plain = add(m, types=("noop",))
+    plain = add(m, types=("idempotent",))
     m.end(planned)
     early = add(m)
     late = add(m, request="core=1")

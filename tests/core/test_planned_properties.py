@@ -52,6 +52,7 @@ types = st.sampled_from(
         (("placeholder=p",), "default"),
         (("allowed=p",), "default"),
         (("noop",), "default"),
+        (("deploy",), "default"),
         (("postpone=1200",), "default"),
         (("expire=1500",), "default"),
         (("deadline=9000",), "default"),

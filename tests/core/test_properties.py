@@ -52,7 +52,8 @@ def view(world: World) -> dict[str, object]:
             state = State.RUNNING if job.lease and job.lease.started_at is not None else State.SCHEDULED
         lease = (job.lease.token, job.lease.runner) if job.lease else None
         reason = job.reason if job.state not in LEASED else None
-        jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill)
+        ended = job.lease.ended if job.lease else None
+        jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill, ended)
     return {
         "jobs": jobs,
         "waits": world.waits,
@@ -177,8 +178,11 @@ class Histories(RuleBasedStateMachine):
         found = self.m.world.jobs.get(job)
         if found is None or found.lease is None:
             return False
-        runner = self.m.runners[found.lease.runner]
-        return job in self.m.witness.running or not runner.dead
+        holders = {part.runner for part in (found.lease.parts or {}).values() if part.runner}
+        if found.lease.ended is None:
+            holders.add(found.lease.runner)
+        left = job in self.m.witness.running or any(job == each for each, _host in self.m.witness.parts)
+        return left or not all(self.m.runners[name].dead for name in holders)
 
     # -- the disk, the clock and the manager's death
 
@@ -198,6 +202,7 @@ class Histories(RuleBasedStateMachine):
             if runner.connected:
                 self.m.disconnect(runner)
             runner.waiting.clear()
+            runner.close_parts(list(runner.parts))
             for seat in list(runner.busy):
                 runner.end(seat, Outcome(reason="lost", message="orphaned", ended_at=self.m.wall), self.m.wall)
         for _tick in range(2):

@@ -46,9 +46,17 @@ def cores_of(size: Size, given: Given | None) -> int:
     """Hundredths of cores that an attempt holds."""
     if given is None or not given.nodes:
         return size.cpus
-    if len(given.nodes) == 1:
+    if len(given.nodes) == 1 and not given.elsewhere:
         return given.size.cpus  # perhaps a part of a core
     return CORE * sum(cores for _host, cores in given.nodes)
+
+
+def suspended_us(given: Given | None, now: int) -> int:
+    """For how long an attempt has been suspended up to now."""
+    pause = given.pause if given is not None else None
+    if pause is None:
+        return 0
+    return micros(pause.before_s) + (max(0, now - micros(pause.since)) if pause.since is not None else 0)
 
 
 def asked_us(spec: Spec, size: Size, given: Given | None) -> int:
@@ -91,8 +99,11 @@ def account_attempt(
     started_at: float | None,
     ended_at: float,
     cpu_s: float,
+    suspended_s: float = 0.0,
 ) -> None:
     """An attempt is over: what it used and asked for, in the hours in which it did.
+
+    What it was suspended for is left out at its beginning.
 
     What it asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in an hour that
     is still to come, so that windows of any length that end now have the same sums.
@@ -109,6 +120,8 @@ def account_attempt(
         return
     if job.ready_at is not None and (waited := start - micros(job.ready_at)) > 0:
         row[WAIT] += waited
+    if suspended_s:
+        start = min(end, start + micros(suspended_s))
     size = job.learned or spec.size
     cpus = size.cpus if given is None else cores_of(size, given)
     asked = asked_us(spec, size, given)

@@ -8,12 +8,15 @@ from __future__ import annotations
 from heapq import heappush
 
 from rota.core.answers import Acted
-from rota.core.attempts import end_attempt
+from rota.core.attempts import end_attempt, void_attempt
 from rota.core.dependencies import end_job, enter, register, ripple, waiting_for, waiting_state
-from rota.core.effects import KillAttempts, NotifyReopened, Reply
+from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
+from rota.core.elsewhere import end_nowhere
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
 from rota.core.job import Job, Lease, Outcome, Reason
-from rota.core.runners import retire
+from rota.core.part_ends import part_shut
+from rota.core.parts import await_parts, forget_part, is_silent, ref_of
+from rota.core.runners import retire_idle
 from rota.core.seating import vacate_seat
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
@@ -42,19 +45,38 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
 def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> None:
     """What runs on these hosts ends, as by a kill; not what only holds their resources."""
     kills: dict[str, list[tuple[int, int, int]]] = {}
+    there = {id for runner in world.runners.values() if runner.host in hosts for id in runner.leases}
+    for host in hosts:
+        there |= world.parts_at.get(host, set())
     for runner in world.runners.values():
-        for id in runner.leases if runner.host in hosts else ():
-            job = world.jobs[id]
-            if job.lease is not None and not job.kill and not {"cosystem", "noop"} & set(job.spec.types):
-                turn.note(id, job.attempt, "kill", why)
-                _kill(world, turn, job, job.lease, f"being killed: {why}", kills)
+        there |= {id for id in runner.leases if _holds_some_of(world.jobs[id], hosts)}
+    for id in sorted(there):
+        job = world.jobs[id]
+        if job.lease is not None and not job.kill and not {"cosystem", "noop"} & set(job.spec.types):
+            turn.note(id, job.attempt, "kill", why)
+            _kill(world, turn, job, job.lease, f"being killed: {why}", kills)
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+
+
+def _holds_some_of(job: Job, hosts: set[str]) -> bool:
+    """Does a job that runs elsewhere hold resources of one of these hosts?"""
+    given = job.lease.given if job.lease is not None else None
+    return given is not None and given.elsewhere and any(host in hosts for host, _cores in given.nodes)
 
 
 def _kill(
     world: World, turn: Turn, job: Job, lease: Lease, why: str, kills: dict[str, list[tuple[int, int, int]]]
 ) -> None:
     job.kill = True
+    if job.id in world.nowhere:
+        end_nowhere(world, turn, job, reason="kill_requested", message=why)
+        return
+    if lease.ended is not None:
+        await_parts(world, turn, job)  # only its parts are left, and they are being closed
+        return
+    if lease.withheld is not None:
+        void_attempt(world, turn, job, "it was killed before it began")
+        return
     job.reason = Reason("kill_requested", why)
     if job.state not in (State.LOST, State.FINISHING):
         move(world, job, State.FINISHING)
@@ -185,15 +207,38 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
             unchanged.append(id)
             continue
         changed.append(id)
-        lease = job.lease
-        runner = world.runners[lease.runner]
         turn.note(id, job.attempt, "confirmed-dead", f"by {event.by.user}")
-        message = f"lost; declared dead by {event.by.user}"
-        # Should they live after all and hear of it, they must not go on.
-        turn.effects.append(KillAttempts(runner.id, [(id, job.attempt, lease.token)]))
-        size = job.size
-        end_attempt(world, turn, job, Outcome(reason="lost", message=message, ended_at=turn.wall))
-        vacate_seat(world, runner, job=id, seat=lease.seat, size=size)
-        if not runner.connected and not runner.leases:
-            retire(world, runner)
+        _bury(world, turn, job, job.lease, f"lost; declared dead by {event.by.user}")
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def _bury(world: World, turn: Turn, job: Job, lease: Lease, message: str) -> None:
+    """Nothing is left of a lost job where nobody answers; where somebody does, it is ended."""
+    runner = world.runners.get(lease.runner)
+    silent = {host: part.runner for host, part in (lease.parts or {}).items() if is_silent(world, part)}
+    # Should they live after all and hear of it, they must not go on.
+    turn.effects.extend(CloseParts(name, [ref_of(job, lease)]) for name in silent.values())
+    if lease.ended is not None:
+        for host in silent:
+            part_shut(world, turn, job, host)
+        if job.lease is not None:
+            await_parts(world, turn, job)
+    else:
+        assert runner is not None
+        for host in silent:
+            forget_part(world, turn, job, host)
+        if lease.withheld is not None:
+            void_attempt(world, turn, job, message)
+        elif silent and not runner.silent:
+            lease.broken = message
+            job.reason = Reason("kill_requested" if job.kill else "lost", message)
+            move(world, job, State.FINISHING)
+            write(turn, job)
+            turn.effects.append(KillAttempts(runner.id, [ref_of(job, lease)]))
+        else:
+            turn.effects.append(KillAttempts(runner.id, [ref_of(job, lease)]))
+            size = job.size
+            end_attempt(world, turn, job, Outcome(reason="lost", message=message, ended_at=turn.wall))
+            vacate_seat(world, runner, job=job.id, seat=lease.seat, size=size)
+    for name in {lease.runner, *silent.values()} & world.runners.keys():
+        retire_idle(world, world.runners[name])

@@ -24,6 +24,15 @@ class Acted(Struct, frozen=True, array_like=True, gc=False):
     missing: list[int] = []
 
 
+class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):
+    """The walltime of a running job, and how much more was asked for than could be granted yet."""
+
+    job: int
+    walltime_s: float
+    pending_s: float = 0.0
+    before_s: float | None = None  #: what it was
+
+
 def compact_answer(answer: Added) -> str:
     """The answer as it is kept, ids as ranges: a million in a row are two numbers."""
     parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from zoneinfo import ZoneInfo
 
+from rota.core import pauses
+from rota.core.hosts import site_now
 from rota.core.job import Job, Spec
+from rota.core.parts import all_leased
 from rota.core.policing import policy_of, quotas_of
-from rota.core.siting import site_now
 from rota.core.world import World
-from rota.errors import BadInput, NeverFits
+from rota.errors import BadInput, NeverFits, NotFound
 from rota.plan.ask import Ask
 from rota.plan.clock import Clock
 from rota.plan.expression import parse, text
 from rota.plan.grammar import check_alternative, parse_request
 from rota.plan.ledger import Ledger, Taking
-from rota.plan.placement import Held, Reserved
+from rota.plan.placement import Away, Held, Reserved
 from rota.plan.policy import Policy
 from rota.plan.quotas import Quotas
 from rota.plan.reasons import amount
@@ -27,8 +29,12 @@ from rota.plan.size import CORE, Size
 from rota.plan.types import parse_types
 
 #: Kinds of site records that only the planner knows how to keep.
-_RULES = ("queue", "quota", "host", "resource")
+_RULES = ("queue", "quota", "resource", "energy")
+#: The same of fields of a host's record; packing keeps the others.
+_HOST_RULES = ("limits", "available_until", "hours")
 _MOST_ASKS = 10_000
+#: Types of jobs whose commands run on a host that the site names.
+ELSEWHERE = ("deploy", "cosystem")
 
 
 class WorldTerms:
@@ -37,10 +43,14 @@ class WorldTerms:
     def __init__(self, world: World) -> None:
         self._world = world
         self._asks: dict[tuple[int, Size], Ask] = {}
+        #: records of hosts and nodes, and have they rules that need a plan?
+        self._looked_at: tuple[object, object, bool] = (None, None, False)
 
     def ask(self, job: int) -> Ask:
         found = self._world.jobs[job]
-        if found.spec.request and found.lease is None:
+        if found.lease is not None and found.lease.given is not None and found.lease.given.elsewhere:
+            size = found.spec.size  # what it holds, not what it takes where it runs
+        elif found.spec.request and found.lease is None:
             size = found.spec.size if found.learned is None else _sized(found)
         else:
             size = found.size
@@ -61,24 +71,52 @@ class WorldTerms:
     def held(self) -> list[Held]:
         world = self._world
         found = []
-        for runner in world.runners.values():
-            if runner.made_for is None:
-                for id in runner.leases:
-                    job = world.jobs[id]
-                    lease = job.lease
-                    assert lease is not None
-                    if not job.size.cpus and not job.spec.on_terms:
-                        continue  # it takes no core
-                    since = lease.started_at if lease.started_at is not None else lease.leased_at
-                    resources = lease.given.resources if lease.given is not None else ""
-                    found.append(Held(id, runner.host, since, resources, job.spec.on_terms))
+        made = {runner.host for runner in world.runners.values() if runner.made_for is not None}
+        for job, host in all_leased(world):
+            lease = job.lease
+            assert lease is not None
+            if host in made or (not job.size.cpus and not job.spec.on_terms):
+                continue  # it takes no core of ours
+            since = lease.started_at if lease.started_at is not None else lease.leased_at
+            resources = lease.given.resources if lease.given is not None else ""
+            end, gone = pauses.expected_end(job), pauses.away(job)
+            found.append(Held(job.id, host, since, resources, job.spec.on_terms, end, gone))
         return found
+
+    def away(self, job: int) -> Away | None:
+        found = self._world.jobs.get(job)
+        return pauses.away(found) if found is not None else None
 
     def reserved(self, job: int) -> Reserved | None:
         return self._world.reserved.get(job)
 
+    def runs_at(self, job: int) -> str | None:
+        types = self._world.jobs[job].spec.types
+        if "noop" in types:
+            return ""
+        for kind in ELSEWHERE if types else ():
+            if kind in types:
+                host = self._world.special_hosts.get(kind, "")
+                if not host:
+                    raise NotFound(f"{kind}_host is not set, and {kind} jobs run there", hint=f"set {kind}_host")
+                return host
+        return None
+
+    def patience_s(self) -> float:
+        return self._world.patience_s
+
     def wanted(self) -> bool:
-        return any(self._world.site.get(kind) for kind in _RULES)
+        site = self._world.site
+        if self._world.pauses:
+            return True  # who resumes comes back to its own cores
+        if any(site.get(kind) for kind in _RULES) or (self._world.energy.sleeps and site["node"]):
+            return True
+        # Asked again and again, of thousands of hosts: records are replaced when they change, never altered.
+        if self._looked_at[0] is not site["host"] or self._looked_at[1] is not site["node"]:
+            rules = any(record.get(field) for record in site["host"].values() for field in _HOST_RULES)
+            rules = rules or any(record.get("hours") for record in site["node"].values())
+            self._looked_at = (site["host"], site["node"], rules)
+        return self._looked_at[2]
 
     def site(self) -> Site:
         return site_now(self._world)

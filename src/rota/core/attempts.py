@@ -11,10 +11,13 @@ from rota.core.accounting import account_attempt, count_start
 from rota.core.dependencies import end_job, enter, must_run_again, ripple, waiting_for, waiting_state
 from rota.core.effects import NotifyStarted
 from rota.core.estimate import learn
-from rota.core.job import Job, Lease, Outcome, Reason
-from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.core.job import Ended, Job, Lease, Outcome, Reason
+from rota.core.leases import Finished, Held, LeaseRef, Phase, Started
+from rota.core.parts import await_parts, close_parts, remember, silent_hosts
+from rota.core.pauses import QUEUED, THAWING, is_suspended, of_lease, suspended_s
 from rota.core.retry import delay_s, may_retry
-from rota.core.seating import adopt_seat, count_unseated
+from rota.core.seating import adopt_seat, close_seat, count_unseated
+from rota.core.serving import begin_epilogue, forget_prologue
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
@@ -24,7 +27,7 @@ _AGAIN = 99
 _AGAIN_AFTER_S = 60.0
 
 
-def current(world: World, runner: Runner, said: LeaseRef | Held | Started | Finished) -> Job | None:
+def current(world: World, runner: Runner, said: LeaseRef | Held | Started | Phase | Finished) -> Job | None:
     """The job, if the lease of which this was said is the valid one and this runner's."""
     if said.job not in runner.leases:
         return None
@@ -43,6 +46,7 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
     lease.seat = started.seat
     lease.pid = started.pid
     if job.state in (State.SCHEDULED, State.STARTING):
+        job.reason = None  # what was done before it began is done
         move(world, job, State.RUNNING)
     turn.changes.starts.append((job.id, job.attempt, started.started_at, started.pid, started.seat))
     count_start(turn, job, started.started_at)
@@ -51,25 +55,62 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
     turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
 
 
-def void_attempt(world: World, turn: Turn, job: Job) -> None:
-    """The lease was never executed: the job waits again, and no retry is used."""
-    killed = job.kill
-    _drop_lease(world, turn, job, ended=False)
-    turn.changes.voids.append((job.id, job.attempt))
-    turn.note(job.id, job.attempt, "voided", "the lease was handed back; nothing was executed")
-    if killed:
-        reason = Reason("kill_requested", "killed before it started")
-        end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
+def revive(world: World, turn: Turn, job: Job) -> None:
+    """A job that was lost is so no more, if all its hosts answer (again)."""
+    lease = job.lease
+    if job.state is not State.LOST or lease is None or silent_hosts(world, job):
+        return
+    if lease.ended is not None:
+        await_parts(world, turn, job)
+        turn.note(job.id, job.attempt, "revived", "all its hosts are back")
+        return
+    began = State.SCHEDULED if lease.started_at is None else State.RUNNING
+    if is_suspended(lease):
+        began = State.SUSPENDED
+    if lease.withheld is not None:
+        began = State.STARTING
+    move(world, job, State.FINISHING if job.kill or job.preempted or lease.broken else began)
+    if job.kill:
+        job.reason = Reason("kill_requested", "being killed")
+    elif lease.broken:
+        job.reason = Reason("lost", lease.broken)
     else:
-        enter(world, turn, job, waiting_state(world, job))
+        if job.preempted and (job.reason is None or job.reason.code != "container"):
+            job.reason = Reason("preempted", f"being ended for {named(job.preempted)}")
+        elif not job.preempted:
+            resuming = of_lease(lease).phase in (QUEUED, THAWING)
+            suspended = Reason("resuming", "it waits to go on") if resuming else Reason("suspended", "suspended")
+            job.reason = suspended if began is State.SUSPENDED else None
+    write(turn, job)
+    turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
+
+
+def void_attempt(
+    world: World,
+    turn: Turn,
+    job: Job,
+    why: str = "the lease was handed back; nothing was executed",
+    *,
+    then: Ended = Ended(State.READY),  # noqa: B008, frozen
+) -> None:
+    """The lease was never executed: the job waits again, and no retry is used."""
+    if job.id in world.server_hooks.running:
+        forget_prologue(world, turn, job)
+    host = _leave_runner(world, job)
+    turn.changes.voids.append((job.id, job.attempt))
+    turn.note(job.id, job.attempt, "voided", why)
+    if not close_parts(world, turn, job, then, host=host):
+        conclude(world, turn, job, then, host=host)
 
 
 def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
-    """Record how an attempt ended and decide what becomes of its job."""
+    """Record how an attempt ended and decide what becomes of its job, once its parts are closed."""
     killed, preempted = job.kill, job.preempted
     lease = job.lease
     assert lease is not None
-    _drop_lease(world, turn, job, ended=True)
+    host = _leave_runner(world, job)
+    if lease.broken and outcome.reason == "kill_requested":
+        outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)
     again = ""  #: why it is queued again, at no cost
     if reason is None or (reason.code == "walltime" and "noop" in job.spec.types and not killed):
@@ -100,6 +141,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
             outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
         )
     )  # fmt: skip
+    away_s = suspended_s(lease, outcome.ended_at)
     account_attempt(
         turn,
         job,
@@ -108,10 +150,41 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         started_at=started_at,
         ended_at=outcome.ended_at,
         cpu_s=outcome.cpu_s,
+        suspended_s=away_s,
     )
-    learn(world, turn, job, outcome, code=code, started_at=started_at)
-    if again:
-        turn.note(job.id, job.attempt, "again", f"{again}: it is queued again")
+    if lease.given is None or not lease.given.elsewhere:
+        learn(world, turn, job, outcome, code=code, started_at=None if started_at is None else started_at + away_s)
+    ended = Ended(state, reason, again, outcome)
+    if lease.parts is None or not close_parts(world, turn, job, ended, host=host):
+        conclude(world, turn, job, ended, host=host)
+
+
+def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> None:
+    """Nothing of an attempt is left anywhere: free what it held, and let its job go on."""
+    killed = job.kill
+    outcome, state, reason = ended.outcome, ended.state, ended.reason
+    hooks = world.server_hooks
+    if hooks.epilogue and job.lease is not None and (hooks.prologue or outcome is not None):
+        begin_epilogue(world, turn, job, job.lease, ended, host=host)
+    _drop_lease(world, turn, job, host=host, ended=outcome is not None)
+    if outcome is None:
+        if killed:
+            reason = Reason("kill_requested", "killed before it started")
+            end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
+        elif state is State.FAILED:
+            end_job(world, turn, job, state, reason=reason, outcome=None)
+        elif state is State.DELAYED and reason is not None:
+            wait = delay_s(job.spec.backoff_s, hooks.tries.get(job.id, 1), turn.random)
+            _delay_by(world, turn, job, wait, Reason("delayed", f"{reason.message}; tried again in {wait:.0f} s"))
+        else:
+            job.reason = None
+            enter(world, turn, job, waiting_state(world, job))
+    elif killed and (ended.again or state is State.DELAYED):
+        # Asked for when only its parts were left.
+        reason = Reason("kill_requested", "killed on request")
+        end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=outcome)
+    elif ended.again:
+        turn.note(job.id, job.attempt, "again", f"{ended.again}: it is queued again")
         job.reason = None
         enter(world, turn, job, waiting_state(world, job))
     elif state is State.DELAYED:
@@ -142,14 +215,28 @@ def end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:
     end_attempt(world, turn, job, Outcome(reason="lost", message=why, ended_at=turn.wall))
 
 
-def _drop_lease(world: World, turn: Turn, job: Job, *, ended: bool) -> None:
+def _leave_runner(world: World, job: Job) -> str:
+    """The runner of its first host has nothing to do with the job any more; the name of that host."""
     lease = job.lease
     assert lease is not None
     runner = world.runners[lease.runner]
     runner.leases.discard(job.id)
     count_unseated(runner, job.size, -1)
-    world.placement.released(runner.host, job.need, job=job.id, ended_at=turn.mono if ended else None)
+    if lease.withheld is not None:
+        close_seat(world, runner, lease.withheld.seat)  # which was never sent
+        lease.withheld = None
+    return runner.host
+
+
+def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -> None:
+    world.placement.released(host, job.need, job=job.id, ended_at=turn.mono if ended else None)
     job.lease = None
+    world.pauses.discard(job.id)
+    world.stretching.discard(job.id)
+    if job.id in world.closing or job.id in world.moved_parts:
+        world.closing.discard(job.id)
+        world.moved_parts.discard(job.id)
+        remember(world, turn)
     job.kill = False
     job.preempted = 0
 
@@ -182,9 +269,14 @@ def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
 
 def _delay(world: World, turn: Turn, job: Job, reason: Reason | None) -> None:
     wait = delay_s(job.spec.backoff_s, job.tries, turn.random)
-    job.due_at = turn.wall + wait
     why = reason.message if reason else "failed"
-    job.reason = Reason("delayed", f"{why}; tried again in {wait:.0f} s ({job.retries_left + 1} attempts left)")
+    left = f"({job.retries_left + 1} attempts left)"
+    _delay_by(world, turn, job, wait, Reason("delayed", f"{why}; tried again in {wait:.0f} s {left}"))
+
+
+def _delay_by(world: World, turn: Turn, job: Job, wait: float, reason: Reason) -> None:
+    job.due_at = turn.wall + wait
+    job.reason = reason
     move(world, job, State.DELAYED)
     heappush(world.due, (job.due_at, job.id))
     write(turn, job)

@@ -15,9 +15,33 @@ class Changes:
     """Rows to write. Merging two `Changes` in order equals committing them one after the other."""
 
     __slots__ = (
-        "accounts", "attempts", "children", "dep_groups", "dropped", "edges", "ends", "envs", "events",
-        "forgotten", "host_states", "job_states", "jobs", "limits", "meta", "minutes", "observations", "removed",
-        "respecified", "runners", "site", "specs", "starts", "submissions", "tally", "voids",
+        "accounts",
+        "attempts",
+        "children",
+        "dep_groups",
+        "dropped",
+        "edges",
+        "ends",
+        "envs",
+        "events",
+        "forgotten",
+        "host_states",
+        "job_states",
+        "jobs",
+        "limits",
+        "meta",
+        "minutes",
+        "observations",
+        "regiven",
+        "removed",
+        "respecified",
+        "runners",
+        "site",
+        "specs",
+        "starts",
+        "submissions",
+        "tally",
+        "voids",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -35,6 +59,8 @@ class Changes:
         #: id → (id, state, attempt, tries, due_at, ready_at, ended_at, reason code, reason message, floor
         #: JSON or None); the last word of the batch about a job, written after everything else
         self.job_states: dict[int, Row] = {}
+        #: (job, number) → (job, number, JSON of what the attempt has been given by now)
+        self.regiven: dict[tuple[int, int], Row] = {}
         #: job → (job, spec id, group, user, input_bytes): jobs that were modified
         self.respecified: dict[int, Row] = {}
         #: (parent, dependent): a job's id or a dependency group's name, for those that a group can re-open

@@ -39,6 +39,21 @@ class SendWork(Effect, frozen=True):
     leases: list[tuple[int, int, int]] = []
 
 
+class SendParts(Effect, frozen=True):
+    """Parts of leases to open at a runner; (job, attempt, token) as in `SendWork`."""
+
+    runner: str
+    jobs: list[Job]
+    leases: list[tuple[int, int, int]]
+
+
+class CloseParts(Effect, frozen=True):
+    """Have a runner end everything in these parts, and say when nothing is left."""
+
+    runner: str
+    leases: list[tuple[int, int, int]]
+
+
 class SendRules(Effect, frozen=True):
     """A runner was accepted; `forget` names leases it holds that are no longer valid."""
 
@@ -54,6 +69,32 @@ class AcknowledgeReport(Effect, frozen=True):
 class KillAttempts(Effect, frozen=True):
     runner: str
     leases: list[tuple[int, int, int]]
+    checkpoint: str = ""  #: a signal that they get first, and time to write a checkpoint
+
+
+class PauseAttempts(Effect, frozen=True):
+    """Have a runner stop these attempts, or let them go on. It says when that is done, or that it was before."""
+
+    runner: str
+    leases: list[tuple[int, int, int]]
+    on: bool
+
+
+class SignalAttempts(Effect, frozen=True):
+    """Have a runner send a signal, by name, to all processes of these attempts or to their first process group."""
+
+    runner: str
+    leases: list[tuple[int, int, int]]
+    signal: str
+    everything: bool
+
+
+class SetWalltime(Effect, frozen=True):
+    """Tell a runner that an attempt has another walltime."""
+
+    runner: str
+    lease: tuple[int, int, int]
+    walltime_s: float
 
 
 class NotifyStarted(Effect, frozen=True):
@@ -85,7 +126,37 @@ class RecallLeases(Effect, frozen=True):
     leases: list[tuple[int, int, int]]
 
 
+class SleepNodes(Effect, frozen=True):
+    """Run the command that puts a node to sleep, for each of these."""
+
+    hosts: list[str]
+
+
+class WakeNodes(Effect, frozen=True):
+    """Run the command that wakes a node, for each of these."""
+
+    hosts: list[str]
+
+
+class RunServerScript(Effect, frozen=True):
+    """Run the site's prologue or epilogue for an attempt on the manager's host."""
+
+    hook: str
+    job: int
+    attempt: int
+    token: int
+    about: dict[str, str]  #: its variables
+
+
+class StopServerScript(Effect, frozen=True):
+    """The attempt is over before its prologue is."""
+
+    job: int
+    attempt: int
+
+
 class DismissRunner(Effect, frozen=True):
-    """Let a runner leave."""
+    """Let a runner leave, or, if it is told why, send it away."""
 
     runner: str
+    why: str = ""

@@ -14,16 +14,25 @@ from typing import Any
 from rota.core import (
     acting,
     adding,
+    elsewhere,
+    energy,
     estimate,
     events,
+    fencing,
+    hours,
     limiting,
     modifying,
     pausing,
     plan_news,
     promises,
     runners,
+    script_ends,
+    signalling,
     siting,
+    suspecting,
+    suspending,
     usage,
+    walltimes,
 )
 from rota.core.asking import WorldTerms
 from rota.core.dependencies import enter, waiting_state
@@ -47,6 +56,18 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
     world.largest = estimate.largest_of(list(world.capacity.values()))
 
 
+def _on_runner_joined(world: World, turn: Turn, event: events.RunnerJoined) -> None:
+    pausing.on_runner_joined(world, turn, event)
+    energy.follow(world, turn, event.host)
+
+
+def _on_runner_parted(world: World, turn: Turn, event: events.RunnerParted) -> None:
+    runner = world.runners.get(event.runner)
+    runners.on_runner_parted(world, turn, event)
+    if runner is not None:
+        energy.follow(world, turn, runner.host)
+
+
 _HANDLERS: dict[type[events.Event], _Handler] = {
     events.RunnerReported: runners.on_runner_reported,
     events.ChunkArrived: adding.on_chunk_arrived,
@@ -57,10 +78,18 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.JobsReleased: acting.on_jobs_released,
     events.JobsRetried: acting.on_jobs_retried,
     events.JobsRemoved: acting.on_jobs_removed,
+    events.JobsSuspended: suspending.on_jobs_suspended,
+    events.JobsResumed: suspending.on_jobs_resumed,
+    events.JobsSignalled: signalling.on_jobs_signalled,
+    events.WalltimeAsked: walltimes.on_walltime_asked,
     events.DeathConfirmed: acting.on_death_confirmed,
     events.HostAppeared: _on_host_appeared,
-    events.RunnerJoined: pausing.on_runner_joined,
-    events.RunnerParted: runners.on_runner_parted,
+    events.RunnerJoined: _on_runner_joined,
+    events.RunnerParted: _on_runner_parted,
+    events.PowerCommandEnded: energy.on_power_command_ended,
+    events.HostHealed: suspecting.on_host_healed,
+    events.HostFenced: fencing.on_host_fenced,
+    events.ServerScriptEnded: script_ends.on_server_script_ended,
     events.RunnerIdled: runners.on_runner_idled,
     events.RunnerSettled: runners.on_runner_settled,
     events.ManagerPaused: pausing.on_manager_paused,
@@ -87,9 +116,11 @@ class Engine:
     def step(self, happened: list[events.Event], turn: Turn) -> list[RotaError]:
         """Decide about these events at this time; what could not be decided is returned, for the log."""
         refused: list[RotaError] = []
+        ticked = False
         for event in happened:
             try:
                 if isinstance(event, events.TimerFired):
+                    ticked = True
                     self._on_timer(turn)
                 else:
                     _HANDLERS[type(event)](self.world, turn, event)
@@ -100,6 +131,8 @@ class Engine:
                     turn.effects.append(Refuse(by, error))
         if not pausing.starts_nothing(self.world):
             grant_leases(self.world, turn)
+        if ticked:
+            energy.look(self.world, turn)  # once all that wait have been planned
         if self.world.promises_told:
             promises.tell_gathered(self.world, turn)
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
@@ -116,15 +149,20 @@ class Engine:
             if job is not None and job.state is State.DELAYED and (job.due_at == when or not job.due_at):
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
+        if self.world.nowhere:
+            elsewhere.end_those_due(self.world, turn)
         limiting.follow_clock(self.world, turn)
+        if self.world.stretching:
+            walltimes.grant_more(self.world, turn)
         runners.check_silence(
             self.world, turn, lost_after_s=self._lost_after_s, given_up_after_s=self._given_up_after_s
         )
+        hours.look_at_hours(self.world, turn)
         usage.look_at_hosts(self.world, turn)
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over, or start that is planned."""
-        times = [self._next_delay()]
+        times = [self._next_delay(), elsewhere.next_end(self.world)]
         if not pausing.starts_nothing(self.world):
             times.append(self.world.placement.next_event())
         return min((at for at in times if at is not None), default=None)

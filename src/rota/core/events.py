@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from rota.core.job import Command, Condition, Job, Parent, Spec
-from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.plan.facts import NodeFacts
 from rota.plan.limits import Limit
 from rota.plan.need import Need
 from rota.plan.placement import Capacity
@@ -105,6 +106,33 @@ class JobsRemoved(Event, frozen=True):
     cascade: bool = False  #: with all that wait for them
 
 
+class JobsSuspended(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+    keep: bool = False  #: they give up nothing
+
+
+class JobsResumed(Event, frozen=True):
+    by: Asker
+    jobs: list[int]
+
+
+class JobsSignalled(Event, frozen=True):
+    """A signal for running jobs; without a name: that which asks each for a checkpoint."""
+
+    by: Asker
+    jobs: list[int]
+    signal: str = ""  #: like TERM
+
+
+class WalltimeAsked(Event, frozen=True):
+    by: Asker
+    job: int
+    seconds: float
+    relative: bool = False  #: so much more (or less) than it has
+    force: bool = False  #: whatever was promised to others
+
+
 class DeathConfirmed(Event, frozen=True):
     """Somebody vouches that these lost jobs are dead."""
 
@@ -128,6 +156,8 @@ class RunnerJoined(Event, frozen=True):
     held: list[Held]
     seats: list[int]
     made_for: Need | None = None  #: an allocation of its own, for jobs of this need
+    node: NodeFacts | None = None  #: what the agent of a node says about its host
+    parts: list[LeaseRef] = []  #: of leases of other hosts, what is still there
 
 
 class RunnerIdled(Event, frozen=True):
@@ -151,6 +181,11 @@ class RunnerReported(Event, frozen=True):
     ended: list[Finished]
     returned: list[LeaseRef]
     closed: list[int]
+    phases: list[Phase] = []
+    faults: list[NodeFault] = []
+    opened: list[PartOpened] = []
+    shut: list[LeaseRef] = []  #: parts of which nothing is left
+    paused: list[Paused] = []
 
 
 class RunnerSettled(Event, frozen=True):
@@ -161,10 +196,43 @@ class RunnerSettled(Event, frozen=True):
     by_runner: str
     ended: list[Finished]
     whole: bool = True
+    rebooted: bool = False  #: the machine was started anew since: certainly nothing of it is left
+
+
+class HostHealed(Event, frozen=True):
+    """The site's own check says that a suspected host is well."""
+
+    host: str
+    why: str
+
+
+class HostFenced(Event, frozen=True):
+    """There is proof that the machine of a silent host is off."""
+
+    host: str
+    why: str
+
+
+class ServerScriptEnded(Event, frozen=True):
+    """A prologue or an epilogue on the manager's host is over."""
+
+    hook: str
+    job: int
+    attempt: int
+    token: int
+    wrong: str = ""  #: empty: it went well
 
 
 class TimerFired(Event, frozen=True):
     """Time has passed: delays may be over, runners may have been silent for too long."""
+
+
+class PowerCommandEnded(Event, frozen=True):
+    """The command that puts a node to sleep, or wakes it, is over; `error`: why it failed."""
+
+    host: str
+    wake: bool
+    error: str = ""
 
 
 class ManagerPaused(Event, frozen=True):

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from rota.core.dependencies import verdict
+from rota.core.hosts import site_now
 from rota.core.job import After, Condition, Job
 from rota.core.limiting import next_opening
 from rota.core.pausing import why_nothing_starts
 from rota.core.states import State
 from rota.core.world import World
 from rota.plan.bits import spans_of
+from rota.plan.entry import WAITING
 from rota.plan.placement import Waits
+from rota.plan.resources import SILENT
+from rota.plan.waiting import away_hosts
 
 #: Of many blockers only so many are named.
 MOST_BLOCKERS = 100
@@ -54,15 +58,34 @@ def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None
         case State.LOST:
             return [Why("lost", _said(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")], None
         case State.FINISHING:
-            return [Why("kill_requested", _said(job, "it is being ended"))], None
+            code = job.reason.code if job.reason is not None else "kill_requested"
+            return [Why(code, _said(job, "it is being ended"))], None
         case State.SCHEDULED | State.STARTING:
+            if job.reason is not None:
+                return [Why(job.reason.code, job.reason.message)], None
             where = world.runners[job.lease.runner].host if job.lease else "a runner"
             return [Why("resources", f"it was sent to {where} and starts there next")], None
-        case State.RUNNING | State.SUSPENDED | State.COMPLETE:
+        case State.SUSPENDED:
+            return _suspended(world, job)
+        case State.RUNNING | State.COMPLETE:
             return [], None
     reason = job.reason
     hint = f"rota retry {job.id}"
     return [Why(reason.code, reason.message, hint=hint)] if reason else [], None
+
+
+def _suspended(world: World, job: Job) -> tuple[list[Why], float | None]:
+    """It stands still because somebody said so, or waits for its cores."""
+    code = job.reason.code if job.reason is not None else "suspended"
+    if code != "resuming":
+        return [Why("suspended", _said(job, "suspended"), hint=f"rota resume {job.id}")], None
+    planner = world.placement.planner
+    entry = planner.entries.get(job.id) if planner is not None else None
+    if planner is None or entry is None or entry.state != WAITING:
+        return [Why(code, _said(job, "it is about to go on"))], None
+    found = planner.why(entry)
+    blockers = [id for waits in found for id in waits.blockers][:MOST_BLOCKERS]
+    return [Why(code, f"resuming: {found[0].message}", blockers)], entry.start
 
 
 def _said(job: Job, otherwise: str) -> str:
@@ -117,12 +140,13 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
         return [Why(stopped.code, stopped.message, hint="rota manager resume")], None
     found, opens = [], None
     planned = world.placement.planned(job.id)
-    for waits in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
+    for said in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
+        waits = _closed(world, said) if said.code == "no_resources" and planned is None else said
         if waits.code == "window":
             limit = world.placement.limits.get(waits.limit)
             if limit is not None and limit.window is not None:
                 opens = max(opens or 0.0, next_opening(world, limit.window, wall))
-            found.append(Why("window", waits.message))
+            found.append(Why("window", waits.message, hint=waits.hint))
         elif waits.code == "limit":
             found.append(_limited(world, waits))
         elif waits.ahead is not None:
@@ -131,13 +155,20 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
         elif planned is None and not waits.blockers and waits.code in ("resources", "no_resources"):
             holders = sorted(id for runner in world.runners.values() for id in runner.leases)
             hint = _urgently(job) if job.spec.priority < _HIGHEST and "before it" in waits.message else ""
-            hint = hint or _hint(world, job, waits)
+            hint = waits.hint or hint or _hint(world, job, waits)
             found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint))
         else:
             blockers = list(waits.blockers[:MOST_BLOCKERS])
             found.append(Why(waits.code, waits.message, blockers, waits.hint or _hint(world, job, waits)))
     start = planned.start if planned is not None else None
     return found, start if opens is None else max(opens, start or 0.0)
+
+
+def _closed(world: World, waits: Waits) -> Waits:
+    """If hosts are there, but an administrator lets nothing run on them: which, and why."""
+    site = site_now(world)
+    closed = [host for host, why in site.away.items() if why != SILENT]
+    return away_hosts(site, sorted(site.away)) if closed and not site.usable else waits
 
 
 def _urgently(job: Job) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 from rota.core.dependencies import verdict
 from rota.core.job import Job, Parent
+from rota.core.parts import all_leased
+from rota.core.pauses import has_given_up
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import OPEN, World
 from rota.plan.bits import parse_spans
@@ -26,6 +28,7 @@ def in_parts(world: World) -> Iterator[list[str]]:
     yield _each_job_in_one_state(world)
     yield _one_terminal_record(world)
     yield _one_valid_lease(world)
+    yield _parts_as_leased(world)
     yield _parents_before_dependents(world)
     yield _groups_as_members(world)
     yield _nothing_exceeded(world)
@@ -73,7 +76,8 @@ def _one_valid_lease(world: World) -> list[str]:
         leased = job.state in LEASED
         if leased != (job.lease is not None):
             wrong.append(f"I3: job {job.id} is {job.state.label} {'without' if leased else 'with'} a lease")
-        if held[job.id] != (1 if leased else 0):
+        over = job.lease is not None and job.lease.ended is not None  # only its parts are left
+        if held[job.id] != (1 if leased and not over else 0):
             wrong.append(f"I3: job {job.id} is {job.state.label} and {held[job.id]} runners hold it")
         if job.lease is not None and job.attempt < 1:
             wrong.append(f"I3: job {job.id} is leased without an attempt number")
@@ -83,6 +87,33 @@ def _one_valid_lease(world: World) -> list[str]:
         if {size: n for size, n in unseated.items() if n} != runner.unseated:
             wrong.append(f"I3: {runner.id} has {runner.unseated} more leases than seats, not {unseated}")
     wrong += [f"I3: a runner holds job {id}, which is gone" for id in held if id not in world.jobs]
+    return wrong
+
+
+def _parts_as_leased(world: World) -> list[str]:
+    """I3: a part belongs to a lease, and who has only parts left keeps everything until they are closed."""
+    wrong = []
+    there = {(host, id) for host, ids in world.parts_at.items() for id in ids}
+    for job in world.jobs.values():
+        lease = job.lease
+        parts = lease.parts if lease is not None else None
+        for host, part in (parts or {}).items():
+            if (host, job.id) not in there:
+                wrong.append(f"I3: job {job.id} has a part on {host} that nobody knows of")
+            there.discard((host, job.id))
+            if part.runner and part.runner not in world.runners:
+                wrong.append(f"I3: a part of job {job.id} is at runner {part.runner}, which is forgotten")
+        over = lease is not None and lease.ended is not None
+        if over != (job.id in world.closing):
+            wrong.append(f"I3: job {job.id} is {'not ' if over else ''}known to wait for its parts")
+        if over and (not parts or job.state not in (State.FINISHING, State.LOST)):
+            wrong.append(f"I3: the attempt of job {job.id} is over, it has {parts} and is {job.state.label}")
+        if lease is not None and lease.withheld is not None:
+            seats = world.runners[lease.runner].seats
+            if lease.withheld.seat not in seats or lease.started_at is not None or over:
+                wrong.append(f"I3: job {job.id} is withheld and has begun, or has no seat")
+    wrong += [f"I3: {host} has a part of job {id}, which has no lease" for host, id in there]
+    wrong += [f"I3: job {id} waits for parts and is gone" for id in world.closing if id not in world.jobs]
     return wrong
 
 
@@ -160,9 +191,9 @@ def _nothing_exceeded(world: World) -> list[str]:
                 continue
             size = job.size
             seats[runner.id, job.lease.seat] += 1
-            cpus = size.cpus
+            cpus = 0 if has_given_up(job.lease) else size.cpus
             a_part = 0 < cpus < CORE  # of a core, which others may have the rest of
-            if job.lease.given is not None and job.lease.given.cpu_list and not a_part:
+            if cpus and job.lease.given is not None and job.lease.given.cpu_list and not a_part:
                 cores = set(parse_spans(job.lease.given.cpu_list))
                 cpus = CORE * len(cores - shared[runner.host])
                 shared[runner.host] |= cores
@@ -188,15 +219,14 @@ def _limits_as_leased(world: World) -> list[str]:
     used: Counter[tuple[str, str]] = Counter()
     alone: set[tuple[str, str]] = set()
     holders: Counter[tuple[str, str]] = Counter()
-    for runner in world.runners.values():
-        for id in runner.leases:
-            for use in world.jobs[id].spec.limits:
-                limit = limits.get(use.name)
-                where = (use.name, runner.host if limit is not None and limit.hosts else "")
-                used[where] += use.units
-                holders[where] += 1
-                if use.exclusive and limit is not None:
-                    alone.add(where)
+    for job, host in all_leased(world):
+        for use in job.spec.limits:
+            limit = limits.get(use.name)
+            where = (use.name, host if limit is not None and limit.hosts else "")
+            used[where] += use.units
+            holders[where] += 1
+            if use.exclusive and limit is not None:
+                alone.add(where)
     for (name, host), units in used.items():
         if limits.use(name, host)[0] != units:
             wrong.append(f"I5: limit {name} {host}: {limits.use(name, host)[0]} counted, {units} in use")

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rota.core.states import State
 from rota.plan.need import LimitUse, Need
-from rota.plan.placement import Given
+from rota.plan.placement import Given, Opened
 from rota.plan.size import Floor, Size
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
@@ -107,11 +107,61 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     where: str = ""  #: a property expression that every group of the request must satisfy
     types: tuple[str, ...] = ()  #: "besteffort", "inner=12"…; times in them are Unix seconds
     at: float | None = None  #: an advance reservation: when it starts
+    checkpoint_s: float | None = None  #: so long before its walltime is over it gets `signal`
+    signal: str = ""  #: that which asks for a checkpoint; empty: USR2
+    interactive: bool = False  #: its command has a terminal, which somebody is attached to
+    job_key: str = ""  #: SHA-256 of a secret: whoever shows that may enter the job
 
     @property
     def on_terms(self) -> bool:
         """Does it ask for more than a size? Then it needs a plan."""
         return bool(self.request or self.types or self.where or self.at is not None or self.queue != "default")
+
+
+class Behaved(Struct, frozen=True, array_like=True, gc=False):
+    """What became of one behaviour after an attempt."""
+
+    behaviour: str  #: as it was given: "run: CMD", "cleanup", "remove"
+    ok: bool
+    message: str = ""
+
+
+class Outcome(Struct, frozen=True, array_like=True, gc=False):
+    """How an attempt ended, as the runner saw it. All sizes in bytes, all times in seconds."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""  #: a reason code when the runner knows more than the exit: walltime, not_found…
+    message: str = ""
+    started_at: float | None = None
+    ended_at: float = 0.0
+    cpu_s: float = 0.0
+    peak_mem: int = 0
+    peak_disk: int = 0
+    segment: str = ""  #: where the output lies: stdout, then stderr, at this offset
+    offset: int = 0
+    out_len: int = 0
+    err_len: int = 0
+    out_total: int = 0  #: bytes the job wrote; more than out_len when the middle was left out
+    err_total: int = 0
+    permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
+    behaviours: tuple[Behaved, ...] = ()
+
+
+class Part(Struct, gc=False):
+    """What a lease has on a host beside its first: whose it is, and whether it is ready."""
+
+    runner: str = ""  #: empty: nobody has been asked for it
+    open: bool = False
+
+
+class Ended(Struct, frozen=True, array_like=True, gc=False):
+    """How an attempt ended whose parts are still to be closed, and what becomes of its job then."""
+
+    state: State  #: READY: it waits again
+    reason: Reason | None = None
+    again: str = ""  #: why it is queued again, at no cost
+    outcome: Outcome | None = None  #: None: it was never executed
 
 
 class Lease(Struct, gc=False):
@@ -125,6 +175,12 @@ class Lease(Struct, gc=False):
     pid: int = 0
     restored: bool = False  #: from a backup: that nobody holds it does not prove that it never ran
     given: Given | None = None  #: what the planner gave it; None: a seat of its size
+    parts: dict[str, Part] | None = None  #: by host, those of which something may be there (`core.parts`)
+    withheld: Opened | None = None  #: its seat, until all parts are open and it is sent
+    ended: Ended | None = None  #: it is over on its first host
+    host: str = ""  #: its first host, once it is over there
+    broken: str = ""  #: why it is being ended: a part of it is gone
+    frozen: set[str] | None = None  #: hosts that said that its processes stand still
 
 
 class Job(Struct, gc=False):
@@ -166,33 +222,3 @@ class Job(Struct, gc=False):
     @property
     def retries_left(self) -> int:
         return max(0, self.spec.retries - self.tries)
-
-
-class Behaved(Struct, frozen=True, array_like=True, gc=False):
-    """What became of one behaviour after an attempt."""
-
-    behaviour: str  #: as it was given: "run: CMD", "cleanup", "remove"
-    ok: bool
-    message: str = ""
-
-
-class Outcome(Struct, frozen=True, array_like=True, gc=False):
-    """How an attempt ended, as the runner saw it. All sizes in bytes, all times in seconds."""
-
-    exit_code: int | None = None
-    signal: int | None = None
-    reason: str = ""  #: a reason code when the runner knows more than the exit: walltime, not_found…
-    message: str = ""
-    started_at: float | None = None
-    ended_at: float = 0.0
-    cpu_s: float = 0.0
-    peak_mem: int = 0
-    peak_disk: int = 0
-    segment: str = ""  #: where the output lies: stdout, then stderr, at this offset
-    offset: int = 0
-    out_len: int = 0
-    err_len: int = 0
-    out_total: int = 0  #: bytes the job wrote; more than out_len when the middle was left out
-    err_total: int = 0
-    permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
-    behaviours: tuple[Behaved, ...] = ()

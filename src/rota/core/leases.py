@@ -42,6 +42,45 @@ class Started(Struct, frozen=True, array_like=True, gc=False):
     pid: int
 
 
+class PartOpened(Struct, frozen=True, array_like=True, gc=False):
+    """A host is ready for its part of a lease, or (not `ok`) cannot be and has nothing of it."""
+
+    job: int
+    attempt: int
+    token: int
+    ok: bool = True
+    message: str = ""
+
+
+class Phase(Struct, frozen=True, array_like=True, gc=False):
+    """A lease is in a phase that takes time and is not the command: the site's prologue or epilogue."""
+
+    job: int
+    attempt: int
+    token: int
+    name: str
+
+
+class NodeFault(Struct, frozen=True, array_like=True, gc=False):
+    """A hook of the site failed at a runner's host: nothing more should begin there."""
+
+    job: int  #: for which it ran
+    attempt: int
+    hook: str
+    message: str
+
+
+class Paused(Struct, frozen=True, array_like=True, gc=False):
+    """All processes of an attempt (or of its part) at a runner stand still, or go on (again)."""
+
+    job: int
+    attempt: int
+    token: int
+    frozen: bool
+    at: float  #: since when, wall time
+    message: str = ""  #: what went wrong
+
+
 class Finished(Struct, frozen=True, array_like=True, gc=False):
     """An attempt is over and nothing of it is left."""
 

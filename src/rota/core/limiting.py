@@ -10,6 +10,7 @@ import msgspec
 
 from rota.core.effects import RecallLeases, Reply
 from rota.core.events import LimitsDeclared
+from rota.core.parts import all_leased
 from rota.core.pausing import unstarted
 from rota.core.turn import Turn
 from rota.core.world import World
@@ -97,11 +98,10 @@ def declare(world: World, turn: Turn, new: Iterable[Limit]) -> None:
 def _alone_beside_others(world: World, limit: Limit) -> bool:
     """While a limit does not exist it stops nobody: who wants it alone may be beside others by now."""
     users: dict[str, list[bool]] = {}
-    for runner in world.runners.values():
-        for id in runner.leases:
-            for use in world.jobs[id].spec.limits:
-                if use.name == limit.name:
-                    users.setdefault(runner.host if limit.hosts else "", []).append(use.exclusive)
+    for job, host in all_leased(world):
+        for use in job.spec.limits:
+            if use.name == limit.name:
+                users.setdefault(host if limit.hosts else "", []).append(use.exclusive)
     return any(len(wishes) > 1 and any(wishes) for wishes in users.values())
 
 

@@ -6,6 +6,7 @@ A pause is kept in the store and ends when somebody resumes; a drain lives only 
 from __future__ import annotations
 
 from rota.core import runners
+from rota.core.attempts import void_attempt
 from rota.core.effects import RecallLeases
 from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed, RunnerJoined
 from rota.core.job import Reason
@@ -34,18 +35,18 @@ def why_nothing_starts(world: World) -> Reason | None:
 
 
 def unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
-    """The leases of a runner of which no start is known."""
+    """The leases that were sent to a runner and of which no start is known."""
     found = []
     for id in runner.leases:
         job = world.jobs[id]
-        if job.lease is not None and job.lease.started_at is None:
+        if job.lease is not None and job.lease.started_at is None and job.lease.withheld is None:
             found.append((id, job.attempt, job.lease.token))
     return found
 
 
 def leased(world: World) -> int:
     """How many jobs run, or may run for all that is known."""
-    return sum(len(runner.leases) for runner in world.runners.values())
+    return sum(len(runner.leases) for runner in world.runners.values()) + len(world.closing)
 
 
 def on_manager_paused(world: World, turn: Turn, _event: ManagerPaused) -> None:
@@ -81,5 +82,9 @@ def _recall_all(world: World, turn: Turn) -> None:
 
 
 def _recall(world: World, turn: Turn, runner: Runner) -> None:
+    for id in sorted(runner.leases):
+        job = world.jobs[id]
+        if job.lease is not None and job.lease.withheld is not None:
+            void_attempt(world, turn, job, "nothing may start now; it was still waiting for its hosts")
     if leases := unstarted(world, runner):
         turn.effects.append(RecallLeases(runner.id, leases))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from rota.core.attempts import void_attempt
 from rota.core.dependencies import end_job
 from rota.core.effects import KillAttempts
+from rota.core.elsewhere import end_nowhere
 from rota.core.job import Reason
 from rota.core.policing import remember_spent
 from rota.core.promises import tell_moved
+from rota.core.signalling import asks_for_checkpoints, checkpoint_signal
 from rota.core.states import State
+from rota.core.suspending import may_go_on
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, move, touch, write
 from rota.plan.placement import Reserved
@@ -24,10 +28,14 @@ def act_on_plan(world: World, turn: Turn) -> bool:
     """What the planner decided besides who begins: besteffort jobs that end, reservations that it rejects,
     jobs whose time is over, and promises that it moved. True if that may let others begin."""
     news = world.placement.take_news()
-    kills: dict[str, list[tuple[int, int, int]]] = {}
+    kills: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    freed = bool(news.ended)
     for id, by, code in news.preempted:
         job = world.jobs.get(id)
-        if job is None or job.lease is None or job.preempted or job.kill:
+        if job is None or job.lease is None or job.preempted or job.kill or job.lease.ended is not None:
+            continue
+        if job.lease.withheld is not None:
+            void_attempt(world, turn, job, f"job {by} begins on its resources; it had not begun")
             continue
         job.preempted = by
         ended = f"its container {by} has ended" if code == "container" else f"being ended for job {by}"
@@ -36,13 +44,20 @@ def act_on_plan(world: World, turn: Turn) -> bool:
             move(world, job, State.FINISHING)
         write(turn, job)
         turn.note(id, job.attempt, code, ended if code == "container" else f"job {by} begins on its resources")
-        kills.setdefault(job.lease.runner, []).append((id, job.attempt, job.lease.token))
-    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+        if id in world.nowhere:
+            end_nowhere(world, turn, job, reason="kill_requested", message=ended)
+            freed = True
+            continue
+        first = checkpoint_signal(job) if asks_for_checkpoints(job) and job.lease.started_at is not None else ""
+        kills.setdefault((job.lease.runner, first), []).append((id, job.attempt, job.lease.token))
+    turn.effects.extend(KillAttempts(runner, leases, first) for (runner, first), leases in kills.items())
     for id, code, message in news.ended:
         job = world.jobs.get(id)
         if job is not None and job.state is State.READY:
             dequeue(world, job)
             end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
+    for id in news.resumed:
+        may_go_on(world, turn, id)
     if news.reserved:
         _remember_reservations(world, turn, news.reserved)
     if news.spent:
@@ -51,7 +66,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         tell_moved(world, turn, news.moved)
         if len(news.moved) <= _FEW_MOVED:
             touch(world, (job for each in news.moved if (job := world.jobs.get(each.job)) is not None))
-    return bool(news.ended) and not (world.paused or world.draining or world.stopping)
+    return freed and not (world.paused or world.draining or world.stopping)
 
 
 def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:

@@ -11,13 +11,17 @@ from msgspec import Struct
 
 from rota.core.asking import WorldTerms
 from rota.core.dependencies import listen, register, spoken_for, waiting_state
+from rota.core.elsewhere import is_nowhere, restore_nowhere
 from rota.core.estimate import MOST_MODELS, offer
-from rota.core.job import Job, Lease, Parent, Spec
+from rota.core.hosts import restore_site
+from rota.core.job import Ended, Job, Lease, Parent, Spec
 from rota.core.learning import Model
+from rota.core.nodes import restore_nodes
+from rota.core.parts import first_holders, kept_leases, restore_parts
 from rota.core.runners import make_host
 from rota.core.seating import adopt_seat, take_lease
-from rota.core.siting import restore_site
 from rota.core.states import LEASED, State
+from rota.core.suspending import restore_pause
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.limits import Limit
 from rota.plan.need import Need
@@ -27,8 +31,8 @@ from rota.plan.size import Size
 _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)
 
 
-class OpenAttempt(Struct, frozen=True, gc=False):
-    """A lease without a recorded end."""
+class OpenAttempt(Struct, frozen=True):
+    """A lease without a recorded end, or whose parts were not closed yet."""
 
     job: int
     number: int
@@ -41,6 +45,8 @@ class OpenAttempt(Struct, frozen=True, gc=False):
     seat: int
     size: Size | None = None  #: where it was not that of the specification
     given: Given | None = None  #: what the planner gave it
+    holders: dict[str, str] | None = None  #: who has its parts, where those were not asked first
+    ended: Ended | None = None  #: how it ended, if only its parts are left
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
@@ -54,6 +60,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     observations: list[tuple[Any, ...]] = []
     site: dict[tuple[str, str], str] = {}
     host_states: dict[str, tuple[str, int]] = {}
+    parts: str = ""  #: see `core.parts.remember`
 
 
 def recover(
@@ -80,7 +87,7 @@ def recover(
     world.outcomes = bytearray(outcomes)
     for (group, state), number in tally.items():
         world.counts[group][state] += number
-    leases = {attempt.job: attempt for attempt in open_attempts}
+    leases = _with_parts(open_attempts, remembered.parts)
     for job in jobs:
         world.jobs[job.id] = job
         world.keys[job.key] = job.id
@@ -90,6 +97,7 @@ def recover(
     for text in remembered.limits.values():
         world.placement.limits.declare(msgspec.json.decode(text, type=Limit))
     restore_site(world, remembered.site)
+    restore_nodes(world)
     world.host_states = dict(remembered.host_states)
     _restore_models(world, remembered)
     _restore_groups(world, jobs, remembered)
@@ -114,6 +122,21 @@ def recover(
         offer(world, equal)
 
 
+def _with_parts(open_attempts: list[OpenAttempt], parts: str) -> dict[int, OpenAttempt]:
+    """The leases by job, with those of which only parts are left."""
+    leases = {attempt.job: attempt for attempt in open_attempts}
+    for id, kept in kept_leases(parts).items():
+        found = leases.get(id)
+        if kept.ended is not None:
+            leases[id] = OpenAttempt(
+                id, kept.attempt, kept.token, kept.runner, kept.host, kept.leased_at, kept.started_at, 0, 0,
+                kept.size, kept.given, kept.holders, kept.ended,
+            )  # fmt: skip
+        elif found is not None and found.token == kept.token:
+            leases[id] = msgspec.structs.replace(found, holders=kept.holders)
+    return leases
+
+
 def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> None:
     job.attempt = max(job.attempt, found.number)
     if job.ready_at is None and job.state not in LEASED:
@@ -127,6 +150,19 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
         pid=found.pid,
         given=found.given,
     )
+    holders = found.holders if found.holders is not None else first_holders(found.given)
+    if holders:
+        restore_parts(world, job, holders, mono=mono)
+    if found.ended is not None:
+        _restore_closing(world, job, job.lease, found)
+        return
+    if found.holders is not None:
+        world.moved_parts.add(job.id)
+    if is_nowhere(found.runner):
+        job.learned = found.size
+        restore_nowhere(world, job, found.host)
+        restore_pause(world, job, job.lease)
+        return
     runner = world.runners.get(found.runner)
     if runner is None:
         runner = world.runners[found.runner] = Runner(found.runner, found.host)
@@ -138,12 +174,17 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     # A kill that was asked for before the crash is still wanted.
     code = job.reason.code if job.reason is not None else ""
     job.preempted = -1 if code in ("preempted", "container") else 0
-    job.kill = code == "kill_requested" or (job.state is State.FINISHING and not job.preempted)
-    if job.kill or job.preempted:
+    if code == "lost" and job.state is State.FINISHING and job.reason is not None:
+        job.lease.broken = job.reason.message
+    job.kill = code == "kill_requested" or (
+        job.state is State.FINISHING and not job.preempted and not job.lease.broken
+    )
+    if job.kill or job.preempted or job.lease.broken:
         job.state = State.FINISHING
     elif job.state not in LEASED or job.state in (State.LOST, State.SCHEDULED, State.STARTING):
         job.reason = None
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
+    restore_pause(world, job, job.lease)
     world.placement.adopt_lease(found.host, job.need)
     if found.seat in runner.seats:
         # Two in one seat: one of them is over, which its runner will say.
@@ -153,6 +194,16 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     seat = found.seat or -job.id
     adopt_seat(world, runner, seat, job)
     world.placement.started(seat, mono)
+
+
+def _restore_closing(world: World, job: Job, lease: Lease, found: OpenAttempt) -> None:
+    """The attempt is over, its parts are perhaps not: what it held is not free yet."""
+    lease.ended, lease.host = found.ended, found.host
+    world.closing.add(job.id)
+    job.learned = found.size
+    job.kill = job.reason is not None and job.reason.code == "kill_requested"
+    job.state = State.FINISHING
+    world.placement.adopt_lease(found.host, job.need)
 
 
 def _restore_models(world: World, remembered: Remembered) -> None:

@@ -6,14 +6,29 @@ acknowledged and changes nothing.
 
 from __future__ import annotations
 
-from rota.core.attempts import current, end_as_lost, end_attempt, named, start_attempt, void_attempt, void_or_lose
-from rota.core.effects import AcknowledgeReport, DismissRunner, KillAttempts, SendRules
+from rota.core.attempts import (
+    current,
+    end_as_lost,
+    end_attempt,
+    revive,
+    start_attempt,
+    void_attempt,
+    void_or_lose,
+)
+from rota.core.effects import AcknowledgeReport, CloseParts, DismissRunner, KillAttempts, SendRules
 from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
-from rota.core.job import Job, Lease, Reason
+from rota.core.job import Job, Reason
 from rota.core.leases import Held, Started
+from rota.core.nodes import refresh, register
+from rota.core.part_ends import part_gone, void_unheld
+from rota.core.part_reports import agree_on_parts, ask_for_unheld, take_part_reports, unwanted_parts
+from rota.core.parts import parts_of, withheld_seats
 from rota.core.seating import adopt_seat, close_seat
 from rota.core.states import LEASED, State
+from rota.core.suspecting import take_hook_reports, welcome_back
+from rota.core.suspending import repeat_orders, take_pauses
 from rota.core.turn import Turn
+from rota.core.walltimes import repeat_walltimes
 from rota.core.world import Runner, World, move, write
 from rota.plan.need import Need
 from rota.plan.placement import Capacity
@@ -32,6 +47,10 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
         job = current(world, runner, started)
         if job is not None:
             start_attempt(world, turn, job, started)
+    if event.phases or event.faults:
+        take_hook_reports(world, turn, runner, event)
+    if event.paused:
+        take_pauses(world, turn, runner, event.paused)
     for finished in event.ended:
         job = current(world, runner, finished)
         if job is not None:
@@ -42,12 +61,19 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
             void_attempt(world, turn, job)
     for seat in event.closed:
         close_seat(world, runner, seat)
+    if event.opened or event.shut:
+        take_part_reports(world, turn, runner, event)
+        if event.opened and world.pauses:
+            repeat_orders(world, turn, runner)
     if event.seq:
         turn.effects.append(AcknowledgeReport(event.runner, event.seq))
 
 
 def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     """Make the world agree with what a runner says it holds, and give it work."""
+    if event.node is not None:
+        register(world, turn, event.host, event.node)
+        _bury_before_boot(world, turn, event)
     runner = world.runners.get(event.runner)
     if runner is None:
         runner = Runner(event.runner, event.host)
@@ -59,7 +85,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
         )
     runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
     runner.connected = True
-    for seat in runner.seats.keys() - set(event.seats):
+    for seat in runner.seats.keys() - set(event.seats) - withheld_seats(world, runner):
         close_seat(world, runner, seat)
     hear(world, turn, runner)
 
@@ -74,18 +100,38 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     for id in list(runner.leases):
         job = world.jobs[id]
         seen = held.get(id)
+        if job.lease is not None and job.lease.withheld is not None:
+            continue  # it was not sent yet
         if seen is None:
             # A living runner does not know it and reports every lease it has executed: never executed.
             void_or_lose(world, turn, job)
             continue
         _take_held(world, turn, job, seen)
-        if job.kill or job.preempted:
+        if job.kill or job.preempted or (job.lease is not None and job.lease.broken):
             kills.append((id, seen.attempt, seen.token))
     world.runner_at[event.host] = event.runner
-    world.placement.host_usable(event.host, True)
+    welcome_back(world, turn, event.host)
+    refresh(world, event.host)
+    forget += unwanted_parts(world, runner, event.parts)
     turn.effects.append(SendRules(event.runner, forget))
     if kills:
         turn.effects.append(KillAttempts(event.runner, kills))
+    agree_on_parts(world, turn, runner, event.parts)
+    if world.pauses:
+        repeat_orders(world, turn, runner)
+    repeat_walltimes(world, turn, runner)
+
+
+def _bury_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
+    """The host was started anew since its earlier runners began: nothing of them is left."""
+    for runner in list(world.runners.values()):
+        if runner.host != event.host or runner.id == event.runner or runner.boot_id in ("", event.boot_id):
+            continue
+        for id in list(runner.leases):
+            end_as_lost(world, turn, world.jobs[id], f"{event.host} was restarted")
+        for job in parts_of(world, runner):
+            part_gone(world, turn, job, runner.host, f"{event.host} was restarted")
+        on_runner_parted(world, turn, RunnerParted(runner=runner.id))
 
 
 def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
@@ -112,9 +158,8 @@ def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
         others = [each for each in world.runners.values() if each.host == runner.host and each.connected]
         if others:
             world.runner_at[runner.host] = others[0].id
-        world.placement.host_usable(runner.host, bool(others) and not others[0].silent)
-    if not runner.leases:
-        retire(world, runner)
+        refresh(world, runner.host)
+    retire_idle(world, runner)
 
 
 def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
@@ -130,6 +175,9 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
                 void_or_lose(world, turn, world.jobs[id])
             else:
                 end_as_lost(world, turn, world.jobs[id], "its runner is dead and left no word about it")
+        if event.whole or event.rebooted:
+            for job in parts_of(world, runner):
+                part_gone(world, turn, job, runner.host, f"runner {runner.id} died")
         # Its connection may not have been missed yet.
         on_runner_parted(world, turn, RunnerParted(runner=runner.id))
     turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
@@ -152,6 +200,12 @@ def make_host(world: World, runner: Runner, need: Need) -> None:
     world.placement.host_known(runner.host, capacity, only=need)
 
 
+def retire_idle(world: World, runner: Runner) -> None:
+    """A runner that is away and of which nothing is expected any more is forgotten."""
+    if not runner.connected and not runner.leases and not parts_of(world, runner):
+        retire(world, runner)
+
+
 def retire(world: World, runner: Runner) -> None:
     """A runner without leases and without connection: its seats are free."""
     for seat in list(runner.seats):
@@ -172,30 +226,17 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
         return
     runner.silent = False
     if world.runner_at.get(runner.host) == runner.id:
-        world.placement.host_usable(runner.host, True)
-    for id in runner.leases:
-        job = world.jobs[id]
-        if job.state is State.LOST and job.lease is not None:
-            _revive(world, turn, job, job.lease)
-
-
-def _revive(world: World, turn: Turn, job: Job, lease: Lease) -> None:
-    began = State.SCHEDULED if lease.started_at is None else State.RUNNING
-    move(world, job, State.FINISHING if job.kill or job.preempted else began)
-    if job.kill:
-        job.reason = Reason("kill_requested", "being killed")
-    else:
-        if job.preempted and (job.reason is None or job.reason.code != "container"):
-            job.reason = Reason("preempted", f"being ended for {named(job.preempted)}")
-        elif not job.preempted:
-            job.reason = None
-    write(turn, job)
-    turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
+        refresh(world, runner.host)
+    for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
+        revive(world, turn, job)
+    ask_for_unheld(world, turn, runner)
 
 
 def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float) -> None:
     """Jobs of runners that have been silent for too long are lost: unknown, not dead. Only after a time
     in which their runner must have ended them itself are they given up."""
+    if world.parts_at:
+        void_unheld(world, turn)
     for runner in list(world.runners.values()):
         if runner.silent and turn.mono - runner.heard > given_up_after_s:
             _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")
@@ -204,9 +245,8 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_aft
             continue
         runner.silent = True
         if world.runner_at.get(runner.host) == runner.id:
-            world.placement.host_usable(runner.host, False)
-        for id in runner.leases:
-            job = world.jobs[id]
+            refresh(world, runner.host)
+        for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
             if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
                 move(world, job, State.LOST)
                 why = f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
@@ -214,7 +254,7 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_aft
                 code = "kill_requested" if job.kill else "preempted" if job.preempted else "lost"
                 job.reason = Reason(code, why)
                 write(turn, job)
-                turn.note(id, job.attempt, "lost", why)
+                turn.note(job.id, job.attempt, "lost", why)
 
 
 def _give_up(world: World, turn: Turn, runner: Runner, why: str) -> None:
@@ -226,5 +266,10 @@ def _give_up(world: World, turn: Turn, runner: Runner, why: str) -> None:
         turn.effects.append(KillAttempts(runner.id, leases))
     for job in given_up:
         end_as_lost(world, turn, job, why)
-    if not runner.connected:
-        retire(world, runner)
+    parts = parts_of(world, runner)
+    if runner.connected and parts:
+        leases = [(job.id, job.attempt, job.lease.token) for job in parts if job.lease is not None]
+        turn.effects.append(CloseParts(runner.id, leases))
+    for job in parts:
+        part_gone(world, turn, job, runner.host, why)
+    retire_idle(world, runner)

@@ -2,50 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from rota.core.acting import kill_on_hosts
 from rota.core.effects import Reply
+from rota.core.energy import on_host_set
 from rota.core.events import SiteChanged
+from rota.core.hosts import own_resources
+from rota.core.nodes import follow_records, refuse_used_nodes
 from rota.core.policing import refuse_used_queues
-from rota.core.turn import Turn
+from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan.building import own_ids, site_of
-from rota.plan.placement import Capacity
-from rota.plan.records import KINDS, MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
-from rota.plan.resources import Site
+from rota.plan.records import MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
 
 Records = dict[str, dict[str, Any]]
 Change = tuple[str, str, Any]
-
-#: In the story of events: what happens to the deployment and to no job.
-NO_JOB_ID = 0
 
 
 def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
     """Check the changes one by one and their result as a whole; then make them."""
     if event.base is not None and event.base != world.site_version:
         raise BadInput("the site was changed meanwhile", hint="look again, and repeat it", code="changed")
-    after = changed(world.site, event.changes)
+    changes = [_in_own_words(world.site, change) for change in event.changes]
+    after = changed(world.site, changes)
     refuse_used_queues(world, world.site, after)
-    if event.changes:
-        for kind, name, value in event.changes:
+    refuse_used_nodes(world, changes)
+    if changes:
+        for kind, name, value in changes:
             text = None if value is None else msgspec.json.encode(value).decode()
             turn.changes.site[kind, name] = text
         world.site = after
         world.site_version += 1
         who = event.by.user if event.by is not None else "rota"
-        turn.note(NO_JOB_ID, 0, "site", f"{who}: {event.about or summary(event.changes)}")
+        turn.note(NO_JOB_ID, 0, "site", f"{who}: {event.about or summary(changes)}")
         own_resources(world)
-        _end_what_runs_on_the_gone(world, turn, event.changes, who)
+        follow_records(world, turn, changes, who=who)
+        for kind, name, _value in changes:
+            if kind == "host":
+                on_host_set(world, turn, name)
+        _end_what_runs_on_the_gone(world, turn, changes, who)
         if world.on_site is not None:
             world.on_site()
     if event.by is not None:
         turn.effects.append(Reply(event.by, world.site_version))
+
+
+def _in_own_words(site: Records, change: Change) -> Change:
+    """Whoever gives a host another state says that itself: what a hook once said of it is over."""
+    kind, name, value = change
+    if kind != "host" or not isinstance(value, dict) or not {"by", "why"} & value.keys():
+        return change
+    if value.get("state", "alive") == site["host"].get(name, {}).get("state", "alive"):
+        return change
+    return kind, name, {field: its for field, its in value.items() if field not in ("by", "why")}
 
 
 def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], who: str) -> None:
@@ -102,30 +115,3 @@ def summary(changes: list[Change]) -> str:
         kind, name, value = changes[0]
         return f"{kind} '{name}' {'removed' if value is None else 'set'}"
     return ", ".join(f"{words}: {n}" for words, n in counts.items())
-
-
-def site_now(world: World) -> Site:
-    """The resources as they are now: what is on hosts whose runner answers may be used."""
-    connected = {runner.host for runner in world.runners.values() if runner.connected}
-    return site_of(world.site, shared_hosts(world), connected=connected, own=own_resources(world))
-
-
-def shared_hosts(world: World) -> dict[str, Capacity]:
-    """Hosts that are there for any job, with what they have; not those made for jobs of one need."""
-    made = {runner.host for runner in world.runners.values() if runner.made_for is not None}
-    return {host: capacity for host, capacity in world.capacity.items() if host not in made}
-
-
-def own_resources(world: World) -> dict[str, list[int]]:
-    """Ids of what hosts bring themselves; they stay the same while the manager runs."""
-    world.own_resources = own_ids(world.site, shared_hosts(world), world.own_resources)
-    return world.own_resources
-
-
-def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
-    """The records as they were when the last batch was committed. A kind of a later version is left alone."""
-    world.site = {kind: {} for kind in KINDS}
-    for (kind, name), text in stored.items():
-        if kind in world.site:
-            world.site[kind][name] = msgspec.json.decode(text)
-    own_resources(world)

@@ -12,6 +12,9 @@ from rota.core.changes import Changes
 from rota.core.effects import Effect
 from rota.core.job import Spec
 
+#: In the story of events: what happens to the deployment and to no job.
+NO_JOB_ID = 0
+
 
 class Batch:
     """Decisions that will be committed together, and what is to be done afterwards."""

@@ -14,9 +14,10 @@ from rota.core.world import World
 BUSY: Final = "busy"
 IDLE: Final = "idle"
 DRAINED: Final = "drained"  #: it is there, but an administrator lets nothing run there
+ASLEEP: Final = "asleep"  #: it was put to sleep, and can be woken
 AWAY: Final = "away"  #: no runner answers there, or nobody is there to ask
 GONE: Final = "gone"  #: it is not one of our hosts any more
-STATES: Final = (BUSY, IDLE, DRAINED, AWAY, GONE)
+STATES: Final = (BUSY, IDLE, DRAINED, ASLEEP, AWAY, GONE)
 
 
 def look_at_hosts(world: World, turn: Turn) -> None:
@@ -26,12 +27,19 @@ def look_at_hosts(world: World, turn: Turn) -> None:
     holding: dict[str, bool] = {}  #: hosts whose runner answers → is something there?
     for runner in world.runners.values():
         if runner.connected and not runner.silent:
-            holding[runner.host] = bool(runner.leases) or holding.get(runner.host, False)
+            there = bool(runner.leases) or runner.host in world.parts_at
+            holding[runner.host] = there or holding.get(runner.host, False)
     records = world.site["host"]
     for host in world.capacity:
         state = BUSY if (busy := holding.get(host)) else AWAY if busy is None else IDLE
         if state is IDLE and (record := records.get(host)) is not None and _is_closed(record):
             state = DRAINED
+        if (
+            state is AWAY
+            and (energy := world.site["energy"].get(host)) is not None
+            and energy["state"] != "failed"
+        ):
+            state = ASLEEP
         known = world.host_states.get(host)
         if known is None or known[0] != state:
             _write(world, turn, host, state)

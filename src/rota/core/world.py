@@ -15,7 +15,9 @@ import msgspec
 
 from rota.core.accounting import count_end
 from rota.core.effects import NotifySettled
+from rota.core.energy_rules import EnergyRules
 from rota.core.groups import DepGroup
+from rota.core.hook_records import ServerHooks
 from rota.core.job import Job, Outcome, Parent, Reason, Spec
 from rota.core.learning import Model, Usual
 from rota.core.reach import Reaches
@@ -23,6 +25,7 @@ from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
 from rota.plan.placement import Capacity, Placement, Reserved
+from rota.plan.policy import PATIENCE_S
 from rota.plan.quotas import Spent
 from rota.plan.records import KINDS
 from rota.plan.size import Size
@@ -114,6 +117,20 @@ class World:
         self.largest: Size | None = None  #: what the largest host has
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
+        self.parts_at: dict[str, set[int]] = {}  #: host → jobs that have a part there (`core.parts`)
+        self.closing: set[int] = set()  #: jobs whose attempt is over and whose parts are being closed
+        self.moved_parts: set[int] = set()  #: jobs of which another runner has a part than was first asked
+        self.energy = EnergyRules()  #: when nodes may sleep
+        #: node → when (monotonic) it was last seen to become idle, or to get into the state that its record says
+        self.idle_since: dict[str, float] = {}
+        self.energy_since: dict[str, float] = {}
+        self.closed_hosts: set[str] = set()  #: those whose hours are over (`core.hours`)
+        self.hours_now: dict[str, tuple[bool, float, float]] = {}  #: hours → are they now; known from when to when
+        self.energy_doubt = ""  #: what is wrong with its rules, as it was said last
+        self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.serving`)
+        self.nowhere: set[int] = set()  #: jobs that hold resources and run nowhere (`core.elsewhere`)
+        self.special_hosts: dict[str, str] = {}  #: type of job → the host that commands of such jobs run on
+        self.patience_s = PATIENCE_S  #: how long reservations wait for resources that are missing
         self.leaving: dict[int, int] = {}  #: job → batches not yet on disk after which it may leave memory
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
@@ -123,6 +140,8 @@ class World:
         self.site_version = 0  #: grows with every change of `site`
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
         self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
+        self.pauses: set[int] = set()  #: jobs that are suspended, or on the way there or back
+        self.stretching: set[int] = set()  #: jobs that asked for more walltime than could be granted yet
         self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
         self.spent: dict[Spent, int] = {}  #: what ended jobs used of periods of quotas
         #: job → when its story last told that its promise was moved, for a while; and what it has not told yet

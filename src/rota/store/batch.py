@@ -42,6 +42,7 @@ def encode(changes: Changes) -> Batch:
     write("insert_attempts", changes.attempts)
     write("start_attempts", last_words(changes.starts))
     write("end_attempts", last_words(changes.ends, started_at=7))
+    write("regive_attempts", list(changes.regiven.values()))
     write("void_attempts", changes.voids)
     write("update_jobs", list(changes.job_states.values()))
     write("insert_events", changes.events)

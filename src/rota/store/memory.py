@@ -314,6 +314,9 @@ class MemoryStore:
         for row in changes.ends:
             if (found := self._attempts.get((row[0], row[1]))) is not None:
                 _end(found, row)
+        for job, number, given in changes.regiven.values():
+            if (found := self._attempts.get((job, number))) is not None:
+                found.given = columns.given(given)
         for job, number in changes.voids:
             if (found := self._attempts.get((job, number))) is not None:
                 found.outcome = "void"

@@ -171,6 +171,13 @@ UPDATE attempts SET
 FROM r
 WHERE job = v ->> 0 AND number = v ->> 1;
 
+-- name: regive_attempts
+-- What attempts have been given by now.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE attempts SET given = v ->> 2
+FROM r
+WHERE job = v ->> 0 AND number = v ->> 1;
+
 -- name: void_attempts
 -- Leases that were never executed.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))

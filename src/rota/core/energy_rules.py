@@ -1,0 +1,67 @@
+"""When nodes may sleep, and how long it takes to wake one: the settings of a deployment, read and checked."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from rota.errors import BadInput
+from rota.plan.expression import parse
+
+_RULE: Final = re.compile(r"(\d{1,6})(?:\s+where\s+(.+))?", re.ASCII | re.IGNORECASE | re.DOTALL)
+_HINT: Final = "write it like \"2 where gpu='YES', 1\": so many idle nodes that match, so many of any kind"
+
+
+class KeepAlive(Struct, frozen=True):
+    """So many idle nodes that match stay awake."""
+
+    number: int
+    where: str = ""  #: an expression over properties; empty: any node
+
+
+class EnergyRules(Struct, frozen=True, kw_only=True):
+    """What a deployment was told about energy."""
+
+    sleeps: bool = False  #: is there a command that puts a node to sleep?
+    wakes: bool = False  #: is there one that wakes it?
+    sleep_after_s: float = 1800.0
+    sleep_gap_s: float = 3600.0
+    wake_s: float = 300.0
+    wake_timeout_s: float = 900.0
+    keep_alive: tuple[KeepAlive, ...] = ()
+
+
+def parse_keep_alive(text: str) -> tuple[KeepAlive, ...]:
+    """`N [where EXPRESSION]`, several joined by commas. Raises `BadInput`."""
+    found = []
+    for part in _parts(text):
+        match = _RULE.fullmatch(part.strip())
+        if match is None:
+            raise BadInput(f"keep_alive: '{part.strip()}' is not a number of nodes", hint=_HINT)
+        where = (match[2] or "").strip()
+        if where:
+            try:
+                parse(where)
+            except BadInput as error:
+                raise BadInput(f"keep_alive: {error.message}", hint=error.hint or _HINT) from None
+        found.append(KeepAlive(int(match[1]), where))
+    return tuple(found)
+
+
+def _parts(text: str) -> list[str]:
+    """The text between commas that are neither in quotes nor in parentheses."""
+    parts, quote, depth = [""], "", 0
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "()":
+            depth += 1 if letter == "(" else -1
+        elif letter == "," and depth <= 0:
+            parts.append("")
+            continue
+        parts[-1] += letter
+    return parts

@@ -1,0 +1,45 @@
+"""Signals to running jobs, on all their hosts; one of them says: write a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.core.answers import Acted
+from rota.core.effects import Reply, SignalAttempts
+from rota.core.events import JobsSignalled
+from rota.core.job import Job
+from rota.core.states import State
+from rota.core.suspending import runners_of
+from rota.core.turn import Turn
+from rota.core.world import World
+
+#: What a job is told to write a checkpoint by, unless it says otherwise.
+CHECKPOINT: Final = "USR2"
+
+
+def checkpoint_signal(job: Job) -> str:
+    return job.spec.signal or CHECKPOINT
+
+
+def asks_for_checkpoints(job: Job) -> bool:
+    """Is it told before it is ended for others?"""
+    return job.spec.checkpoint_s is not None or bool(job.spec.signal)
+
+
+def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state is not State.RUNNING or job.lease is None or id in world.nowhere:
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        name = event.signal or checkpoint_signal(job)
+        what = "signal" if event.signal else "checkpoint"
+        turn.note(id, job.attempt, what, f"{name} for {event.by.user}")
+        told = runners_of(world, job)
+        # To write a checkpoint is the business of its first process; others may not know the signal.
+        for runner, ref in told if event.signal else told[:1]:
+            lease = (ref.job, ref.attempt, ref.token)
+            turn.effects.append(SignalAttempts(runner, [lease], name, bool(event.signal)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
