@@ -59,6 +59,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     lost_after: Annotated[
         float, _setting("Silence of a runner after which its jobs are `lost`.", "duration", low=0.1)
     ] = 60.0
+    dead_after: Annotated[
+        float,
+        _setting(
+            "Silence after which a node is called `dead` and not only `suspected`; nothing else changes.",
+            "duration",
+            low=1.0,
+        ),
+    ] = 3600.0
     orphan_after: Annotated[
         float,
         _setting(
@@ -101,6 +109,14 @@ class Settings(Struct, frozen=True, kw_only=True):
             choices=("auto", "cgroup", "session"),
         ),
     ] = "auto"
+    containment_script: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on every node that holds the processes of a job together instead of control groups: "
+            "`SCRIPT make|add|freeze|thaw|kill|clean JOB ATTEMPT CPU_LIST [PID]`.",
+            "text",
+        ),
+    ] = None
     enforce_memory: Annotated[
         str,
         _setting(
@@ -120,6 +136,158 @@ class Settings(Struct, frozen=True, kw_only=True):
             low=0.1,
         ),
     ] = 300.0
+    interactive_grace: Annotated[
+        float,
+        _setting(
+            "How long the terminal of an interactive job is kept when the connection to it is lost, or nobody has "
+            "attached to it yet; then it is hung up.",
+            "duration",
+            low=0.0,
+        ),
+    ] = 60.0
+    prologue: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on every node that runs there before the command of a job. If it fails, the node is "
+            "`suspected` and the job runs elsewhere.",
+            "text",
+        ),
+    ] = None
+    epilogue: Annotated[
+        str | None,
+        _setting(
+            "The same for when nothing of a job is left on the node. If it fails, the node is `suspected`; what "
+            "became of the job stays as it is.",
+            "text",
+        ),
+    ] = None
+    server_prologue: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on the manager's host that runs before a job is sent to its node. A job for which "
+            "it fails three times is `failed`.",
+            "text",
+        ),
+    ] = None
+    server_epilogue: Annotated[
+        str | None, _setting("The same for when an attempt of a job is over. Its failure is recorded.", "text")
+    ] = None
+    suspend_hook: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on every node that runs there just after all processes of a job were stopped. "
+            "Its failure is recorded in the story of the job.",
+            "text",
+        ),
+    ] = None
+    resume_hook: Annotated[str | None, _setting("The same just before they go on.", "text")] = None
+    walltime_warning: Annotated[
+        float,
+        _setting(
+            "How long before its walltime is over a job is sent `warn_signal`; 0s: it is not.", "duration", low=0.0
+        ),
+    ] = 0.0
+    warn_signal: Annotated[
+        str,
+        _setting(
+            "The signal of that warning. CONT is harmless to those that do not know of it.",
+            "choice",
+            choices=("CONT", "USR1", "USR2", "TERM", "INT", "HUP", "URG", "XCPU"),
+        ),
+    ] = "CONT"
+    checkpoint_grace: Annotated[
+        float,
+        _setting(
+            "How long a besteffort job that asked for checkpoints may write one before it is ended for another.",
+            "duration",
+            low=0.0,
+        ),
+    ] = 30.0
+    hook_timeout: Annotated[
+        float, _setting("How long each run of a script of the site may take.", "duration", low=0.1)
+    ] = 60.0
+    fence_cmd: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on the manager's host, called with the name of a silent node that has lost jobs. "
+            "That it succeeds proves that the machine is off: the jobs end, and their retries decide.",
+            "text",
+        ),
+    ] = None
+    heal_cmd: Annotated[
+        str | None,
+        _setting(
+            "Path of a script on the manager's host, called every `heal_every` with the name of a suspected node "
+            "whose agent answers. If it succeeds, the node is `alive` again.",
+            "text",
+        ),
+    ] = None
+    heal_every: Annotated[
+        float, _setting("How often `heal_cmd` and `fence_cmd` are tried for one node.", "duration", low=0.1)
+    ] = 60.0
+    deploy_host: Annotated[
+        str | None,
+        _setting("Node that the commands of `deploy` jobs run on; unset: this host, if it runs jobs.", "text"),
+    ] = None
+    cosystem_host: Annotated[str | None, _setting("The same for the commands of `cosystem` jobs.", "text")] = None
+    reservation_patience: Annotated[
+        float,
+        _setting(
+            "How long a reservation waits at its start for resources that are missing; then it begins with fewer.",
+            "duration",
+            low=0.0,
+        ),
+    ] = 300.0
+    local: Annotated[
+        str,
+        _setting(
+            "Whether jobs run on the manager's own host: `on`, or `off` where there are nodes for that.",
+            "choice",
+            choices=("on", "off"),
+        ),
+    ] = "on"
+    sleep_cmd: Annotated[
+        str | None,
+        _setting(
+            "Command on the manager's host that puts a node to sleep; the node's name is its last argument. "
+            "Needs `wake_cmd` as well. Unset: nodes do not sleep.",
+            "text",
+        ),
+    ] = None
+    wake_cmd: Annotated[str | None, _setting("Command that wakes a node, called like `sleep_cmd`.", "text")] = None
+    sleep_after: Annotated[
+        float, _setting("A node that has been idle for this long may be put to sleep.", "duration", low=0.1)
+    ] = 1800.0
+    sleep_gap: Annotated[
+        float,
+        _setting("… unless a job is planned there within this time. At least `wake_time`.", "duration", low=0.1),
+    ] = 3600.0
+    wake_time: Annotated[
+        float,
+        _setting(
+            "How long a node takes to wake: so long before a planned start it is woken, and a job that needs it "
+            "now is planned so much later.",
+            "duration",
+            low=0.1,
+        ),
+    ] = 300.0
+    wake_timeout: Annotated[
+        float,
+        _setting(
+            "A node that has not come this long after it was woken is `suspected`, and its jobs are planned "
+            "elsewhere. Also how long `sleep_cmd` and `wake_cmd` may run. Longer than `wake_time`.",
+            "duration",
+            low=0.1,
+        ),
+    ] = 900.0
+    keep_alive: Annotated[
+        str | None,
+        _setting(
+            "How many idle nodes are kept awake: `2 where gpu='YES', 1` are two idle nodes that match, and one "
+            "idle node of any kind.",
+            "text",
+        ),
+    ] = None
     cores: Annotated[
         int | None,
         _setting("Cores of this host that jobs may use; unset: all of them.", "int", low=1, high=65536),
@@ -269,7 +437,23 @@ def load(
             f"longer than touch_s ({format_duration(settings.touch_s)}, from {origin['touch_s']})",
             hint="make lost_after a few times touch_s",
         )
+    _check_energy(settings)
     return Loaded(settings, origin, [str(path) for path in files])
+
+
+def _check_energy(settings: Settings) -> None:
+    """Raise `BadInput` if what is said about sleeping nodes contradicts itself."""
+    if settings.sleep_cmd is not None and settings.wake_cmd is None:
+        raise BadInput("sleep_cmd is set and wake_cmd is not", hint="set both: what sleeps must be woken")
+    if settings.sleep_cmd is None:
+        return
+    for shorter, longer in (("wake_time", "sleep_gap"), ("wake_time", "wake_timeout")):
+        low, high = getattr(settings, shorter), getattr(settings, longer)
+        if high < low:
+            raise BadInput(
+                f"{longer} ({format_duration(high)}) is less than {shorter} ({format_duration(low)})",
+                hint=f"make {longer} at least {shorter}",
+            )
 
 
 def config_files(home: Home, environ: Mapping[str, str] | None = None) -> list[Path]:
@@ -318,6 +502,16 @@ class ManagerFile(Struct):
     version: str = ""
     generation: int = 0
     started_at: str = ""
+
+
+def node_home(name: str) -> Path:
+    """Where the agent of a node keeps its own files, unless it is told."""
+    import socket
+
+    leaf = (name or socket.gethostname() or "localhost").replace("/", "_")
+    if os.geteuid() == 0:
+        return Path("/var/lib/rota/nodes") / leaf
+    return Home.find(environ={k: v for k, v in os.environ.items() if k != "ROTA_HOME"}).path / "nodes" / leaf
 
 
 class Home:

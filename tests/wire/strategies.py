@@ -45,6 +45,8 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     if kind in _PLAIN:
         return _PLAIN[kind]
     origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        return st.integers(min_value=args[1].ge, max_value=args[1].le)
     if origin in (types.UnionType, typing.Union):
         return st.one_of([of(arg) for arg in args])
     if origin is list:
@@ -56,7 +58,7 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
     if origin is dict:
         return st.dictionaries(of(args[0]), of(args[1]), max_size=3)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        fields = typing.get_type_hints(kind)
+        fields = typing.get_type_hints(kind, include_extras=True)
         return st.builds(kind, **{name: of(fields[name]) for name in kind.__struct_fields__})
     raise NotImplementedError(f"no strategy for {kind}")
 

@@ -19,7 +19,9 @@ from tests.wire.strategies import TAGGED, messages_of, of
 JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
 JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed}
 JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas}
-RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}
+CHANNELS = {m.OpenChannel, m.ChannelData, m.ChannelCredit, m.ChannelResize, m.ChannelSignal, m.ChannelEnd}
+JOBS |= {*CHANNELS, m.ChangeWalltime}
+RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Piece, m.Relayed}
 #: The gateway hears what changes, and can end that. Everything else it asks in the name of others.
 GATEWAY = {m.Feed, m.Stop}
 USERS_VERBS = {"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}
@@ -37,6 +39,8 @@ def expected(role: str, message: m.Message) -> bool:
         return role == "admin"
     if role == "gateway":
         return kind in GATEWAY
+    if role == "key":
+        return kind in CHANNELS
     if kind in JOBS:
         return role in ("user", "admin")
     if kind in RUNNER:
@@ -44,7 +48,7 @@ def expected(role: str, message: m.Message) -> bool:
     return False
 
 
-@pytest.mark.parametrize("role", [*tokens.ROLES, "lease", "", "ADMIN", "nobody"])
+@pytest.mark.parametrize("role", [*tokens.ROLES, "key", "lease", "", "ADMIN", "nobody"])
 @pytest.mark.parametrize("kind", [kind for kind in TAGGED if kind is not m.Control], ids=lambda k: k.__name__)
 @dose(5)
 @given(data=st.data())
@@ -53,7 +57,7 @@ def test_each_role_may_send_exactly_its_messages(role: str, kind: type[m.Message
     assert tokens.allowed(role, message) is expected(role, message)
 
 
-@pytest.mark.parametrize("role", [*tokens.ROLES, "lease", ""])
+@pytest.mark.parametrize("role", [*tokens.ROLES, "key", "lease", ""])
 @pytest.mark.parametrize("verb", VERBS)
 def test_each_role_may_use_exactly_its_verbs(role: str, verb: str) -> None:
     listed = {"user": USERS_VERBS, "gateway": GATEWAYS_VERBS}.get(role, set())

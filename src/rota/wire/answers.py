@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from rota.wire.channels import ChannelCredit, ChannelData, ChannelEnd
 from rota.wire.greeting import Chunk, Failure, Message, Welcome
 
 
@@ -54,4 +55,4 @@ class OutputPart(Message, frozen=True):
     attempt: int = 0
 
 
-ToClient = Welcome | Failure | Reply | Item
+ToClient = Welcome | Failure | Reply | Item | ChannelData | ChannelCredit | ChannelEnd

@@ -6,6 +6,7 @@ gives a small `max_frame` until the stranger has shown a credential.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -24,6 +25,12 @@ _HEADER: Final = 4
 _encoder: Final = msgspec.msgpack.Encoder()
 
 T = TypeVar("T")
+
+
+@cache
+def _decoder(accepts: Any) -> msgspec.msgpack.Decoder[Any]:
+    """One for all connections: it has no state, and what it knows of the messages takes some room."""
+    return msgspec.msgpack.Decoder(accepts)
 
 
 def frame(message: Message) -> bytes:
@@ -50,7 +57,7 @@ class Reader(Generic[T]):
     """Cuts a stream into frames and decodes each as one of the message types it was made for."""
 
     def __init__(self, accepts: Any, *, max_frame: int = MAX_FRAME) -> None:
-        self._decode = msgspec.msgpack.Decoder(accepts).decode
+        self._decode = _decoder(accepts).decode
         self.max_frame = max_frame
         self._buffer = bytearray()
 

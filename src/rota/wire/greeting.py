@@ -21,6 +21,7 @@ class Hello(Message, frozen=True, tag="hello"):
     role: str  #: what the peer wants to be; who comes with a browser's session is told what it is
     token: str = ""
     software: str = ""
+    host: str = ""  #: of which node it is the agent
 
 
 class Welcome(Message, frozen=True, tag="welcome"):

@@ -8,6 +8,7 @@ A runner, which must start fast, takes only those modules that it needs; everybo
 """
 
 from rota.wire.answers import *  # noqa: F403
+from rota.wire.channels import *  # noqa: F403
 from rota.wire.greeting import *  # noqa: F403
 from rota.wire.orders import *  # noqa: F403
 from rota.wire.reports import *  # noqa: F403

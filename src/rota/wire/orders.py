@@ -5,6 +5,7 @@ from __future__ import annotations
 from rota.core.job import Command, Element
 from rota.core.leases import LeaseRef
 from rota.plan.size import Size
+from rota.wire.channels import InChannel, StartChannel
 from rota.wire.greeting import Failure, Message, Welcome
 
 
@@ -26,6 +27,9 @@ class RunSpec(Message, frozen=True):
     on_exit: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    interactive: bool = False
+    checkpoint_s: float | None = None  #: so long before its walltime is over it gets `signal`
+    signal: str = ""  #: by which it is asked for a checkpoint; empty: USR2
 
 
 class Allocation(Message, frozen=True):
@@ -50,6 +54,21 @@ class Grant(Message, frozen=True):
     allocation: Allocation | None = None
 
 
+class Part(Message, frozen=True):
+    """What a lease has on a host beside its first: processes may be started there, though no command is.
+
+    Answered by `Report.opened` when the host is ready, each time it is sent.
+    """
+
+    job: int
+    attempt: int
+    token: int
+    spec: int
+    allocation: Allocation
+    size: Size | None = None  #: where it is not that of the specification
+    element: Element | None = None
+
+
 class Seat(Message, frozen=True):
     """Room for jobs of one size, one at a time, until the runner gives it back."""
 
@@ -65,9 +84,19 @@ class Rules(Message, frozen=True, tag="rules"):
     grace_s: float
     keep_output: int  #: bytes kept of each stream; beyond it, head and tail
     containment: str  #: auto, cgroup, session
-    forget: list[LeaseRef] = []  #: leases the runner holds that are no longer valid: end them
+    forget: list[LeaseRef] = []  #: leases and parts the runner holds that are no longer valid: end them
     behaviour_timeout_s: float = 300.0
     enforce_memory: str = "auto"  #: auto: only when the host is nearly full; cgroup: always, by the kernel
+    interactive_grace_s: float = 60.0  #: how long the terminal of a job waits for somebody
+    prologue: str = ""  #: a script of the site that runs before each job; empty: none
+    epilogue: str = ""  #: the same after each
+    hook_timeout_s: float = 60.0  #: how long each of them may run
+    containment_script: str = ""  #: of the site, which holds jobs together instead of control groups
+    suspend_hook: str = ""  #: a script of the site that runs just after a job was suspended; empty: none
+    resume_hook: str = ""  #: the same just before it goes on
+    walltime_warning_s: float = 0.0  #: so long before its walltime is over a job gets `warn_signal`; 0: never
+    warn_signal: str = "CONT"
+    checkpoint_grace_s: float = 30.0  #: how long a job may write a checkpoint before it is ended for others
 
 
 class Work(Message, frozen=True, tag="work"):
@@ -75,8 +104,9 @@ class Work(Message, frozen=True, tag="work"):
 
     grants: list[Grant]
     seats: list[Seat] = []
-    specs: list[RunSpec] = []  #: those used by `grants` that this connection has not seen
+    specs: list[RunSpec] = []  #: those used by `grants` and `parts` that this connection has not seen
     envs: list[tuple[int, bytes]] = []  #: likewise
+    parts: list[Part] = []
 
 
 class Ack(Message, frozen=True, tag="ack"):
@@ -87,6 +117,35 @@ class Ack(Message, frozen=True, tag="ack"):
 
 class Kill(Message, frozen=True, tag="kill"):
     """End these attempts: TERM to the whole tree, grace, KILL. Unstarted ones are returned."""
+
+    leases: list[LeaseRef]
+    checkpoint: str = ""  #: first this signal, and time to write a checkpoint
+
+
+class Suspend(Message, frozen=True, tag="suspend"):
+    """Stop all processes of these attempts, or let them go on. Answered by `Report.paused`, each time."""
+
+    leases: list[LeaseRef]
+    on: bool = True
+
+
+class Signal(Message, frozen=True, tag="signal"):
+    """Send a signal, by its name without SIG."""
+
+    leases: list[LeaseRef]
+    signal: str
+    everything: bool = True  #: to all processes; else to the process group of the first
+
+
+class SetWalltime(Message, frozen=True, tag="set-walltime"):
+    """This attempt has another walltime, from its beginning on."""
+
+    lease: LeaseRef
+    walltime_s: float
+
+
+class ClosePart(Message, frozen=True, tag="close-part"):
+    """End everything in these parts; `Report.shut` says when nothing is left of them, also of unknown ones."""
 
     leases: list[LeaseRef]
 
@@ -112,4 +171,20 @@ class Leave(Message, frozen=True, tag="leave"):
     kill: bool = False
 
 
-ToRunner = Welcome | Failure | Rules | Work | Ack | Kill | Recall | Tail | Leave
+ToRunner = (
+    Welcome
+    | Failure
+    | Rules
+    | Work
+    | Ack
+    | Kill
+    | Suspend
+    | Signal
+    | SetWalltime
+    | ClosePart
+    | Recall
+    | Tail
+    | Leave
+    | StartChannel
+    | InChannel
+)

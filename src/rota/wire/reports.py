@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rota.core.leases import Finished, Held, LeaseRef, Started
+from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.plan.facts import NodeFacts
+from rota.wire.channels import Relayed
 from rota.wire.greeting import Chunk, Hello, Message
 
 
@@ -20,6 +22,8 @@ class Join(Message, frozen=True, tag="join"):
     held: list[Held] = []
     seats: list[int] = []  #: open seats, busy or not
     ticket: str = ""  #: what a delegated pool gave to a runner that it asked for
+    node: NodeFacts | None = None  #: it is the agent of a node: what there is
+    parts: list[LeaseRef] = []  #: parts of which something may be left; others are closed
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -34,6 +38,11 @@ class Report(Message, frozen=True, tag="report"):
     ended: list[Finished] = []
     returned: list[LeaseRef] = []  #: leases handed back, never executed
     closed: list[int] = []  #: seats that had nothing left to run and are given back
+    phases: list[Phase] = []  #: leases whose prologue or epilogue has begun
+    faults: list[NodeFault] = []  #: hooks of the site that failed here
+    paused: list[Paused] = []  #: attempts that were told to stand still, or to go on, and do
+    opened: list[PartOpened] = []  #: parts for which this host is ready, or cannot be
+    shut: list[LeaseRef] = []  #: parts of which nothing is left
 
 
 class Settle(Message, frozen=True, tag="settle"):
@@ -46,6 +55,7 @@ class Settle(Message, frozen=True, tag="settle"):
     runner: str
     ended: list[Finished] = []
     whole: bool = True
+    rebooted: bool = False  #: the machine was started anew since: certainly nothing of it is left
 
 
 class Idle(Message, frozen=True, tag="idle"):
@@ -58,6 +68,14 @@ class Live(Message, frozen=True, tag="live"):
     chunks: list[Chunk]
 
 
+class Piece(Message, frozen=True, tag="piece"):
+    """Output of ended attempts, for the copy of this segment at the manager; sent before the end is told."""
+
+    segment: str
+    offset: int
+    data: bytes
+
+
 class LiveEnd(Message, frozen=True, tag="live-end"):
     """The followed job's output has all been sent (or it is not here)."""
 
@@ -65,4 +83,4 @@ class LiveEnd(Message, frozen=True, tag="live-end"):
     attempt: int
 
 
-FromRunner = Hello | Join | Report | Settle | Idle | Live | LiveEnd
+FromRunner = Hello | Join | Report | Settle | Idle | Live | LiveEnd | Piece | Relayed

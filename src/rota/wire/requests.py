@@ -6,6 +6,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from rota.core.job import Command
 from rota.plan.size import Size
+from rota.wire.channels import InChannel, OpenChannel
 from rota.wire.greeting import Hello, Message
 
 
@@ -51,6 +52,10 @@ class NewSpec(Message, frozen=True):
     where: str = ""
     types: tuple[str, ...] = ()
     at: float | None = None
+    interactive: bool = False
+    job_key: str = ""  #: SHA-256 of the secret
+    checkpoint_s: float | None = None
+    signal: str = ""
 
 
 class NewElement(Message, frozen=True):
@@ -143,12 +148,24 @@ class Show(Message, frozen=True, tag="show"):
 
 
 class Act(Message, frozen=True, tag="act"):
-    """kill, retry, remove, hold, release, confirm-dead."""
+    """kill, retry, remove, hold, release, confirm-dead, suspend, resume, signal, checkpoint."""
 
     n: int
     verb: str
     selectors: list[str]
     cascade: bool = False  #: remove: with everything that depends on them
+    keep: bool = False  #: suspend: they give up nothing
+    signal: str = ""  #: signal: its name
+
+
+class ChangeWalltime(Message, frozen=True, tag="change-walltime"):
+    """A running job should have this walltime, or so much more or less."""
+
+    n: int
+    job: int
+    seconds: float
+    relative: bool = False
+    force: bool = False  #: whatever was promised to others
 
 
 class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -182,6 +199,8 @@ class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     request: tuple[str, ...] | UnsetType = UNSET
     where: str | UnsetType = UNSET
     types: tuple[str, ...] | UnsetType = UNSET
+    checkpoint_s: float | UnsetType | None = UNSET
+    signal: str | UnsetType = UNSET
 
 
 class Modify(Message, frozen=True, tag="modify"):
@@ -338,7 +357,9 @@ class Stop(Message, frozen=True, tag="stop"):
 
 FromClient = (
     Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | PlanFor | Gantt | ListLimits | SetLimit
+    | ChangeWalltime
     | GetSite | SetSite | Learned | Watch
     | ReadOutput | Control | Stop | ListPage | GetGraph | Feed
     | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas
+    | OpenChannel | InChannel
 )  # fmt: skip

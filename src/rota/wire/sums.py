@@ -37,6 +37,7 @@ class HostUsage(Struct, kw_only=True, gc=False):
     busy_s: float
     idle_s: float
     down_s: float  #: no runner answered, or nothing was let run there
+    asleep_s: float = 0.0  #: it was put to sleep, to be woken when it is needed
 
 
 class UsageView(Struct, kw_only=True, gc=False, rename={"since": "from", "until": "to"}):
@@ -67,7 +68,7 @@ class NodeView(Struct, kw_only=True, gc=False):
     """A host, what it has, and what of it is in use."""
 
     host: str
-    state: str  #: alive, absent, suspected or dead
+    state: str  #: alive, absent, suspected or dead; falling asleep, asleep or waking
     connected: bool
     drain: bool
     usable: bool  #: may new jobs begin there?
@@ -83,10 +84,12 @@ class NodeView(Struct, kw_only=True, gc=False):
     available_until: datetime | None
     limits: dict[str, dict[str, int]]  #: units that this host has: capacity and used
     properties: dict[str, str | int | bool]  #: those that all its resources share
+    hours: str = ""  #: when it may be used; empty: always
+    why: str = ""  #: of its state, where a hook of the site decided about that
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):
-    """What a host did for a while: busy, idle, drained, away, gone."""
+    """What a host did for a while: busy, idle, drained, asleep, away, gone."""
 
     at: datetime
     until: datetime | None  #: null: until now

@@ -18,6 +18,7 @@ import msgspec
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound
 from rota.wire import messages as m
 from rota.wire import private
+from rota.wire.job_keys import KEY
 
 USER: Final = "user"
 ADMIN: Final = "admin"
@@ -27,18 +28,24 @@ ROLES: Final = (USER, ADMIN, RUNNER, GATEWAY)
 
 # ------------------------------------------------------------------ the permission table
 
+_CHANNELS: Final = (
+    *(m.OpenChannel, m.ChannelData, m.ChannelCredit),
+    *(m.ChannelResize, m.ChannelSignal, m.ChannelEnd),
+)
 _JOBS: Final = (
     *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop),
-    *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed),
+    *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed, m.ChangeWalltime),
     *(m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas),
+    *_CHANNELS,
 )
 
 #: Which messages each role may send once it has been welcomed. What is not here is refused.
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
     ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.Control}),
-    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd}),
+    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Piece, m.Relayed}),
     GATEWAY: frozenset({m.Feed, m.Stop, m.Control}),
+    KEY: frozenset(_CHANNELS),
 }
 #: Which verbs of `Control` a role may use; None: all, the manager refuses those it does not know.
 MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
@@ -46,6 +53,7 @@ MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
     ADMIN: None,
     RUNNER: frozenset(),
     GATEWAY: frozenset({"ping", "ui-redeem"}),
+    KEY: frozenset(),
 }
 #: What the holder of a token may ask to be in `Hello`.
 MAY_BE: Final[dict[str, frozenset[str]]] = {
@@ -85,6 +93,7 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
     created_at: float
     expires_at: float | None = None
+    host: str | None = None  #: it is good for the agent of this node alone
 
 
 _Records = list[TokenRecord]  # inside the book `list` is a method
@@ -122,7 +131,9 @@ class TokenBook:
             raise EnvironmentFault(f"{path} names an unknown role", hint="use the newer rota, or restore it")
         return cls(path, file.tokens)
 
-    def create(self, name: str, role: str, expires_at: float | None = None, *, now: float) -> str:
+    def create(
+        self, name: str, role: str, expires_at: float | None = None, *, now: float, host: str | None = None
+    ) -> str:
         """A new token, which is told only here. Names are unique."""
         if role not in ROLES:
             raise BadInput(f"{role!r} is not a role", hint=f"use one of {', '.join(ROLES)}")
@@ -134,8 +145,12 @@ class TokenBook:
             )
         if expires_at is not None and not expires_at > now:
             raise BadInput("the token would have expired already", hint="give a time that is to come")
+        if host is not None and role != RUNNER:
+            raise BadInput("only the token of a runner is for one host", hint="leave out the host")
         token = f"rota_{role}_{secrets.token_urlsafe(32)}"
-        record = TokenRecord(name=name, role=role, sha256=_digest(token), created_at=now, expires_at=expires_at)
+        record = TokenRecord(
+            name=name, role=role, sha256=_digest(token), created_at=now, expires_at=expires_at, host=host
+        )
         self._save([*self._records, record])
         return token
 

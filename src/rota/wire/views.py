@@ -134,6 +134,11 @@ class JobView(Struct, kw_only=True, gc=False):
     no_retry_over_s: float | None = None
     expected_end: datetime | None = None  #: as planned
     given_walltime_s: float | None = None  #: with the resources, once it has any
+    pending_walltime_s: float | None = None  #: asked for with `rota walltime`, and not granted yet
+    suspended_s: float | None = None  #: of the newest attempt, up to now; null: it never was
+    suspended_at: datetime | None = None  #: since when, if it is suspended now
+    checkpoint_s: float | None = None
+    checkpoint_signal: str | None = None  #: where it is not the default
 
 
 class LearnedView(Struct, gc=False):
@@ -442,6 +447,7 @@ class TokenView(Struct, gc=False):
     created_at: datetime
     expires_at: datetime | None = None
     of: str | None = None  #: of a browser's session: the token, or the user, that made it
+    host: str | None = None  #: of a runner: for the agent of this node alone
 
 
 class UiLink(Struct, gc=False):
@@ -467,6 +473,7 @@ class NewTokenView(Struct, gc=False):
     role: str
     token: str
     expires_at: datetime | None = None
+    authority: str = ""  #: with the token of a runner: whom to trust (PEM)
 
 
 class PauseView(Struct, gc=False):

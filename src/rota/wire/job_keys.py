@@ -1,0 +1,38 @@
+"""The keys of jobs: who shows the secret of one may enter the jobs that were submitted with it.
+
+A secret has 256 random bits and lies in a private file of its owner. With a job only its SHA-256 is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from typing import Final
+
+from rota.core.job import Spec
+from rota.errors import BadInput
+
+KEY: Final = "key"  #: the role of whoever has nothing but the key of a job
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+
+
+def new_secret() -> str:
+    return f"rota_{KEY}_{secrets.token_urlsafe(32)}"
+
+
+def hash_of(secret: str) -> str:
+    """What is stored of a secret."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fits(secret: str, spec: Spec) -> bool:
+    """Is this the secret of a job's key? Takes the same time whatever it is."""
+    return bool(spec.job_key and secret) and hmac.compare_digest(spec.job_key, hash_of(secret))
+
+
+def check_hash(text: str) -> None:
+    """Raise `BadInput` unless this can be stored with a job."""
+    if text and not _HASH.fullmatch(text):
+        raise BadInput("field 'job_key': this is not the hash of a key", hint="give the file of a key")
