@@ -5,6 +5,7 @@ It runs no thread: a test asks for what it waits for, and only then is the socke
 
 from __future__ import annotations
 
+import os
 import secrets
 import select
 import signal
@@ -58,6 +59,7 @@ class FakeManager:
         self.live: list[m.Chunk] = []
         self.live_ends: list[m.LiveEnd] = []
         self.reports: list[m.Report] = []
+        self.said: list[m.OpenChannel | m.InChannel] = []  #: in channels
         self._listener: socket.socket | None = None
         self._stream: socket.socket | None = None
         self._reader: codec.Reader[m.FromRunner] = codec.Reader(m.FromRunner)
@@ -189,6 +191,8 @@ class FakeManager:
                 self.live += chunks
             case m.LiveEnd():
                 self.live_ends.append(message)
+            case m.Relayed(said):
+                self.said.append(said)
 
     def until(self, condition: Callable[[], T]) -> T:
         """Read until this is true; its value."""
@@ -262,6 +266,12 @@ class FakeManager:
         self.until(lambda: set(jobs) <= {done.job for done in self.ended})
         by_job = {done.job: done for done in self.ended}
         return [by_job[job] for job in jobs]
+
+    def picks(self) -> list[int]:
+        """The cores of this host in the order in which its last runner picks them."""
+        cores = sorted(os.sched_getaffinity(0))
+        first = self.joins[-1].pid % len(cores)
+        return cores[first:] + cores[:first]
 
     def output(self, done: Finished) -> tuple[bytes, bytes]:
         """What the job printed, as the manager would find it."""

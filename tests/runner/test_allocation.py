@@ -11,7 +11,11 @@ import msgspec
 import pytest
 
 from rota.core.leases import Finished
-from rota.runner.allocation import cpu_list, on_its_cores
+from rota.errors import BadInput
+from rota.plan.bits import spans_of
+from rota.plan.size import Size
+from rota.runner.allocation import on_its_cores
+from rota.runner.cores import Cores, Share
 from rota.wire.messages import Allocation
 from tests.runner.manager import FakeManager
 
@@ -40,10 +44,17 @@ def test_a_job_runs_on_its_cores_from_its_first_moment_and_knows_them(joined: Fa
     assert words == [core, core, core]
 
 
-def test_the_next_job_has_all_cores_again(joined: FakeManager) -> None:
-    (everything,) = said(joined, AFFINITY, None)
-    assert said(joined, AFFINITY, Allocation(cpu_list="0")) == [str(CORES[0])]
-    assert said(joined, AFFINITY, None) == [everything]
+def test_the_next_job_has_its_own_cores_again(joined: FakeManager) -> None:
+    whole = Size(cpus=100 * len(CORES))
+    spec = joined.spec(size=whole)
+    everything = spans_of(CORES)
+    grants = [
+        msgspec.structs.replace(joined.grant(job, AFFINITY, spec), allocation=allocation)
+        for job, allocation in enumerate([None, Allocation(cpu_list="0"), None], 1)
+    ]
+    joined.work(grants, spec, seats=joined.seats(1, whole))
+    ended = joined.wait_for([1, 2, 3])
+    assert [joined.output(done)[0].decode().strip() for done in ended] == [everything, str(CORES[0]), everything]
 
 
 def test_behaviours_run_on_its_cores_too(joined: FakeManager) -> None:
@@ -60,21 +71,17 @@ def test_cores_that_are_not_there_do_not_keep_a_job_from_running(joined: FakeMan
 
 
 def test_cores_are_counted_among_those_that_the_runner_may_use() -> None:
-    own = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {CORES[-1]})
-    try:
-        with on_its_cores(Allocation(cpu_list="0")):
-            assert os.sched_getaffinity(0) == {CORES[-1]}
-        assert cpu_list(Allocation(cpu_list="0")) == str(CORES[-1])
-    finally:
-        os.sched_setaffinity(0, own)
+    cores = Cores({4, 6, 9}, of_host=16)
+    assert cores.named("0,2") == {4, 9}
+    with pytest.raises(BadInput, match="there are 3 here"):
+        cores.named("3")
 
 
 def test_whatever_happens_the_runner_keeps_its_own_cores() -> None:
     own = os.sched_getaffinity(0)
 
     def fail_to_start() -> None:
-        with on_its_cores(Allocation(cpu_list="0")):
+        with on_its_cores(Share(frozenset({CORES[0]}), binds=True, fences=True)):
             assert os.sched_getaffinity(0) == {CORES[0]}
             raise ZeroDivisionError
 
@@ -99,14 +106,16 @@ def test_a_job_with_its_own_directory_finds_nothing_of_rota_in_it(joined: FakeMa
     assert not list((joined.home / "scratch").iterdir())
 
 
-def test_without_an_allocation_nothing_is_said_of_one(joined: FakeManager) -> None:
-    assert said(joined, "env | grep -c -e ROTA_CPU_LIST -e ROTA_NODEFILE || true", None) == ["0"]
+def test_without_an_allocation_no_hosts_are_named_and_the_runner_picks_the_cores(joined: FakeManager) -> None:
+    words = "echo $ROTA_CPU_LIST; env | grep -c -e ROTA_NODEFILE"
+    core = str(joined.picks()[0])
+    assert said(joined, f"{words} || true", None) == [core, "0"]
     assert not (joined.home / "scratch").exists()
     spec = joined.spec()
-    grant = joined.grant(50, "env | grep -c -e ROTA_CPU_LIST -e ROTA_NODEFILE || true", spec)
+    grant = joined.grant(50, f"{words} || true", spec)
     joined.work([grant], spec, env=b"PATH=/bin:/usr/bin\0ROTA_CPU_LIST=7\0ROTA_NODEFILE=/x")
     (done,) = joined.wait_for([50])
-    assert joined.output(done)[0] == b"0\n", "of the job that submitted it"
+    assert joined.output(done)[0].split() == [core.encode(), b"0"], "not of the job that submitted it"
 
 
 def test_its_walltime_is_that_of_the_request_that_was_chosen(joined: FakeManager) -> None:

@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from rota.plan.size import Size
-from rota.runner import cgroup, room
-from rota.runner.cgroup import Cgroups, memory_candidates
+from rota.runner import hierarchies, room
+from rota.runner.fence import Fence
+from rota.runner.fences import Fences
 from rota.runner.room import Room
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager
@@ -215,7 +216,7 @@ def test_the_scarcest_room_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("960\n")
     (tmp_path / "memory.stat").write_text("anon 100\ninactive_file 300\n")
-    monkeypatch.setattr(cgroup, "candidates", lambda controller: [(2, str(tmp_path))])
+    monkeypatch.setattr(hierarchies, "candidates", lambda controller: [(2, str(tmp_path))])
     memory = room.Memory()
     assert memory() == Room(340, 1000), "cached files can be taken back"
     (tmp_path / "memory.stat").write_text("anon 950\ninactive_file 10\n")
@@ -226,8 +227,12 @@ def test_the_scarcest_room_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def limits_possible() -> bool:
-    group = Cgroups("test-probe").make_limited(1, os.getpid(), 64 * MB, instead=None)
-    return group is not None and group.remove()
+    fence = limiting("test-probe", 64 * MB)
+    return fence.remove() and fence.limited
+
+
+def limiting(name: str, limit: int) -> Fence:
+    return Fences(name).make(1, os.getpid(), hold=False, memory=limit)
 
 
 by_cgroup = pytest.mark.skipif(not limits_possible(), reason="memory control groups cannot be made here")
@@ -244,7 +249,7 @@ def strict(manager: FakeManager, request: pytest.FixtureRequest) -> FakeManager:
 def leftovers(manager: FakeManager) -> list[str]:
     """Control groups of this runner."""
     runner = manager.joins[-1].runner
-    return [name for _, parent in memory_candidates() for name in os.listdir(parent) if runner in name]
+    return [name for _, parent in hierarchies.parents() for name in os.listdir(parent) if runner in name]
 
 
 @by_cgroup
@@ -311,15 +316,15 @@ def test_a_sigkill_from_outside_is_not_called_lack_of_memory_even_with_a_limit(s
 @pytest.fixture
 def narrow(manager: FakeManager) -> Iterator[FakeManager]:
     """A runner that is itself in a control group with little memory, as below another batch system."""
-    group = Cgroups("test-around").make_limited(1, os.getpid(), 160 * MB, instead=None)
-    assert group is not None
-    join = f'echo $$ > {group.path}/cgroup.procs; exec "$@"'
+    fence = limiting("test-around", 160 * MB)
+    (path,) = fence.paths
+    join = f'echo $$ > {path}/cgroup.procs; exec "$@"'
     manager.rules["containment"] = "session"
     manager.spawn("sh", "-c", join, "sh")
     manager.accept()
     yield manager
     manager.finish()
-    assert group.remove_patiently()
+    assert fence.remove_patiently()
 
 
 SLOWLY = (

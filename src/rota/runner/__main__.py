@@ -1,18 +1,26 @@
 """``python -m rota.runner --socket PATH --dir DIR [--log FILE] [--ticket FILE --linger S]``: run jobs for the
-manager at PATH; with a ticket, as one of those that a delegated pool asked for."""
+manager at PATH; with a ticket, as one of those that a delegated pool asked for.
+
+``python -m rota.runner --manager HOST:PORT --pass FILE --dir DIR [--log FILE] [--node JSON]``: be the agent of a
+node, for the manager at that address (`rota node run`).
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 from rota.runner import log
 from rota.runner.agent import Agent
 from rota.runner.link import unix_dial
 
-USAGE = "usage: python -m rota.runner --socket PATH --dir DIR [--log FILE] [--ticket FILE] [--linger S]"
-_NEEDED = {"--socket", "--dir"}
-_KNOWN = _NEEDED | {"--log", "--ticket", "--linger"}
+USAGE = (
+    "usage: python -m rota.runner --socket PATH --dir DIR [--log FILE] [--ticket FILE] [--linger S]\n"
+    "       python -m rota.runner --manager HOST:PORT --pass FILE --dir DIR [--log FILE] [--node JSON]"
+)
+_NEEDED = ({"--socket", "--dir"}, {"--manager", "--pass", "--dir"})
+_KNOWN = ({"--log", "--ticket", "--linger"}, {"--log", "--node"})
 #: How long a runner that was asked for stays without work.
 _LINGER_S = 2.0
 
@@ -20,15 +28,33 @@ _LINGER_S = 2.0
 def options(words: list[str]) -> dict[str, str]:
     """The options; raises `ValueError`. (The usual parser takes longer to load than all the rest.)"""
     found = dict(zip(words[::2], words[1::2], strict=True))
-    if not _NEEDED <= found.keys() <= _KNOWN:
-        raise ValueError(USAGE)
-    return found
+    for needed, known in zip(_NEEDED, _KNOWN, strict=True):
+        if needed <= found.keys() <= needed | known:
+            return found
+    raise ValueError(USAGE)
 
 
 def _read(path: str) -> str:
     """A ticket comes in a file: the arguments of a process are there for all to read."""
     with open(path, encoding="ascii") as file:
         return file.read().strip()
+
+
+def _node_agent(given: dict[str, str]) -> Agent:
+    """Raises `OSError` or `ValueError` for what whoever started us should have looked at."""
+    import msgspec
+
+    from rota.runner.node import Node, NodeOptions, tls_dial
+    from rota.wire.passes import parse
+
+    host, _, port = given["--manager"].rpartition(":")
+    with open(given["--pass"], encoding="ascii") as file:
+        token, authority = parse(file.read())
+    options = msgspec.json.decode(given.get("--node", "{}"), type=NodeOptions)
+    root = given["--dir"]
+    os.makedirs(root, mode=0o700, exist_ok=True)
+    dial = tls_dial(host.removeprefix("[").removesuffix("]"), int(port), authority)
+    return Agent(dial, root, node=Node(options, token, root))
 
 
 def main() -> int:
@@ -41,9 +67,12 @@ def main() -> int:
     if "--log" in given:
         log.open_log(given["--log"])
     try:
-        ticket = _read(given["--ticket"]) if "--ticket" in given else ""
-        agent = Agent(unix_dial(given["--socket"]), given["--dir"], ticket=ticket, linger_s=linger_s)
-    except OSError:
+        if "--manager" in given:
+            agent = _node_agent(given)
+        else:
+            ticket = _read(given["--ticket"]) if "--ticket" in given else ""
+            agent = Agent(unix_dial(given["--socket"]), given["--dir"], ticket=ticket, linger_s=linger_s)
+    except (OSError, ValueError):
         log.say_exception("cannot begin")
         return 1
     gc.freeze()

@@ -16,22 +16,29 @@ from rota.core.leases import Finished
 from rota.runner import journal, libc, procfs
 from rota.runner.beginnings import Beginnings
 from rota.runner.behaviours import Behaviours
-from rota.runner.cgroup import Cgroups
+from rota.runner.channels import Channels
 from rota.runner.contact import Contact
 from rota.runner.endings import Endings
 from rota.runner.environment import Catalogue
+from rota.runner.fences import Fences
+from rota.runner.hooks import Hooks
 from rota.runner.identity import Identity
-from rota.runner.journal import Contained, Intent, Journal, Key, Over
+from rota.runner.journal import Contained, Intent, Journal, Key, Over, Preparing
 from rota.runner.linger import Linger
 from rota.runner.link import Dial
 from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
+from rota.runner.node import Node
 from rota.runner.orders import Orders
+from rota.runner.parts import Parts
+from rota.runner.pausing import Pausing
+from rota.runner.relay import Relay
 from rota.runner.seats import Seat, Seating
 from rota.runner.segments import Segments
 from rota.runner.streams import Streams
 from rota.runner.task import Task
 from rota.runner.verdict import judge, quiet_success
+from rota.runner.warnings import Warnings
 from rota.runner.watchdog import Watchdog
 from rota.wire.orders import Rules
 
@@ -43,17 +50,20 @@ _WNOHANG = os.WNOHANG
 class Agent:
     """All state of a runner process. `run` returns when it is time to exit."""
 
-    def __init__(self, dial: Dial, root: str, *, ticket: str = "", linger_s: float | None = None) -> None:
+    def __init__(
+        self, dial: Dial, root: str, *, ticket: str = "", linger_s: float | None = None, node: Node | None = None
+    ) -> None:
         root = os.path.abspath(root)
         libc.become_subreaper()
         self.now = time.monotonic()
-        self.identity = Identity(root)
+        self.node = node  #: whose agent it is, if it is one
+        self.identity = Identity(root, host="" if node is None else node.name)
         home = os.path.dirname(root)
         self.scratch_root = f"{home}/scratch"
         self.journal = Journal(self.identity.directory, self.identity.began())
         self.segments = Segments(f"{home}/output", self.identity.id)
         self.seating = Seating()
-        self.cgroups = Cgroups(self.identity.id)
+        self.fences = Fences(self.identity.id)
         self.rules = Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
 
         self.tasks: dict[Key, Task] = {}
@@ -65,6 +75,9 @@ class Agent:
         self.followers = Followers(self)
         self.catalogue = Catalogue(self.scratch_root)
         self.orders = Orders(self)
+        self.parts = Parts(self)
+        self.pausing = Pausing(self)
+        self.warnings = Warnings(self)
 
         self.ticket = ticket  #: by which the pool that asked for this runner knows it
         self.worked_at = self.now  #: when a job last ended here
@@ -72,10 +85,15 @@ class Agent:
         self._poll = select.epoll()
         self.contact = Contact(self, dial, self._poll)
         self.outbox = self.contact.outbox
+        self.channels = Channels(self, self._poll)
+        self.relay = Relay(self, self._poll)
+        self.catalogue.more[b"ROTA_RELAY"] = os.fsencode(self.relay.path)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self.streams = Streams(self, self._poll, null)
         self.beginnings = Beginnings(self, null)
         self.behaviours = Behaviours(self, null)
+        self.hooks = Hooks(self, null)
+        self.endings.family.others = self.hooks.running
         self._signals = -1
         self._children = procfs.OwnChildren()
 
@@ -111,12 +129,14 @@ class Agent:
         contact = self.contact
         wait = min(self._due, contact.report_at) - time.monotonic()
         signalled = False
-        for fd, _ in self._poll.poll(wait if wait > 0 else 0, 256):
+        for fd, events in self._poll.poll(wait if wait > 0 else 0, 256):
             if fd == self._signals:
                 signalled = True
             elif fd == contact.fd:
                 self.now = time.monotonic()
                 contact.readable()
+            elif fd in self.channels.by_fd:
+                self.channels.ready(fd, events)
             else:
                 self.streams.readable(fd)
         self.now = now = time.monotonic()
@@ -142,10 +162,15 @@ class Agent:
         self.watchdog.tick(now)
         self.followers.tick(now)
         self.beginnings.tick(now)
+        self.channels.tick(now)
+        self.hooks.tick(now)
+        self.parts.tick(now)
+        self.warnings.tick(now)
         self.orders.tick(now)
         self._linger.tick(now)
 
     def _close(self) -> None:
+        self.relay.close()
         self.endings.close()
         self.write_up()
         try:
@@ -169,7 +194,7 @@ class Agent:
         orphans = self.endings.family.orphans
         ended: list[Task] = []
         disturbed = False
-        while by_pid or orphans or not ended:
+        while by_pid or orphans or not ended or self.hooks.running:
             try:
                 pid, status, usage = os.wait4(-1, _WNOHANG)
             except ChildProcessError:
@@ -178,12 +203,15 @@ class Agent:
                 break
             task = by_pid.pop(pid, None)
             if task is None:
-                self.endings.orphan_reaped(pid, usage)
+                if not self.hooks.reaped(pid, status):
+                    self.endings.orphan_reaped(pid, status, usage)
                 disturbed = True
                 continue
             task.status = status
             task.usage = usage
             ended.append(task)
+            if orphans:
+                self.channels.job_ended(task)
         if not ended:
             if disturbed and self.endings.lingering:
                 self.endings.check(self.now)
@@ -193,7 +221,9 @@ class Agent:
         if self.all_children_known():
             self.streams.collect()
             for task in ended:
-                if orphans and self.endings.has_orphans(task):
+                if (orphans and self.endings.has_orphans(task)) or (
+                    task.fence is not None and not task.fence.empty()
+                ):
                     self.endings.linger(task)
                 elif task.plain and not task.status and not self.followers:
                     self._finish_quietly(task)
@@ -207,7 +237,8 @@ class Agent:
 
     def all_children_known(self) -> bool:
         """Are there no other children than first processes of tasks and known orphans?"""
-        return self._children.count() == len(self.by_pid) + len(self.endings.family.orphans)
+        known = len(self.by_pid) + len(self.endings.family.orphans) + len(self.hooks.running)
+        return self._children.count() == known
 
     def _finish_quietly(self, task: Task) -> None:
         """A task that went well and said nothing: its seat takes the next, the writing waits."""
@@ -219,8 +250,13 @@ class Agent:
 
     def finish(self, task: Task) -> None:
         """Nothing of this task is left: keep its output, see to its behaviours, then its end is told."""
+        if task.part:
+            self.parts.emptied(task)
+            return
         if task.doubtful:
             self.streams.drain(task.pipes)
+        if task.console is not None:
+            self.channels.consoles.last_words(task)
         outcome: Outcome | None
         if task.afterwards is not None:
             outcome = self.behaviours.proceed(task, task.afterwards)
@@ -232,6 +268,13 @@ class Agent:
             self.conclude(task, outcome)
 
     def conclude(self, task: Task, outcome: Outcome) -> None:
+        """A task has ended like this: after the site's epilogue, if there is one, that is told."""
+        if self.rules.epilogue:
+            self.hooks.conclude(task, outcome)
+        else:
+            self.close_task(task, outcome)
+
+    def close_task(self, task: Task, outcome: Outcome) -> None:
         """Journal and report the end of a task, free its seat."""
         seat, pipes = task.seat, task.pipes
         task.over = True
@@ -239,6 +282,8 @@ class Agent:
         self.tasks.pop(task.key, None)
         if self.followers:
             self.followers.ended(task)
+        if task.console is not None:
+            self.channels.consoles.concluded(task, outcome)
         pipes.task = None
         if task.doubtful:
             self.streams.discard(pipes)
@@ -272,6 +317,8 @@ class Agent:
         idle = not self.tasks and not self.quiet and self.outbox.clear
         if self.journal.size > (journal.COMPACT_IDLE_OVER if idle else journal.COMPACT_OVER):
             self._compact()
+        if self.node is not None:
+            self.segments.forget({done.outcome.segment for done in self.outbox.unacked.values()})
         if idle:
             os.chdir("/")  # keep no job's directory busy
         if self.orders.leaving:
@@ -283,11 +330,16 @@ class Agent:
         for key, done in self.outbox.unacked.items():
             live += [Intent(*key), Over(done)]
         for key, task in self.tasks.items():
-            live += [Intent(*key, task.env.scratch_goes), task.spawned()]
-            if task.afterwards is not None:
+            goes = task.spec.scratch if task.part else task.env.scratch_goes
+            live += [Intent(*key, goes, task.part), *([task.spawned()] if task.pid else [])]
+            if task.preparing:
+                live.append(Preparing(*key))
+            if task.concluding is not None:
+                live.append(self.hooks.ended(task, task.concluding))
+            elif task.afterwards is not None:
                 live.append(self.behaviours.ended(task, task.afterwards))
-            if task.cgroup is not None:
-                live.append(Contained(*key, task.cgroup.path))
+            if task.fence is not None:
+                live.append(Contained(*key, task.fence.record()))
         try:
             self.journal.compact(live)
         except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.job import Outcome
 from rota.runner import procfs
+from rota.runner.allocation import bind_child
 from rota.runner.journal import Key, Void
 from rota.runner.log import say, say_exception
 from rota.runner.process import CannotRun, Refused, start_shell
@@ -77,6 +78,7 @@ class Beginnings:
         agent = self._agent
         for seat in agent.seating.close(line):
             agent.outbox.closed.append(seat.id)
+            agent.endings.holding.vacated(seat)
             if seat.pipes is not None:
                 agent.streams.give_back(seat.pipes)
                 seat.pipes = None
@@ -95,6 +97,11 @@ class Beginnings:
             self._refuse(seat, task.key, "an unexpected fault")
             return False
         return True
+
+    def go_on(self, task: Task) -> None:
+        """The prologue of a task, which has its seat, is done."""
+        if not self._try(task.seat, task):
+            self._agent.endings.clean_up(task)
 
     def _never_began(self, task: Task, outcome: Outcome) -> None:
         whole: Outcome | None = outcome
@@ -119,8 +126,18 @@ class Beginnings:
         env.fill(task.job_entry, task.key[1], task.lease_entry)
         if task.index_entry is not None:
             env.at_index(task.index_entry)
+        share = seat.share
+        if share is None or task.text is None:
+            share = agent.endings.holding.share(task)
+        task.share = share
+        env.on_cores(share.entry)
         if task.text is not None and not agent.contain_first:
             pid = start_shell(task.text, env, pipes)
+            if share.binds:
+                bind_child(pid, share.cores)
+        elif agent.rules.prologue and not task.prepared:
+            agent.hooks.prepare(task)
+            return
         else:
             pid = self._special.start(task)
         task.pid = pid
@@ -131,6 +148,7 @@ class Beginnings:
         agent.begun.append(task)
         if task.deadline is not None:
             agent.due(task.deadline)
+            agent.warnings.began(task)
         agent.endings.began(now)
 
     def _refuse(self, seat: Seat, key: Key, why: str) -> None:

@@ -177,10 +177,12 @@ class Behaviours:
             ]
         )
         cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
-        groups = [group.path for group in (task.cgroup, task.memory_group) if group is not None]
+        if task.frozen:  # it was killed by others
+            agent.endings.freeze(task, False)
+        groups = [] if task.fence is None else task.fence.paths
         actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
         try:
-            with on_its_cores(task.grant.allocation):
+            with on_its_cores(task.share):
                 pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
         finally:
             actions.close()

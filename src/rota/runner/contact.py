@@ -11,11 +11,12 @@ import select
 from typing import TYPE_CHECKING
 
 from rota import __version__
-from rota.core.leases import Held
+from rota.core.leases import Held, LeaseRef
 from rota.runner import settle
 from rota.runner.journal import Acked
-from rota.runner.link import Dial, Link, Lost, Outbox
+from rota.runner.link import MAX_DELAY_S, MOST_ENDED, Dial, Link, Lost, Outbox
 from rota.runner.log import say, say_exception
+from rota.runner.shipping import Shipping
 from rota.wire import codec
 from rota.wire.greeting import PROTOCOL, Failure, Hello, Welcome
 from rota.wire.orders import Ack, Rules
@@ -31,6 +32,10 @@ STARTED_AFTER_S = 0.01
 FLUSH_COUNT = 64
 #: What could not be settled at first is tried again after so many touches.
 SETTLE_EVERY = 4
+#: The agent of a node waits so long for being accepted, then tries again.
+PATIENCE_S = 20.0
+#: While so many bytes wait to be sent, no more output is read from the disk.
+MOST_UNSENT = 4 << 20
 _NEVER = float("inf")
 
 
@@ -39,7 +44,8 @@ class Contact:
 
     def __init__(self, agent: Agent, dial: Dial, poll: select.epoll) -> None:
         self._agent = agent
-        self._link = Link(dial)
+        node = agent.node
+        self._link = Link(dial) if node is None else Link(dial, patience_s=PATIENCE_S, knock_s=MAX_DELAY_S)
         self._poll = poll
         self._writing = False
         self._last_report = 0.0
@@ -48,6 +54,7 @@ class Contact:
         self._settle_at = _NEVER
         self._outcomes_acked = 0  #: since the journal was compacted
         self.outbox = Outbox()
+        self._shipping = None if node is None else Shipping(agent, self.send)
         self.fd = -1
         self.joined = False
         self.report_at = _NEVER  #: when what is in the outbox must go at the latest
@@ -73,15 +80,18 @@ class Contact:
             return
         self._writing = False
         self._poll.register(self.fd, select.EPOLLIN)
-        self.send(codec.frame(Hello(PROTOCOL, "runner", software=f"rota {__version__}")))
+        node, software = self._agent.node, f"rota {__version__}"
+        hello = Hello(PROTOCOL, "runner", software=software)
+        if node is not None:
+            hello = Hello(PROTOCOL, "runner", node.token, software, node.name)
+        self.send(codec.frame(hello))
 
     def readable(self) -> None:
         """Something happened on the connection."""
         try:
-            if self._writing:
-                self._link.flush()
-                self._watch_writing()
             messages = self._link.receive()
+            self._link.flush()
+            self._watch_writing()
         except Lost as why:
             self.lost(str(why))
             return
@@ -97,7 +107,13 @@ class Contact:
                     self.lost(f"refused: {message.message}")
                     return
                 case _:
-                    self._agent.orders.handle(message)
+                    try:
+                        self._agent.orders.handle(message)
+                    except Exception:
+                        # Half of it may be done. Who joins anew says what it holds, and that is decided anew.
+                        say_exception(f"{type(message).__name__} could not be done")
+                        self.lost("an order could not be done")
+                        return
 
     def lost(self, why: str) -> None:
         if not self._link.up:
@@ -115,6 +131,7 @@ class Contact:
         self.joined = False
         self.report_at = self._touch_at = _NEVER
         self._agent.followers.clear()
+        self._agent.channels.lost()
         self._agent.due(self._link.retry_at)
 
     def send(self, frame: bytes) -> None:
@@ -129,7 +146,7 @@ class Contact:
         self._watch_writing()
 
     def _watch_writing(self) -> None:
-        if bool(self._link.unsent) != self._writing:
+        if self._link.wants_write != self._writing:
             self._writing = not self._writing
             self._poll.modify(self.fd, select.EPOLLIN | (select.EPOLLOUT if self._writing else 0))
 
@@ -139,7 +156,7 @@ class Contact:
         if self._dead is None:
             self._dead = self._settle_dead(hasty=False)
         for _, message in self._dead:
-            self.send(codec.frame(message))
+            self._send_settle(message)
         agent, who = self._agent, self._agent.identity
         agent.catalogue.clear()
         agent.write_up()
@@ -156,6 +173,8 @@ class Contact:
             held=self._held(),
             seats=list(agent.seating.seats),
             ticket=agent.ticket,
+            node=None if agent.node is None else agent.node.facts(),
+            parts=[LeaseRef(*key) for key in agent.parts.held()],
         )
         self.send(codec.frame(join))
 
@@ -164,7 +183,11 @@ class Contact:
         outcome is on the manager's disk: else the manager could take them for never executed."""
         agent = self._agent
         held = [Held(*key, 0) for key in agent.seating.waiting]
-        held += [Held(*key, task.seat.id, task.started_at, task.pid) for key, task in agent.tasks.items()]
+        for key, task in agent.tasks.items():
+            if task.part:
+                continue
+            started_at = None if task.preparing else task.started_at
+            held.append(Held(*key, task.seat.id, started_at, task.pid))
         held += [
             Held(*key, done.seat, done.outcome.started_at, over=True) for key, done in self.outbox.unacked.items()
         ]
@@ -177,7 +200,12 @@ class Contact:
             return  # the manager has not answered to the last ones yet
         self._dead = self._settle_dead(hasty=True)
         for _, message in self._dead:
-            self.send(codec.frame(message))
+            self._send_settle(message)
+
+    def _send_settle(self, message: Settle) -> None:
+        if self._shipping is not None:
+            self._shipping.send(message.ended)
+        self.send(codec.frame(message))
 
     def _settle_dead(self, *, hasty: bool) -> list[tuple[settle.Dead, Settle]]:
         agent, who = self._agent, self._agent.identity
@@ -197,7 +225,9 @@ class Contact:
                 dead.release()
                 continue
             say(f"runner {dead.runner} is dead; {len(finished)} of its attempts ended")
-            settled.append((dead, Settle(dead.runner, finished, whole)))
+            began = dead.story.began
+            rebooted = began is not None and began.boot_id != who.boot_id
+            settled.append((dead, Settle(dead.runner, finished, whole, rebooted)))
         return settled
 
     def _on_rules(self, rules: Rules) -> None:
@@ -206,6 +236,8 @@ class Contact:
             self.joined = True
             self._link.accepted()
             say("joined")
+            if self._shipping is not None:
+                self._shipping.send(list(self.outbox.unacked.values()))
             for frame in self.outbox.unacknowledged():
                 self.send(frame)
         self._touch_at = now + rules.touch_s
@@ -240,8 +272,11 @@ class Contact:
         """Send everything that is new. What it says is in the journal first."""
         self._agent.write_up()
         self._flush_journal()
-        while self.outbox and self.joined:
-            self.send(self.outbox.cut())
+        while self.outbox and self.joined and (self._shipping is None or self.unsent < MOST_UNSENT):
+            most = MOST_ENDED
+            if self._shipping is not None:
+                most = self._shipping.send(self.outbox.ended[:most], most_bytes=MOST_UNSENT)
+            self.send(self.outbox.cut(most))
         self._last_report = now = self._agent.now
         self.report_at = _NEVER
         self._touch_at = now + self._agent.rules.touch_s
@@ -274,6 +309,8 @@ class Contact:
             self.connect(now)
             if not self._link.up:
                 self._agent.due(self._link.retry_at)
+        elif not self.joined and self._link.overdue(now):
+            self.lost("nobody answers")
         elif now >= self._touch_at:
             self._touch_at = now + self._agent.rules.touch_s
             self.send(codec.frame(Report(0)))

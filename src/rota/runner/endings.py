@@ -8,10 +8,10 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-from rota.runner import journal, process, procfs
+from rota.runner import process, procfs
 from rota.runner.allocation import remove_nodefile
-from rota.runner.cgroup import Group
 from rota.runner.family import Family
+from rota.runner.holding import Holding
 from rota.runner.log import say
 from rota.runner.measure import Sampler
 from rota.runner.task import Task
@@ -41,7 +41,7 @@ class Endings:
         self.lingering: dict[Task, None] = {}  #: the first process is gone, others are not
         self._sample_at = _NEVER
         self._look_s = _MIN_LOOK_S
-        self._garbage: list[Group] = []
+        self.holding = Holding(agent)
 
     # -------------------------------------------------------------- called by the agent
 
@@ -60,8 +60,9 @@ class Endings:
         """The first process has been reaped; perhaps others are left."""
         self.lingering[task] = None
 
-    def orphan_reaped(self, pid: int, usage: Any) -> None:
+    def orphan_reaped(self, pid: int, status: int, usage: Any) -> None:
         orphan = self.family.orphans.pop(pid, None)
+        self._agent.channels.reaped(pid, status)
         owner = orphan.owner if orphan is not None else None
         if owner is None and len(self._agent.tasks) == 1:
             (owner,) = self._agent.tasks.values()
@@ -69,10 +70,13 @@ class Endings:
             owner.plain = False
             owner.cpu_s += usage.ru_utime + usage.ru_stime
 
-    def contained(self, task: Task, group: Group) -> None:
-        task.plain = False
-        task.cgroup = group
-        self._agent.journal.add(journal.Contained(*task.key, group.path))
+    def freeze(self, task: Task, on: bool) -> bool:
+        """Stop all processes of a task, or let them go on. False: not all can be stopped, and none is.
+
+        Its deadlines go on: whoever suspends it must move `task.deadline`. A task that must end is let go on
+        by `end`.
+        """
+        return self.holding.freeze(task, on)
 
     def clean_up(self, task: Task) -> None:
         """Remove what was made for a task that has ended."""
@@ -80,18 +84,18 @@ class Endings:
             task.scratch.remove()
         if task.nodefile is not None:
             remove_nodefile(task.nodefile)
-        for group in {task.cgroup, task.memory_group}:
-            if group is not None and not group.remove():
-                self._garbage.append(group)
-                self._agent.due(self._agent.now + SAMPLE_EVERY_S)
+        self.holding.let_go(task)
 
     def close(self) -> None:
         """The runner leaves."""
-        for group in self._garbage:
-            group.remove_patiently()
+        self.holding.close()
 
     def end(self, task: Task, now: float, *, reason: str, message: str, grace_s: float | None = None) -> None:
         """End a running task: TERM now, KILL when its grace is over. The first reason counts."""
+        if task.script is not None:
+            grace_s = self._agent.rules.grace_s if grace_s is None else grace_s
+            self._agent.hooks.interrupt(task, now, reason=reason, message=message, grace_s=grace_s)
+            return
         if task.kill_at is not None:
             return
         task.plain = False
@@ -100,21 +104,23 @@ class Endings:
         self._agent.due(task.kill_at)
         asked: set[int] = set()
         for _ in range(_SWEEPS):  # again, for what was forked meanwhile
-            fresh = [seen for seen in self._living(task) if seen.pid not in asked]
+            fresh = [seen for seen in self.living(task) if seen.pid not in asked]
             if not fresh:
-                return
+                break
             process.ask_to_end(fresh)
             asked.update(seen.pid for seen in fresh)
+        if task.frozen:
+            self.freeze(task, False)  # now it hears what it was told
 
     def tick(self, now: float) -> None:
         due = _NEVER
         check = bool(self.lingering)
         for task in list(self._agent.tasks.values()):
             if task.kill_at is not None:
-                if now >= task.kill_at and task.status is None:
+                if now >= task.kill_at and (task.status is None or task.part):
                     self._kill(task, now)
                 due = min(due, task.kill_at)
-            elif task.deadline is not None:
+            elif task.deadline is not None and task.still_since is None:
                 if now >= task.deadline:
                     self._over_time(task, now)
                 else:
@@ -123,15 +129,13 @@ class Endings:
             self.check(now)
         if now >= self._sample_at:
             self._sample(now)
-        if self._garbage:
-            self._garbage = [group for group in self._garbage if not group.remove()]
-            due = min(due, now + SAMPLE_EVERY_S) if self._garbage else due
+        self.holding.tick(now)
         self._agent.due(min(due, self._sample_at))
 
     def _over_time(self, task: Task, now: float) -> None:
         after, rules = task.afterwards, self._agent.rules
         if after is None:
-            limit = task.spec.walltime_s or 0.0
+            limit = task.walltime_s or task.spec.walltime_s or 0.0
             self.end(task, now, reason="walltime", message=f"over its walltime of {limit:g} s")
         elif after.by is not None and now >= after.by:  # it has had its grace
             self.end(task, now, reason="walltime", message="its job was ended and the grace is over", grace_s=0.0)
@@ -146,7 +150,7 @@ class Endings:
         table, members = self._all()
         process.kill(self.family.unowned(table))
         for task in list(self.lingering):
-            left = [seen for seen in members[task] if seen.alive]
+            left = self.holding.inside(task, members[task])
             task.plain = False
             task.doubtful = True
             if not left:
@@ -186,28 +190,29 @@ class Endings:
         for pid in list(self.family.orphans):
             if not table[pid].alive:
                 try:
-                    gone, _, usage = os.wait4(pid, os.WNOHANG)
+                    gone, status, usage = os.wait4(pid, os.WNOHANG)
                 except ChildProcessError:
                     continue
                 if gone:
-                    self.orphan_reaped(pid, usage)
+                    self.orphan_reaped(pid, status, usage)
 
-    def _living(self, task: Task) -> list[procfs.Process]:
+    def living(self, task: Task) -> list[procfs.Process]:
+        """The processes of a task that are there now."""
         members = self.family.sort(procfs.table(), self._agent.tasks.values())
         return [seen for seen in members.get(task, ()) if seen.alive]
 
     def _kill(self, task: Task, now: float) -> None:
         """KILL everything of a task, again and again while it forks, and later what is still there."""
         task.kill_at = now + _KILL_AGAIN_S
-        if task.cgroup is not None:
-            task.cgroup.kill(_kill_all)
+        if task.fence is not None:
+            task.fence.kill()
         if task.status is None:
             try:
                 os.killpg(task.pid, signal.SIGKILL)  # not reaped: the number is certainly its own
             except OSError:
                 pass
         for _ in range(_SWEEPS):
-            left = self._living(task)
+            left = self.living(task)
             if not left:
                 return
             process.kill(left)
@@ -224,59 +229,13 @@ class Endings:
         if old:
             members = self.family.sort(procfs.table(), tasks)
             for task in [task for task in old if not task.sampled]:
-                _make_sure_inside(task, members[task])
+                self.holding.make_sure(task, members[task])
             self.sampler.begin(now)
             for task in old:
                 self.sampler.sample(task, [seen for seen in members[task] if seen.alive], now)
             if self._agent.rules.containment != "session":
-                self._contain([task for task in old if task.cgroup is None and task.status is None])
+                unheld = [task for task in old if task.fence is None or not task.fence.holds]
+                self.holding.late([task for task in unheld if task.status is None])
             young = [task.began + FIRST_SAMPLE_S for task in tasks if not task.sampled]
         after = min(young) if young else _NEVER
         self._sample_at = min(max(after, now + _SAMPLE_GAP_S), now + SAMPLE_EVERY_S)
-
-    def _contain(self, tasks: list[Task]) -> None:
-        """Give tasks that last a cgroup, and move everything they have started into it."""
-        fresh = []
-        for task in tasks:
-            group = self._agent.cgroups.make(task.key[0], task.key[1])
-            if group is None:
-                break
-            self.contained(task, group)
-            fresh.append(task)
-        if not fresh:
-            return
-        for _ in range(_SWEEPS):
-            members = self.family.sort(procfs.table(), self._agent.tasks.values())
-            moved = False
-            for task in fresh:
-                group = task.cgroup
-                if group is None:
-                    continue
-                inside = group.pids()
-                for seen in members[task]:
-                    if seen.alive and seen.pid not in inside:
-                        moved = group.add(seen.pid) or moved
-            if not moved:
-                break
-        try:
-            self._agent.journal.flush()
-        except OSError as error:
-            say(f"journal: {error}")
-
-
-def _make_sure_inside(task: Task, processes: list[procfs.Process]) -> None:
-    """Move what could not join the groups of its task by itself when it started."""
-    for group in (task.cgroup, task.memory_group):
-        if group is not None:
-            inside = group.pids()
-            for seen in processes:
-                if seen.alive and seen.pid not in inside:
-                    group.add(seen.pid)
-
-
-def _kill_all(pids: set[int]) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)  # frozen: the number cannot pass to another
-        except OSError:
-            continue

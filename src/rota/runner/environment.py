@@ -6,19 +6,21 @@ Only what differs between the jobs of one specification is filled in at each sta
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 import msgspec
 
 from rota.plan.size import CORE, Size
 from rota.runner import libc
-from rota.runner.allocation import cpu_list, nodefile_path
+from rota.runner.allocation import nodefile_path
+from rota.runner.mpi import mpi
 from rota.wire.orders import Allocation, Grant, RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
 _JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR = range(5)
 #: What is never taken over from the environment of whoever submitted: it may have been a job itself.
-_OF_ONE_JOB = (
+OF_ONE_JOB = (
     b"ROTA_JOB_ID",
     b"ROTA_ATTEMPT",
     b"ROTA_LEASE",
@@ -27,6 +29,7 @@ _OF_ONE_JOB = (
     b"ROTA_ARRAY_INDEX",
     b"ROTA_CPU_LIST",
     b"ROTA_NODEFILE",
+    b"ROTA_RELAY",
     b"ROTA_OUTCOME",
     b"ROTA_EXIT_CODE",
     b"ROTA_SIGNAL",
@@ -56,16 +59,32 @@ class Variables:
         self.address = libc.address(self._vector)  #: of the vector, for `spawn`
         self.path = path
 
+    def entries(self) -> list[bytes]:
+        """What they are now."""
+        return [entry for entry in self._vector if entry]
+
     def and_also(self, entries: list[bytes]) -> Variables:
-        """A copy of what they are now, with more."""
-        return Variables([*list(self._vector)[:-1], *entries], self.path)
+        """A copy of what they are now, with more, or others in place of those of the same name."""
+        new = {entry.partition(b"=")[0]: entry for entry in entries}
+        kept = [entry for entry in self.entries() if entry.partition(b"=")[0] not in new]
+        path = new[b"PATH"].partition(b"=")[2] if b"PATH" in new else self.path
+        return Variables([*kept, *new.values()], path)
+
+    def value(self, name: bytes) -> bytes:
+        """Of one of them; empty if there is none."""
+        prefix = name + b"="
+        found = (entry for entry in self.entries() if entry.startswith(prefix))
+        return next(found, prefix).removeprefix(prefix)
 
 
 class Environment(Variables):
     """The variables of the jobs of one specification that have the same size and array, or of one attempt
     that has an allocation of its own."""
 
-    __slots__ = ("_attempt", "_index_at", "behaves", "cwd", "plain", "scratch_goes", "size", "spec")
+    __slots__ = (
+        "_attempt", "_cores_at", "_cores_entry", "_index_at",
+        "behaves", "cwd", "plain", "scratch_goes", "size", "spec",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -76,6 +95,7 @@ class Environment(Variables):
         array: int | None = None,
         allocation: Allocation | None = None,
         nodefile: str = "",
+        more: Mapping[bytes, bytes] | None = None,
     ) -> None:
         if allocation is not None and allocation.walltime_s is not None:
             spec = msgspec.structs.replace(spec, walltime_s=allocation.walltime_s)
@@ -94,6 +114,7 @@ class Environment(Variables):
             or spec.stdout
             or spec.stderr
             or self.behaves
+            or spec.interactive
             or allocation is not None
         )
         own = _own(spec, self.size)
@@ -109,14 +130,14 @@ class Environment(Variables):
             own[b"OMP_NUM_THREADS"] = b"%d" % max(1, self.size.cpus // CORE)
         if b"ROTA_SUBMIT_DIR" not in user:  # whoever submitted knows better than we
             own[b"ROTA_SUBMIT_DIR"] = self.cwd
-        for name in _OF_ONE_JOB:  # of the job that submitted this one
+        for name in OF_ONE_JOB:  # of the job that submitted this one
             user.pop(name, None)
         if allocation is not None:
-            if allocation.cpu_list:
-                own[b"ROTA_CPU_LIST"] = cpu_list(allocation).encode()
             if allocation.nodes:
                 own[b"ROTA_NODEFILE"] = os.fsencode(nodefile)
+            own.update({name: value for name, value in mpi(allocation, nodefile).items() if name not in user})
         user.update(own)
+        user.update(more or {})
         slots = [b"", b"", b"", b"ROTA_TMPDIR=" + (tmpdir or b"/tmp")]
         if tmpdir or spec.scratch:
             slots.append(b"TMPDIR=" + tmpdir)
@@ -124,6 +145,9 @@ class Environment(Variables):
         if array is not None:
             slots.append(index_entry(0))
         entries = slots + [name + b"=" + value for name, value in user.items()]
+        self._cores_at = len(entries)  # the last one: without it the vector ends there
+        self._cores_entry: bytes | None = b""
+        entries.append(b"")
         super().__init__(entries, user.get(b"PATH", DEFAULT_PATH))
         self._attempt = 0
 
@@ -140,6 +164,12 @@ class Environment(Variables):
         """Set the place in the array of the next attempt; they are elements of an array."""
         self._vector[self._index_at] = entry
 
+    def on_cores(self, entry: bytes | None) -> None:
+        """Set (or leave out) the list of cores of the next attempt."""
+        if entry is not self._cores_entry:
+            self._cores_entry = entry
+            self._vector[self._cores_at] = entry
+
     def in_scratch(self, tmpdir: bytes) -> None:
         """Set the directory for temporary files of the next attempt; its specification has `scratch`."""
         self._vector[_TMPDIR] = b"TMPDIR=" + tmpdir
@@ -151,6 +181,7 @@ class Catalogue:
 
     def __init__(self, scratch_root: str = "") -> None:
         self._scratch_root = scratch_root
+        self.more: dict[bytes, bytes] = {}  #: variables that all jobs here have
         self._specs: dict[int, RunSpec] = {}
         self._envs: dict[int, bytes] = {}
         self._made: dict[int, dict[tuple[Size | None, int | None], Environment]] = {}
@@ -177,7 +208,7 @@ class Catalogue:
         if environment is None:
             spec = self._specs[number]
             stored = self._envs.get(spec.env, b"")
-            environment = made[key] = Environment(spec, stored, size=key[0], array=key[1])
+            environment = made[key] = Environment(spec, stored, size=key[0], array=key[1], more=self.more)
         return environment
 
     def _allocated(self, grant: Grant, allocation: Allocation) -> Environment:
@@ -190,6 +221,7 @@ class Catalogue:
             array=None if grant.element is None else grant.element.array,
             allocation=allocation,
             nodefile=nodefile_path(self._scratch_root, grant.job, grant.attempt),
+            more=self.more,
         )
 
     def clear(self) -> None:

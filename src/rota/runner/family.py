@@ -7,7 +7,7 @@ descendants. What remains doubtful is kept for the last job it can belong to. Se
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 
 from rota.runner import procfs
 from rota.runner.environment import lease_entry
@@ -35,6 +35,7 @@ class Family:
     def __init__(self, own_pid: int) -> None:
         self._own = own_pid
         self.orphans: dict[int, Orphan] = {}  #: by pid: children that are not the first of a task
+        self.others: Container[int] = ()  #: children that are no task's
 
     def sort(self, table: dict[int, Process], tasks: Collection[Task]) -> dict[Task, list[Process]]:
         """The processes of each task, living or zombie. Remembers them for the next time."""
@@ -49,6 +50,8 @@ class Family:
             main = mains.get(root.pid)
             if main is not None:
                 _claim(main, root, children, members)
+                continue
+            if root.pid in self.others:
                 continue
             orphan = self.orphans.get(root.pid)
             if orphan is None or orphan.start_time != root.start_time:
@@ -97,8 +100,8 @@ def _owner(subtree: list[Process], tasks: Iterable[Task]) -> Task | None:
         if any(task.known.get(seen.pid) == seen.start_time for seen in subtree):
             return task
     for task in tasks:
-        if task.cgroup is not None:
-            inside = task.cgroup.pids()
+        if task.fence is not None:
+            inside = task.fence.pids()
             if any(seen.pid in inside for seen in subtree):
                 return task
     entries = {lease_entry(task.key[2]).partition(b"=")[2]: task for task in tasks}

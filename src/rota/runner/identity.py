@@ -11,9 +11,9 @@ from rota.runner import journal, procfs
 class Identity:
     """Made once, at start."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, host: str = "") -> None:
         self.root = root
-        self.host = socket.gethostname() or "localhost"
+        self.host = host or socket.gethostname() or "localhost"
         self.boot_id = procfs.boot_id()
         self.machine = procfs.machine_id(self.host)
         self.pid = os.getpid()

@@ -53,6 +53,19 @@ class Intent(Entry, frozen=True, tag="i"):
     attempt: int
     token: int
     scratch: bool = False
+    part: bool = False  #: only processes that others start are there, and no command
+
+    @property
+    def key(self) -> Key:
+        return self.job, self.attempt, self.token
+
+
+class Preparing(Entry, frozen=True, tag="h"):
+    """The prologue of a lease runs, its command does not. The next intent for it says that it does."""
+
+    job: int
+    attempt: int
+    token: int
 
 
 class Spawned(Entry, frozen=True, tag="p"):
@@ -68,12 +81,12 @@ class Spawned(Entry, frozen=True, tag="p"):
 
 
 class Contained(Entry, frozen=True, tag="c"):
-    """A cgroup was made for a lease."""
+    """A fence was made for a lease."""
 
     job: int
     attempt: int
     token: int
-    cgroup: str
+    fence: str  #: see `Fence.record`
 
 
 class Void(Entry, frozen=True, tag="v"):
@@ -103,7 +116,7 @@ class Acked(Entry, frozen=True, tag="a"):
     count: int
 
 
-Record = Began | Intent | Spawned | Contained | Void | Ended | Over | Acked
+Record = Began | Intent | Preparing | Spawned | Contained | Void | Ended | Over | Acked
 
 _encode_into = msgspec.msgpack.Encoder().encode_into
 _decode = msgspec.msgpack.Decoder(list[Record]).decode
@@ -151,12 +164,13 @@ def unpack(data: bytes) -> tuple[list[Record], bool]:
 class Lease:
     """What a journal says about one lease that was (about to be) executed."""
 
-    __slots__ = ("cgroup", "ended", "finished", "intent", "spawned")
+    __slots__ = ("ended", "fence", "finished", "intent", "preparing", "spawned")
 
     def __init__(self, intent: Intent) -> None:
         self.intent = intent
+        self.preparing = False  #: its command was never begun
         self.spawned: Spawned | None = None
-        self.cgroup = ""
+        self.fence = ""
         self.ended: Ended | None = None
         self.finished: Finished | None = None
 
@@ -177,12 +191,15 @@ class Story:
                     self.leases[record.job, record.attempt, record.token] = Lease(record)
                 case Void():
                     self.leases.pop((record.job, record.attempt, record.token), None)
+                case Preparing():
+                    if (lease := self._lease(record)) is not None:
+                        lease.preparing = True
                 case Spawned():
                     if (lease := self._lease(record)) is not None:
                         lease.spawned = record
                 case Contained():
                     if (lease := self._lease(record)) is not None:
-                        lease.cgroup = record.cgroup
+                        lease.fence = record.fence
                 case Ended(finished):
                     key = (finished.job, finished.attempt, finished.token)
                     if key in self.leases:
@@ -196,7 +213,7 @@ class Story:
                     for key in over[:count]:
                         self.leases.pop(key, None)
 
-    def _lease(self, record: Spawned | Contained) -> Lease | None:
+    def _lease(self, record: Preparing | Spawned | Contained) -> Lease | None:
         return self.leases.get((record.job, record.attempt, record.token))
 
 

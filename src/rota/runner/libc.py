@@ -49,10 +49,13 @@ class FileActions:
 
     __slots__ = ("address", "buffer")
 
-    def __init__(self, pairs: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, pairs: Iterable[tuple[int, int]], opens: Iterable[tuple[int, bytes]] = ()) -> None:
+        """Copies of descriptors (source, target), after files (target, path) were opened to read and write."""
         self.buffer = ctypes.create_string_buffer(_OPAQUE_BYTES)
         self.address = ctypes.addressof(self.buffer)
         _check(_libc.posix_spawn_file_actions_init(self.buffer))
+        for target, path in opens:
+            _check(_libc.posix_spawn_file_actions_addopen(self.buffer, target, path, os.O_RDWR, 0))
         for source, target in pairs:
             _check(_libc.posix_spawn_file_actions_adddup2(self.buffer, source, target))
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from rota.core.leases import Finished, LeaseRef
+from rota.core.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
 from rota.errors import WireError
 from rota.runner.journal import Key
 from rota.runner.task import Task
@@ -27,11 +27,12 @@ MAX_KNOCK_S = 0.5
 #: Below the size from which malloc maps and unmaps memory for every call.
 _READ = 64 * 1024
 #: Outcomes in one report: keeps frames far below what the manager accepts.
-_MAX_ENDED = 4096
+MOST_ENDED = 4096
 
 
 class Stream(Protocol):
-    """What a transport must offer; a non-blocking `socket.socket` does, and so can TLS."""
+    """What a transport must offer; a non-blocking `socket.socket` does, and so does `TlsStream`, which also says
+    when it waits to write, since that is not when there is something to be said."""
 
     def fileno(self) -> int: ...
     def recv(self, size: int, /) -> bytes: ...
@@ -65,8 +66,11 @@ class Lost(Exception):
 class Link:
     """At most one connection, and when to try for the next."""
 
-    def __init__(self, dial: Dial) -> None:
+    def __init__(self, dial: Dial, *, patience_s: float = 0.0, knock_s: float = MAX_KNOCK_S) -> None:
         self._dial = dial
+        self._patience_s = patience_s  #: for being accepted; 0: any
+        self._knock_s = knock_s  #: how long to wait at most where nobody answers
+        self._give_up_at = 0.0
         self._stream: Stream | None = None
         self._reader: codec.Reader[ToRunner] = codec.Reader(ToRunner)
         self._out = bytearray()
@@ -78,6 +82,19 @@ class Link:
         return self._stream is not None
 
     @property
+    def wants_write(self) -> bool:
+        """Is something to be sent that the stream would take later?"""
+        stream = self._stream
+        if stream is None:
+            return False
+        waits: bool | None = getattr(stream, "wants_write", None)
+        return bool(self._out) if waits is None else waits or (bool(self._out) and getattr(stream, "ready", True))
+
+    def overdue(self, now: float) -> bool:
+        """Has nobody answered for too long?"""
+        return bool(self._give_up_at) and now >= self._give_up_at
+
+    @property
     def unsent(self) -> int:
         """Bytes that the manager has not taken yet."""
         return len(self._out)
@@ -87,9 +104,10 @@ class Link:
         try:
             stream = self._dial()
         except OSError as error:
-            self._back_off(now, MAX_KNOCK_S)
+            self._back_off(now, self._knock_s)
             raise Lost(str(error)) from None
         self._stream = stream
+        self._give_up_at = now + self._patience_s if self._patience_s else 0.0
         self._reader = codec.Reader(ToRunner)
         self._out.clear()
         return stream.fileno()
@@ -97,6 +115,7 @@ class Link:
     def accepted(self) -> None:
         """The manager has accepted us: the next failure is a first one again."""
         self._delay_s = FIRST_DELAY_S
+        self._give_up_at = 0.0
 
     def close(self, now: float) -> None:
         if self._stream is not None:
@@ -165,11 +184,17 @@ class Outbox:
         self.ended: list[Finished] = []
         self.returned: list[LeaseRef] = []
         self.closed: list[int] = []
+        self.phases: list[Phase] = []
+        self.faults: list[NodeFault] = []
+        self.paused: list[Paused] = []
+        self.opened: list[PartOpened] = []
+        self.shut: list[LeaseRef] = []
         self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
 
     def __bool__(self) -> bool:
         """Is there anything to report?"""
-        return bool(self.ended or self.started or self.returned or self.closed)
+        some = self.ended or self.started or self.returned or self.closed or self.phases or self.faults
+        return bool(some or self.paused or self.opened or self.shut)
 
     @property
     def clear(self) -> bool:
@@ -183,20 +208,29 @@ class Outbox:
     def give_back(self, key: Key) -> None:
         self.returned.append(LeaseRef(*key))
 
-    def cut(self) -> bytes:
+    def cut(self, most: int = MOST_ENDED) -> bytes:
         """Make a numbered report of what is new; it is kept until acknowledged. There may be more."""
         self._seq += 1
         ended, more = self.ended, []
-        if len(ended) > _MAX_ENDED:
-            ended, more = ended[:_MAX_ENDED], ended[_MAX_ENDED:]
+        if len(ended) > most:
+            ended, more = ended[:most], ended[most:]
         # What began and ended meanwhile is told only once, as ended.
         started = [task.started() for task in self.started if not task.over]
         closed: list[int] = []
         if not more:  # a seat is given back after the end of its last job, never before
             closed, self.closed = self.closed, []
-        frame = codec.frame(Report(self._seq, started, ended, self.returned, closed))
+        frame = codec.frame(
+            Report(
+                self._seq, started, ended, self.returned, closed, self.phases, self.faults, self.paused,
+                self.opened, self.shut,
+            )
+        )  # fmt: skip
         self._sent.append((self._seq, frame, ended))
         self.started, self.returned, self.ended = [], [], more
+        if self.phases or self.faults:
+            self.phases, self.faults = [], []
+        if self.paused or self.opened or self.shut:
+            self.paused, self.opened, self.shut = [], [], []
         return frame
 
     def unacknowledged(self) -> list[bytes]:

@@ -45,7 +45,7 @@ class Followers:
 
     def follow(self, job: int, attempt: int, now: float) -> None:
         for key, task in self._agent.tasks.items():
-            if key[:2] == (job, attempt):
+            if key[:2] == (job, attempt) and not task.part:
                 self._by_attempt[job, attempt] = Follower(task)
                 self.wrote(task, now)
                 return

@@ -51,9 +51,8 @@ class Sampler:
         machine, where others are killed too; it counts as evidence only together with a SIGKILL that nobody
         here sent, and against a job that was large.
         """
-        for group in (task.memory_group, task.cgroup):
-            if group is not None and (kills := group.oom_kills()) is not None:
-                return kills > 0
+        if task.fence is not None and (kills := task.fence.oom_kills()) is not None:
+            return kills > 0
         if oom_kills() <= self._kills_before(task):
             return False
         return peak(task.peak_mem, task.usage, sampled=True) >= room.memory_at_most() * _LEAST_VICTIM

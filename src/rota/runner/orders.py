@@ -12,6 +12,14 @@ from rota.runner.journal import Key
 from rota.runner.log import say
 from rota.runner.task import Task
 from rota.wire import orders as m
+from rota.wire.channels import (
+    ChannelCredit,
+    ChannelData,
+    ChannelEnd,
+    ChannelResize,
+    ChannelSignal,
+    StartChannel,
+)
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
@@ -37,9 +45,21 @@ class Orders:
         match message:
             case m.Work():
                 self._on_work(message)
-            case m.Kill(leases):
+            case m.Kill(leases, checkpoint):
                 for ref in leases:
-                    self._end_lease((ref.job, ref.attempt, ref.token), "killed on request")
+                    self._end_lease((ref.job, ref.attempt, ref.token), "killed on request", checkpoint)
+            case m.Suspend(leases, on):
+                for ref in leases:
+                    self._agent.pausing.order((ref.job, ref.attempt, ref.token), on)
+            case m.Signal(leases, signal, everything):
+                for ref in leases:
+                    key = (ref.job, ref.attempt, ref.token)
+                    self._agent.warnings.signal(key, signal, everything=everything)
+            case m.SetWalltime(ref, walltime_s):
+                self._agent.warnings.set_walltime((ref.job, ref.attempt, ref.token), walltime_s)
+            case m.ClosePart(leases):
+                for ref in leases:
+                    self._agent.parts.close((ref.job, ref.attempt, ref.token))
             case m.Recall(leases):
                 for ref in leases:
                     self._hand_back((ref.job, ref.attempt, ref.token))
@@ -50,13 +70,19 @@ class Orders:
                     self._agent.followers.stop(job, attempt)
             case m.Leave(kill):
                 self._leave(kill=kill)
+            case StartChannel() | ChannelData() | ChannelCredit():
+                self._agent.channels.received(message)
+            case ChannelResize() | ChannelSignal() | ChannelEnd():
+                self._agent.channels.received(message)
             case _:
                 say(f"unexpected message {type(message).__name__}")
 
     def obey(self, rules: m.Rules) -> None:
         """New rules, and leases that are no longer valid."""
         self._agent.rules = rules
-        self._agent.contain_first = "cgroup" in (rules.containment, rules.enforce_memory)
+        self._agent.fences.script = rules.containment_script
+        hooks = bool(rules.prologue or rules.epilogue)
+        self._agent.contain_first = hooks or "cgroup" in (rules.containment, rules.enforce_memory)
         for ref in rules.forget:
             key = (ref.job, ref.attempt, ref.token)
             if not self._agent.seating.drop(key):
@@ -79,14 +105,21 @@ class Orders:
             line = agent.seating.wait(Task(key, grant, env))
             if line.free:
                 agent.beginnings.dirty[line] = None
+        for part in work.parts:
+            if not self.leaving:
+                agent.parts.open(part)
         for seat in work.seats:
             opened = agent.seating.open(seat.seat, seat.size)
             if opened is not None:
                 agent.beginnings.dirty[opened] = None
 
-    def _end_lease(self, key: Key, why: str) -> None:
+    def _end_lease(self, key: Key, why: str, checkpoint: str = "") -> None:
         task = self._agent.tasks.get(key)
-        if task is not None:
+        if task is not None and task.part:
+            self._agent.parts.close(key)
+        elif task is not None and checkpoint and task.still_since is None:
+            self._agent.warnings.end_after_checkpoint(task, self._agent.now, checkpoint, why)
+        elif task is not None:
             self._agent.endings.end(task, self._agent.now, reason="kill_requested", message=why)
         else:
             self._hand_back(key)
@@ -98,7 +131,8 @@ class Orders:
     def _leave(self, *, kill: bool) -> None:
         """Start nothing more, hand back what has not begun, leave when nothing runs."""
         agent = self._agent
-        self.leaving = True
+        # The agent of a node waits for the next manager.
+        self.leaving = agent.node is None or bool(self._terminated)
         for key in list(agent.seating.waiting):
             self._hand_back(key)
         for line in list(agent.seating.lines.values()):
@@ -106,7 +140,10 @@ class Orders:
                 agent.beginnings.dirty[line] = None
         if kill:
             for task in list(agent.tasks.values()):
-                agent.endings.end(task, agent.now, reason="kill_requested", message="the manager stops")
+                if task.part:
+                    agent.parts.close(task.key)
+                else:
+                    agent.endings.end(task, agent.now, reason="kill_requested", message="the manager stops")
         agent.due(agent.now)
 
     def terminate(self) -> None:
@@ -125,7 +162,8 @@ class Orders:
         if contact.joined:
             return
         away = now - contact.away_since
-        if not agent.tasks and now >= agent.beginnings.retry_at and away >= IDLE_EXIT_S:
+        stays = agent.node is not None
+        if not stays and not agent.tasks and now >= agent.beginnings.retry_at and away >= IDLE_EXIT_S:
             say("no manager and nothing to do")
             agent.done = True
         elif away >= agent.rules.orphan_after_s:
@@ -136,12 +174,14 @@ class Orders:
     def _abandon(self) -> None:
         """Nobody has asked for these jobs for too long: end them, keep their records, leave."""
         agent = self._agent
-        if not self.leaving:
+        if agent.tasks and not self.leaving:
             say(f"no contact for {agent.rules.orphan_after_s:g} s: ending {len(agent.tasks)} jobs")
-        self.leaving = True
+        self.leaving = self.leaving or agent.node is None
         for key in list(agent.seating.waiting):
             agent.seating.drop(key)
+        for key in agent.parts.held():
+            agent.parts.close(key)
         for task in list(agent.tasks.values()):
-            if task.afterwards is None:  # else it has ended; what it still does is bounded
+            if task.afterwards is None and not task.part:  # else it has ended; what it still does is bounded
                 message = f"the manager was away for {agent.rules.orphan_after_s:g} s"
                 agent.endings.end(task, agent.now, reason="lost", message=message)

@@ -17,9 +17,10 @@ from rota.runner.seats import Pipes
 
 SHELL = b"/bin/sh"
 BASH = b"/bin/bash"
-#: Joins the cgroups named by $0 and $1, then becomes the command. If that fails the command runs all the
-#: same; it is moved at its first sample.
-_JOIN_CGROUPS = b'''{ echo $$ > "$0"/cgroup.procs; echo $$ > "$1"/cgroup.procs; } 2>/dev/null; shift; exec "$@"'''
+#: Joins the control groups that are its first $0 arguments, then becomes the command. If that fails the
+#: command runs all the same; it is moved at its first sample.
+_JOIN_GROUPS = b'''n=$0
+while [ $n -gt 0 ]; do { echo $$ > "$1"/cgroup.procs; } 2>/dev/null; shift; n=$((n-1)); done; exec "$@"'''
 
 _TEMPORARY = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR}
 _MISSING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
@@ -79,8 +80,8 @@ def start(words: Words, variables: Variables, actions_at: int, *, cwd: bytes, cg
     if path is None:
         path = _found(argv[0], variables.path)
     if cgroups:
-        groups = (cgroups[0].encode(), cgroups[-1].encode())
-        argv = [b"sh", b"-c", _JOIN_CGROUPS, *groups, path, *argv[1:]]
+        groups = [os.fsencode(group) for group in cgroups]
+        argv = [b"sh", b"-c", _JOIN_GROUPS, b"%d" % len(groups), *groups, path, *argv[1:]]
         path = SHELL
     try:
         return _spawn(path, argv, variables, actions_at)
@@ -182,3 +183,10 @@ def kill(processes: list[procfs.Process]) -> None:
     """KILL: nothing that is still there afterwards has been told."""
     for seen in processes:
         send(seen.pid, seen.start_time, signal.SIGKILL)
+
+
+def signal_session(leader: int, number: int) -> None:
+    """Signal all processes of a session, with CONT so that stopped ones hear it."""
+    for seen in procfs.table().values():
+        if seen.session == leader and seen.alive and send(seen.pid, seen.start_time, number):
+            send(seen.pid, seen.start_time, signal.SIGCONT)

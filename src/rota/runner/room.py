@@ -9,7 +9,8 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rota.runner import cgroup
+from rota.runner import hierarchies
+from rota.runner.cgroup import LIMIT_FILES
 
 
 class Room(NamedTuple):
@@ -82,11 +83,11 @@ class _Limited:
 
 def _limited() -> Iterator[_Limited]:
     total = _host().total
-    for version, own in cgroup.candidates("memory"):
+    for version, own in hierarchies.candidates("memory"):
         path = own
         while os.path.exists(f"{path}/cgroup.procs"):
             try:
-                with open(f"{path}/{cgroup.LIMIT_FILES[version]}", encoding="ascii") as file:
+                with open(f"{path}/{LIMIT_FILES[version]}", encoding="ascii") as file:
                     text = file.read().strip()
             except OSError:
                 text = ""

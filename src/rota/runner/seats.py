@@ -14,6 +14,7 @@ from rota.runner import libc
 from rota.runner.journal import Key
 
 if TYPE_CHECKING:
+    from rota.runner.cores import Share
     from rota.runner.task import Task
 
 
@@ -49,11 +50,12 @@ class Pipes:
 class Seat:
     """Room for one job at a time."""
 
-    __slots__ = ("id", "line", "pipes")
+    __slots__ = ("id", "line", "pipes", "share")
 
     def __init__(self, id: int, line: Line) -> None:
         self.id = id
         self.line = line
+        self.share: Share | None = None  #: of the host's cores, picked for its first job without an allocation
         self.pipes: Pipes | None = None
 
 

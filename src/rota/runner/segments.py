@@ -8,16 +8,21 @@ from __future__ import annotations
 import os
 from errno import ENOSPC
 
+from rota.runner.log import say
+
 ROTATE_OVER = 64 * 1024 * 1024
+#: A segment that nobody needs is gone on with, unless so much disk is had by removing it.
+_WORTH_IT = 4 * 1024 * 1024
 
 
 class Segments:
     """Where this runner puts output."""
 
     def __init__(self, directory: str, runner: str) -> None:
-        self._directory = directory
+        self.directory = directory
         self._runner = runner
         self._number = 0
+        self._oldest = 1  #: the first that has not been removed
         self._fd = -1
         self._offset = 0
         self.name = ""
@@ -37,11 +42,32 @@ class Segments:
         self._offset = offset + written
         return self.name, offset
 
+    def forget(self, wanted: set[str]) -> None:
+        """Remove the segments of this runner that nobody needs any more: their output is elsewhere."""
+        if self._fd >= 0 and self.name not in wanted and self._offset > _WORTH_IT:
+            os.close(self._fd)
+            self._fd = -1
+        for number in range(self._oldest, self._number + 1):
+            name = self._named(number)
+            if name in wanted or (self._fd >= 0 and name == self.name):
+                return
+            try:
+                os.unlink(f"{self.directory}/{name}")
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                say(f"{name} cannot be removed: {error}")
+                return
+            self._oldest = number + 1
+
+    def _named(self, number: int) -> str:
+        return f"{self._runner}-{number:06d}"
+
     def _rotate(self) -> None:
-        os.makedirs(self._directory, mode=0o700, exist_ok=True)
-        name = f"{self._runner}-{self._number + 1:06d}"
+        os.makedirs(self.directory, mode=0o700, exist_ok=True)
+        name = self._named(self._number + 1)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        fd = os.open(f"{self._directory}/{name}", flags, 0o600)
+        fd = os.open(f"{self.directory}/{name}", flags, 0o600)
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._offset, self.name = fd, 0, name

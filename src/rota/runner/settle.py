@@ -12,8 +12,9 @@ import time
 
 from rota.core.job import Outcome
 from rota.core.leases import Finished
-from rota.runner import cgroup, journal, process, procfs, scratch
+from rota.runner import fences, journal, process, procfs, scratch
 from rota.runner.allocation import nodefile_path, remove_nodefile
+from rota.runner.fence import Fence
 from rota.runner.log import say
 
 GRACE_S = 5.0
@@ -39,7 +40,7 @@ class Dead:
 
     def remove(self) -> None:
         """The manager knows everything: the directory is no longer needed."""
-        for name in ("journal.new", "journal", "lock"):
+        for name in ("journal.new", "relay", "journal", "lock"):
             try:
                 os.unlink(f"{self.directory}/{name}")
             except OSError:
@@ -95,15 +96,12 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) 
     open_leases = [lease for lease in story.leases.values() if lease.finished is None]
     ended_count: dict[journal.Key, int] = {}
     if not rebooted:
-        groups = cgroup.of_runner(dead.runner)
-        for lease in open_leases:
-            # It may have died after making the group and before writing that down.
-            for made in groups.get(f"{lease.intent.job}.{lease.intent.attempt}", ())[:1]:
-                lease.cgroup = made.path
+        found = fences.of_runner(dead.runner)
+        fenced = {lease.intent.key: _fence(lease, found) for lease in open_leases}
         if open_leases:
-            ended_count = _end_survivors(open_leases, hasty=hasty)
-        for group in [group for made in groups.values() for group in made]:
-            group.remove_patiently()
+            ended_count = _end_survivors(open_leases, fenced, hasty=hasty)
+        for fence in list(found.values()):
+            fence.remove_patiently()
     finished = []
     for key, lease in story.leases.items():
         if lease.finished is not None:
@@ -116,6 +114,8 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) 
         if ended is not None:
             finished.append(ended.finished)
             continue
+        if lease.preparing or lease.intent.part:
+            continue  # nothing but the site's prologue ran: it was never executed
         outcome = Outcome(
             reason="lost",
             message=_what_is_known(dead.runner, rebooted, ended_count.get(key, 0)),
@@ -136,36 +136,51 @@ def _what_is_known(runner: str, rebooted: bool, ended: int) -> str:
     return f"runner {runner} died while it had this attempt; nothing of it was left; how it ended is unknown"
 
 
-def _end_survivors(leases: list[journal.Lease], *, hasty: bool) -> dict[journal.Key, int]:
+def _fence(lease: journal.Lease, found: dict[str, Fence]) -> Fence | None:
+    """It may have died after making the fence, or more of it, and before writing that down."""
+    job, attempt = lease.intent.job, lease.intent.attempt
+    return found.get(f"{job}.{attempt}") or fences.recorded(lease.fence, job, attempt)
+
+
+def _end_survivors(
+    leases: list[journal.Lease], fenced: dict[journal.Key, Fence | None], *, hasty: bool
+) -> dict[journal.Key, int]:
     """TERM, grace, KILL, until nothing is left; how many processes each lease still had."""
     grace_s, give_up_s = (0.0, GIVE_UP_HASTILY_S) if hasty else (GRACE_S, GIVE_UP_S)
     counts: dict[journal.Key, int] = {}
     begun = time.monotonic()
     asked: set[tuple[int, int]] = set()
     known: dict[journal.Key, dict[int, int]] = {}
-    while left := _survivors(leases, known):
+    while left := _survivors(leases, fenced, known):
         elapsed = time.monotonic() - begun
         if elapsed > grace_s + give_up_s:
             raise TimeoutError(f"{sum(map(len, left.values()))} processes of dead jobs cannot be ended")
         for key, processes in left.items():
+            fence = fenced[key]
             fresh = [seen for seen in processes if (seen.pid, seen.start_time) not in asked]
             counts[key] = counts.get(key, 0) + len(fresh)
             asked.update((seen.pid, seen.start_time) for seen in fresh)
             if elapsed < grace_s:
                 process.ask_to_end(fresh)
+                if fence is not None and fresh:
+                    fence.freeze(False)  # else it could not hear
             else:
+                if fence is not None:
+                    fence.kill()
                 process.kill(processes)
         time.sleep(0.02 if elapsed < 1 else 0.1)
-    for lease in leases:
-        if lease.cgroup and (group := cgroup.existing(lease.cgroup)) is not None:
-            group.remove_patiently()
+    for fence in fenced.values():
+        if fence is not None:
+            fence.remove_patiently()
     return counts
 
 
 def _survivors(
-    leases: list[journal.Lease], known: dict[journal.Key, dict[int, int]]
+    leases: list[journal.Lease],
+    fenced: dict[journal.Key, Fence | None],
+    known: dict[journal.Key, dict[int, int]],
 ) -> dict[journal.Key, list[procfs.Process]]:
-    """Living processes of these leases: by pid, session, cgroup, environment and ancestry.
+    """Living processes of these leases: by pid, session, fence, environment and ancestry.
 
     `known` remembers them from one call to the next: a parent may die before its child is looked at.
     """
@@ -176,13 +191,13 @@ def _survivors(
     by_token: dict[bytes, journal.Key] = {}
     roots: dict[journal.Key, set[int]] = {}
     for lease in leases:
-        key = (lease.intent.job, lease.intent.attempt, lease.intent.token)
+        key = lease.intent.key
         roots[key] = {pid for pid, start in known.get(key, {}).items() if _same(table, pid, start)}
         by_token[b"%x" % lease.intent.token] = key
         if lease.spawned is not None:
             roots[key].update(_of_session(table, lease.spawned))
-        if lease.cgroup and (group := cgroup.existing(lease.cgroup)) is not None:
-            roots[key].update(group.pids() & table.keys())
+        if (fence := fenced[key]) is not None:
+            roots[key].update(fence.pids() & table.keys())
     own = os.getpid()
     for pid, seen in table.items():
         if seen.alive and pid != own:

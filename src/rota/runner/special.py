@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING
 
 from rota.runner.allocation import nodefile_path, on_its_cores, write_nodefile
 from rota.runner.files import Files
-from rota.runner.journal import Contained
 from rota.runner.process import Refused, start, words_of
 from rota.runner.scratch import Scratch
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
     from rota.runner.task import Task
-
-#: What a limit by control group leaves beyond the request, for what the kernel counts as well.
-_MEMORY_SLACK = 16 * 1024 * 1024
 
 
 class Special:
@@ -39,7 +35,8 @@ class Special:
         cwd, actions_at = env.cwd, task.pipes.actions_at
         files: Files | None = None
         allocation = task.grant.allocation
-        if env.behaves:
+        pid = 0
+        if env.behaves or agent.rules.epilogue:
             task.plain = False
         try:
             if spec.stdout or spec.stderr:
@@ -55,9 +52,14 @@ class Special:
                 task.nodefile = nodefile_path(agent.scratch_root, job, attempt)
                 task.plain = False
                 write_nodefile(task.nodefile, allocation)
-            groups = self._contain(task) if agent.contain_first else ()
-            with on_its_cores(allocation):
+            if spec.interactive:
+                actions_at = agent.channels.consoles.make(task)
+            groups = agent.endings.holding.first(task) if agent.contain_first else ()
+            # What joins a group of some cores by itself need not be bound as well, which costs more.
+            with on_its_cores(None if task.fence is not None and task.fence.keeps else task.share):
                 pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
+            if task.fence is not None and not groups:
+                task.fence.add(pid)  # it cannot join by itself what a script made
         except (OSError, Refused) as why:
             agent.endings.clean_up(task)
             if isinstance(why, OSError):
@@ -67,27 +69,11 @@ class Special:
         finally:
             if files is not None:
                 files.close()
+            if task.console is not None:
+                agent.channels.consoles.began(task, started=pid > 0)
         if spec.walltime_s is not None:
             task.deadline = time.monotonic() + spec.walltime_s
         return pid
-
-    def _contain(self, task: Task) -> list[str]:
-        """Make the control groups that a task must be in from its first moment; their directories."""
-        agent, rules = self._agent, self._agent.rules
-        job, attempt, _ = task.key
-        if rules.containment == "cgroup":
-            group = agent.cgroups.make(job, attempt)
-            if group is not None:
-                agent.endings.contained(task, group)
-        asked = task.env.size.mem
-        if rules.enforce_memory == "cgroup" and asked:
-            limit = asked + max(_MEMORY_SLACK, asked // 20)
-            task.memory_group = agent.cgroups.make_limited(job, attempt, limit, instead=task.cgroup)
-            if task.memory_group is not None:
-                task.plain = False
-                if task.cgroup is None:
-                    agent.journal.add(Contained(*task.key, task.memory_group.path))
-        return [group.path for group in (task.cgroup, task.memory_group) if group is not None]
 
 
 def fill_environment(task: Task) -> None:
@@ -96,5 +82,6 @@ def fill_environment(task: Task) -> None:
     env.fill(task.job_entry, task.key[1], task.lease_entry)
     if task.index_entry is not None:
         env.at_index(task.index_entry)
+    env.on_cores(None if task.share is None else task.share.entry)
     if task.scratch is not None:
         env.in_scratch(os.fsencode(task.scratch.tmp))

@@ -10,9 +10,13 @@ from rota.runner.journal import Intent, Key, Spawned, pack
 from rota.runner.output import Capture
 
 if TYPE_CHECKING:
+    from rota.core.job import Outcome
     from rota.runner.behaviours import Afterwards
-    from rota.runner.cgroup import Group
+    from rota.runner.conduit import Conduit
+    from rota.runner.cores import Share
+    from rota.runner.fence import Fence
     from rota.runner.scratch import Scratch
+    from rota.runner.script import Script
     from rota.runner.seats import Line, Pipes, Seat
     from rota.wire.orders import Grant
 
@@ -24,6 +28,7 @@ class Task:
     """
 
     over = False
+    part = False  #: has it no command of its own (`parts`)?
     plain = True  #: nothing has happened to it that a short, quiet job has not
     status: int | None = None  #: of wait(2), once the first process has been reaped
     usage: Any = None  #: its rusage
@@ -38,11 +43,24 @@ class Task:
     deadline: float | None = None  #: when its walltime, or that of its present behaviour, is over
     kill_at: float | None = None  #: when grace is over; TERM has been sent if set
     doubtful = False  #: others may hold its pipes
-    cgroup: Group | None = None
-    memory_group: Group | None = None  #: which limits its memory; may be the same
+    share: Share | None = None  #: of the host's cores
+    fence: Fence | None = None  #: around all its processes, once there is one
+    frozen = False  #: stopped by `Endings.freeze`
+    still_since: float | None = None  #: suspended since then (monotonic); None: it goes on
+    still_at = 0.0  #: the same, wall time
+    still_s = 0.0  #: it was suspended for so long before
+    wanted_still = False  #: should it be suspended?
+    in_pause_hook = False  #: a hook of the site runs because it was suspended, or resumes
+    walltime_s: float | None = None  #: if that was changed while it ran
+    warned: tuple[tuple[float, str], ...] = ()  #: signals that told it that its time is nearly over
     index_entry: bytes | None = None  #: of an element of an array
     afterwards: Afterwards | None = None  #: the command has ended, its behaviours have not
     scratch: Scratch | None = None
+    console: Conduit | None = None  #: the terminal of an interactive job
+    script: Script | None = None  #: a hook of the site that runs for it
+    preparing = False  #: its prologue runs, its command has not begun
+    prepared = False  #: its prologue is done
+    concluding: Outcome | None = None  #: how it ended, while its epilogue runs
     nodefile: str | None = None  #: where it is, once it has been written
     _known: dict[int, int] | None = None
 

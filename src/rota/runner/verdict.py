@@ -28,9 +28,9 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     number = -code if code < 0 else None
     memory = peak(task.peak_mem, usage, sampled=task.sampled)
     reason, message, permanent = _reason(task, code, sampler)
-    if reason == "memory" and task.memory_group is not None:
+    if reason == "memory" and task.fence is not None:
         # Of other jobs it says too much: it counts cached files, which the job can do without.
-        memory = max(memory, task.memory_group.memory_peak())
+        memory = max(memory, task.fence.memory_peak())
     out, out_total = task.out.kept() if task.out is not None else (b"", 0)
     err, err_total = task.err.kept() if task.err is not None else (b"", 0)
     segment, offset = "", 0
@@ -90,9 +90,9 @@ def _reason(task: Task, code: int, sampler: Sampler) -> tuple[str, str, bool]:
     """(reason, message, permanent)."""
     if task.reason:
         return task.reason, task.message, False
-    limited = task.memory_group
-    if code and limited is not None and limited.oom_kills():
-        peak_mem, asked = about_size(limited.memory_peak()), about_size(task.env.size.mem)
+    fence = task.fence
+    if code and fence is not None and fence.limited and fence.oom_kills():
+        peak_mem, asked = about_size(fence.memory_peak()), about_size(task.env.size.mem)
         return "memory", f"killed at its memory limit: it used {peak_mem} and asked for {asked}", False
     # A shell turns the death of its child by KILL into exit 137.
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL) and sampler.out_of_memory(task):

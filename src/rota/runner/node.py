@@ -1,0 +1,74 @@
+"""The agent of a node: a runner that knows its manager only by address and token, and that stays.
+
+What it says about its host is found here, unless whoever starts it knows better.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+
+import msgspec
+
+from rota.host import usable_memory
+from rota.plan.facts import NodeFacts
+from rota.runner import procfs
+from rota.runner.link import Dial, Stream
+
+_GPU = re.compile(r"nvidia\d+")
+
+
+class NodeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent was started; what is not given is found out."""
+
+    name: str = ""  #: of the node; empty: the host's
+    cores: int | None = None
+    mem: int | None = None
+    disk: int | None = None
+    gpus: int | None = None
+    properties: dict[str, str | int | bool] = {}
+    hours: str = ""
+
+
+class Node:
+    """Who an agent is, with what it shows that it may be that, and what its host has."""
+
+    def __init__(self, options: NodeOptions, token: str, root: str) -> None:
+        self.name = options.name or socket.gethostname() or "localhost"
+        self.token = token
+        self._options = options
+        self._root = root
+
+    def facts(self) -> NodeFacts:
+        given = self._options
+        room = os.statvfs(self._root)
+        return NodeFacts(
+            cores=given.cores or len(os.sched_getaffinity(0)),
+            mem=usable_memory() if given.mem is None else given.mem,
+            disk=room.f_bavail * room.f_frsize if given.disk is None else given.disk,
+            gpus=_gpus() if given.gpus is None else given.gpus,
+            machine=procfs.machine_id(self.name),
+            properties=given.properties,
+            hours=given.hours,
+        )
+
+
+def _gpus() -> int:
+    try:
+        return sum(1 for name in os.listdir("/dev") if _GPU.fullmatch(name))
+    except OSError:
+        return 0
+
+
+def tls_dial(host: str, port: int, authority: str) -> Dial:
+    """Connections to a manager by TLS. Raises `OSError` if this authority cannot be used."""
+    from rota.runner.tls_stream import Resolver, TlsStream, context_for
+
+    context = context_for(authority)
+    resolver = Resolver(host, port)
+
+    def dial() -> Stream:
+        return TlsStream(*resolver.next(), context)
+
+    return dial

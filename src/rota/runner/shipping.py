@@ -1,0 +1,66 @@
+"""Output of jobs on a node on its way to the manager: the pieces of segments that outcomes refer to.
+
+The manager keeps a copy of each segment under the same name, so that a piece sent twice changes nothing, and
+what was sent and lost is sent again from the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from rota.core.leases import Finished
+from rota.runner.log import say
+from rota.wire import codec
+from rota.wire.reports import Piece
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+_PIECE = 256 * 1024
+
+
+class Shipping:
+    """Sends what ended attempts printed, before their end is told."""
+
+    def __init__(self, agent: Agent, send: Callable[[bytes], None]) -> None:
+        self._directory = agent.segments.directory
+        self._send = send
+
+    def send(self, ended: Iterable[Finished], *, most_bytes: int | None = None) -> int:
+        """What these outcomes refer to, or so much of it; of how many of them. What cannot be read is missing,
+        and the end is told anyway."""
+        name, handle = "", -1
+        done = sent = 0
+        try:
+            for finished in ended:
+                done += 1
+                outcome = finished.outcome
+                left = outcome.out_len + outcome.err_len
+                if not outcome.segment or not left:
+                    continue
+                sent += left
+                try:
+                    if outcome.segment != name:
+                        if handle >= 0:
+                            os.close(handle)
+                            handle = -1
+                        path = f"{self._directory}/{outcome.segment}"
+                        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                        name = outcome.segment
+                    self._send_piece(handle, name, outcome.offset, left)
+                except OSError as error:
+                    say(f"output of job {finished.job} cannot be sent: {error}")
+                if most_bytes is not None and sent >= most_bytes:
+                    break
+        finally:
+            if handle >= 0:
+                os.close(handle)
+        return done
+
+    def _send_piece(self, handle: int, segment: str, offset: int, left: int) -> None:
+        while left > 0 and (data := os.pread(handle, min(left, _PIECE), offset)):
+            self._send(codec.frame(Piece(segment, offset, data)))
+            offset += len(data)
+            left -= len(data)
