@@ -28,6 +28,7 @@ from rota.core.accounting import (
     cores_of,
     micros,
     spread,
+    suspended_us,
 )
 from rota.core.job import Spec
 from rota.errors import BadInput
@@ -124,6 +125,7 @@ def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt
     size, given = attempt.size or spec.size, attempt.given
     who, cpus, start = (spec.user, spec.project, spec.queue), cores_of(size, given), micros(attempt.started_at)
     if start:
+        start = min(now, start + suspended_us(given, now))
         spread(rows, who, start, now, cpus, USED)
         spread(rows, who, start, min(now, start + asked_us(spec, size, given)), cpus, ASKED)
 

@@ -70,6 +70,7 @@ class Rulebook:
 
     def admit(self, spec: Spec, *, interactive: bool = False) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is refused."""
+        interactive = interactive or spec.interactive
         if not (spec.request or spec.types or spec.where or interactive) and spec.at is None:
             queue = self._plain.get(spec.queue)
             if queue is not None:
@@ -78,6 +79,8 @@ class Rulebook:
         verdict = self.judge(spec, interactive=interactive)
         refuse(verdict)
         found = agreed(respecified(spec, verdict.facts))
+        if found.interactive and found.retries:  # nobody would be there for another attempt
+            found = msgspec.structs.replace(found, retries=0)
         self.check_queue(found)
         return Admitted(found, notices(verdict))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from rota.manager.requests import Requests
 from rota.plan.need import Need
 from rota.pools.base import DelegatedPool, Pool
 from rota.wire import messages as m
+from rota.wire.job_keys import KEY
 from rota.wire.tokens import allowed, may_be
 
 if TYPE_CHECKING:
@@ -22,7 +24,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rota.manager")
 
-_MAX_PEERS = 4096
+_MAX_PEERS = 8192
+#: After so many connections more it is looked whether as many files may be open.
+_FILES_STEP = 256
+
+
+def _allow_files(connections: int) -> None:
+    """Let this process have more files open, if it may, before connections are refused for that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + _FILES_STEP
+    if soft < wanted and soft < hard:
+        more = wanted if hard == resource.RLIM_INFINITY else min(hard, 4 * wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
 
 
 class Connections:
@@ -44,6 +57,8 @@ class Connections:
 
     def connected(self, peer: Peer) -> None:
         self.peers[peer.id] = peer
+        if len(self.peers) % _FILES_STEP == 0:
+            _allow_files(len(self.peers))
         if len(self.peers) > _MAX_PEERS:
             peer.refuse(EnvironmentFault("too many connections", hint="try again later"))
 
@@ -52,6 +67,7 @@ class Connections:
         peer.waiting.clear()
         self._manager.watches.close(peer)
         self._manager.feeds.close(peer)
+        self._manager.channels.gone(peer)
         self._requests.uploads.gone(peer)
         if self._manager.runners.parted(peer):
             if isinstance(self._pool, DelegatedPool) and peer.ticket:
@@ -61,6 +77,9 @@ class Connections:
     def greeted(self, peer: Peer, message: Any) -> None:
         """The first message of a connection: who is it?"""
         hello = expect_hello(message)
+        if hello.role == KEY:
+            self._let_in_by_key(peer, hello)
+            return
         role, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
         user = user_name(peer.uid) if peer.local and peer.uid != os.getuid() else self._owner
         peer.accept(role, user, until=until)
@@ -77,9 +96,19 @@ class Connections:
             held = record.role if record else ""
             peer.token = record.name if record else ""
             until = record.expires_at if record else None
+            if hello.host and record is not None and record.host not in (None, hello.host):
+                raise Denied(f"this token is for the agent of {record.host!r}", hint="use that of this node")
+            peer.host = hello.host
         if not held or not (held == hello.role or may_be(held, hello.role)):
             raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
         return hello.role, until
+
+    def _let_in_by_key(self, peer: Peer, hello: m.Hello) -> None:
+        """Somebody who has the key of a job that runs: it opens that and nothing else. Raises `Denied`."""
+        if not self._manager.channels.opens(hello.token):
+            raise Denied("no job runs here that this key fits", hint="ask whoever gave it to you")
+        peer.accept(KEY, "")
+        peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._manager.generation, ""))
 
     def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, float]:
         """The same for the session of a browser, which comes through the gateway and by no other way."""
@@ -106,6 +135,8 @@ class Connections:
                 peer.refuse(error)
         elif peer.role == "runner":
             self._manager.runners.received(peer, message)
+        elif isinstance(message, m.OpenChannel | m.InChannel):
+            self._manager.channels.received(peer, message)
         else:
             peer.waiting.append(message)
             peer.throttle()

@@ -18,6 +18,7 @@ from rota.manager.status import manager_view
 from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
+from rota.wire.tokens import RUNNER
 from rota.wire.views import BackupView, NewTokenView, PauseView, TokenView, UiLink
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ log = logging.getLogger("rota.manager")
 #: How long runners that are connected get to hand back what has not started.
 _RECALL_S = 10.0
 _LOOK_AGAIN_S = 0.01
+_CERTIFICATES_S = 30.0
 
 
 async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
@@ -68,7 +70,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
         case "backup":
             manager.answer(by, await _back_up(manager, peer, ask))
         case "token-add":
-            manager.answer(by, _new_token(manager, ask.args))
+            manager.answer(by, await _new_token(manager, ask.args))
         case "token-list":
             tokens = [_token_view(record) for record in manager.tokens.list()]
             manager.answer(by, tokens + [_session_view(session) for session in manager.logins.list()])
@@ -136,7 +138,17 @@ async def _back_up(manager: Manager, peer: Peer, ask: m.Control) -> BackupView:
 # ------------------------------------------------------------------ tokens
 
 
-def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
+async def _authority(manager: Manager) -> str:
+    """The certificate by which others know this deployment, as PEM."""
+    manager.tls_wanted.set()
+    try:
+        await asyncio.wait_for(manager.tls_ready.wait(), _CERTIFICATES_S)
+        return manager.home.ca.read_text()
+    except (TimeoutError, OSError):
+        raise EnvironmentFault("there are no certificates yet", hint="see 'rota manager logs'") from None
+
+
+async def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
     now = time.time()
     expires_at = None
     if text := args.get("expires_s"):
@@ -148,8 +160,10 @@ def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
     name, role = args.get("name", ""), args.get("role", "user")
     if name.startswith(PREFIX):
         raise BadInput(f"names that begin with {PREFIX} are those of sessions", hint="choose another name")
-    token = manager.tokens.create(name, role, expires_at, now=now)
-    return NewTokenView(name, role, token, expires_on if expires_at is not None else None)
+    # Whoever gets the token of a runner also needs to know whom to trust.
+    authority = await _authority(manager) if role == RUNNER else ""
+    token = manager.tokens.create(name, role, expires_at, now=now, host=args.get("host") or None)
+    return NewTokenView(name, role, token, expires_on if expires_at is not None else None, authority)
 
 
 def _remove_token(manager: Manager, name: str) -> None:
@@ -178,4 +192,5 @@ def _token_view(record: Any) -> TokenView:
         role=record.role,
         created_at=datetime.fromtimestamp(record.created_at, UTC),
         expires_at=datetime.fromtimestamp(expires, UTC) if expires else None,
+        host=record.host,
     )

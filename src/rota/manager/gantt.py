@@ -8,8 +8,8 @@ from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
+from rota.core.hosts import site_now
 from rota.core.job import Job
-from rota.core.siting import site_now
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.plan import entry as entries
@@ -93,7 +93,8 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
                 continue
             lease, label, host = job.lease, job.state.label, runner.host
             entry = planner.entries.get(id) if planner is not None else None
-            if entry is not None and entry.state == entries.RUNNING and entry.start is not None:
+            # One that resumes is shown where it will go on.
+            if entry is not None and entry.state != entries.SUSPENDED and entry.start is not None:
                 yield _Row(entry.start, entry.end, job, label, host, entry.resources)
                 continue
             start = lease.started_at

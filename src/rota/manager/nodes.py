@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import inf
 from typing import Any, NamedTuple
 
+from rota.core.elsewhere import is_nowhere
+from rota.core.energy import WORDS
 from rota.core.job import Job
 from rota.core.world import Runner, World
 from rota.manager.limits import view as limits_view
-from rota.plan.building import host_record
+from rota.plan.building import host_record, hours_of, node_record
 from rota.plan.placement import Capacity
 from rota.plan.size import CORE
 from rota.wire.sums import NodeView
@@ -17,6 +20,7 @@ from rota.wire.views import LimitView
 #: Values of a resource that are its place, and no property of its host.
 _PLACES = frozenset({"host", "cpu", "core"})
 _FAR_S = 253_402_300_799.0
+SUSPECTED, DEAD = "suspected", "dead"
 
 
 class Use:
@@ -38,19 +42,22 @@ class Snapshot(NamedTuple):
     """All that nodes are described by."""
 
     capacity: dict[str, Capacity]
-    runners: dict[str, tuple[str, int, bool, bool]]  #: host → id, pid, connected, silent
+    runners: dict[str, tuple[str, int, bool, str]]  #: host → id, pid, connected, what its silence means
     uses: dict[str, Use]
     records: dict[str, dict[str, Any]]
     limits: list[LimitView]
 
 
-def snapshot(world: World) -> Snapshot:
-    """Nodes as they are now. Belongs to the loop's thread."""
-    runners: dict[str, tuple[str, int, bool, bool]] = {}
+def snapshot(world: World, *, heard_before: float = -inf) -> Snapshot:
+    """Nodes as they are now; who was last heard before this (monotonic) time is dead. Belongs to the loop."""
+    runners: dict[str, tuple[str, int, bool, str]] = {}
     uses: dict[str, Use] = {}
     for runner in world.runners.values():
-        if runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
-            runners[runner.host] = (runner.id, runner.pid, runner.connected, runner.silent)
+        if is_nowhere(runner.id):
+            pass  # no process, but what it holds is held
+        elif runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
+            silence = "" if not runner.silent else DEAD if runner.heard < heard_before else SUSPECTED
+            runners[runner.host] = (runner.id, runner.pid, runner.connected, silence)
         _add_uses(uses, world, runner)
     return Snapshot(dict(world.capacity), runners, uses, world.site, limits_view(world))
 
@@ -68,6 +75,8 @@ def _cores(job: Job, host: str) -> dict[str, int]:
     given = job.lease.given if job.lease is not None else None
     if given is None or not given.nodes:
         return {host: job.size.cpus}
+    if given.elsewhere:
+        return {node: CORE * cores for node, cores in given.nodes}
     return {node: CORE * cores for node, cores in given.nodes} | {host: given.size.cpus}
 
 
@@ -88,10 +97,13 @@ def view(found: Snapshot) -> list[NodeView]:
 
 def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, Any]) -> NodeView:
     record, capacity = host_record(found.records, host), found.capacity.get(host)
-    runner, pid, connected, silent = found.runners.get(host, (None, None, False, False))
-    state = record.state
+    registered = node_record(found.records, host)
+    runner, pid, connected, silence = found.runners.get(host, (None, None, False, ""))
+    state: str = record.state
     if state == "alive":
-        state = "suspected" if silent else "alive" if connected else "absent"
+        state = silence or ("alive" if connected else "absent")
+        energy = found.records["energy"].get(host)
+        state = state if energy is None else WORDS[energy["state"]]
     use = found.uses.get(host) or Use()
     until = record.available_until
     if cores is None:
@@ -113,5 +125,7 @@ def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, A
         pid=pid,
         available_until=None if until is None else datetime.fromtimestamp(min(until, _FAR_S), UTC),
         limits={each.name: each.hosts[host] for each in found.limits if host in each.hosts},
-        properties=properties,
+        properties=properties or (registered.properties if registered is not None else {}),
+        hours=hours_of(found.records, host, record),
+        why=record.why if record.state != "alive" else found.records["energy"].get(host, {}).get("why", ""),
     )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _HELLO_TIME_S: Final = 10.0
 _EXPIRY_CHECK_S: Final = 60.0
+#: What was sent to another host and is not acknowledged for so long means that it is gone, or cannot be reached.
+_UNHEARD_MS: Final = 30_000
 #: A peer that does not read is cut off when this much waits for it.
 _MAX_UNREAD: Final = 64 * 1024 * 1024
 #: Requests of one peer that may wait for their turn before reading from it stops.
@@ -45,6 +47,7 @@ class Peer(asyncio.Protocol):
         self.token = ""  #: name of the token it showed, or of the session, if it showed one
         self.session = False  #: a browser's, by way of the gateway
         self.until: float | None = None  #: when that expires
+        self.host = ""  #: of which node it is the agent
         self.runner = ""  #: set once it has joined as a runner
         self.ticket = ""  #: with which it joined
         self.specs: set[int] = set()  #: run specifications this runner was sent
@@ -65,6 +68,9 @@ class Peer(asyncio.Protocol):
             sock = cast(socket.socket, transport.get_extra_info("socket"))
             packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
             _pid, self.uid, _gid = struct.unpack("3i", packed)
+        else:
+            sock = cast(socket.socket, transport.get_extra_info("socket"))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS)
         self._manager.connections.connected(self)
 
     def data_received(self, data: bytes) -> None:

@@ -11,10 +11,10 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rota.core import effects as e
-from rota.core.job import Command, Job
+from rota.core.job import Job
 from rota.core.leases import LeaseRef
 from rota.core.states import State
-from rota.errors import Bug, RotaError
+from rota.errors import Bug, Denied, RotaError
 from rota.plan.placement import Given
 from rota.wire import codec
 from rota.wire import messages as m
@@ -55,6 +55,12 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
             if peer := manager.runners.peer_of(runner):
                 for work in _work(manager, peer, effect):
                     peer.send(work)
+        case e.SendParts(runner, jobs, leases):
+            if peer := manager.runners.peer_of(runner):
+                _send_parts(manager, peer, jobs, leases)
+        case e.CloseParts(runner, leases):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.ClosePart([LeaseRef(*lease) for lease in leases]))
         case e.AcknowledgeReport(runner, seq):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Ack(seq))
@@ -71,12 +77,32 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.SendRules(runner, forget):
             if peer := manager.runners.admit(runner):
                 peer.send(_rules(manager, forget))
-        case e.DismissRunner(runner):
+        case e.DismissRunner(runner, why):
             if peer := manager.runners.peer_of(runner):
-                peer.send(m.Leave())
+                if why:
+                    peer.refuse(Denied(why))
+                else:
+                    peer.send(m.Leave())
+        case e.SleepNodes(hosts):
+            manager.energy.run(hosts, wake=False)
+        case e.WakeNodes(hosts):
+            manager.energy.run(hosts, wake=True)
         case e.KillAttempts(runner, leases):
             if peer := manager.runners.peer_of(runner):
-                peer.send(m.Kill([LeaseRef(*lease) for lease in leases]))
+                peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
+        case e.PauseAttempts(runner, leases, on):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Suspend([LeaseRef(*lease) for lease in leases], on))
+        case e.SignalAttempts(runner, leases, signal, everything):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Signal([LeaseRef(*lease) for lease in leases], signal, everything))
+        case e.SetWalltime(runner, lease, walltime_s):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
+        case e.RunServerScript():
+            manager.hooks.run(effect)
+        case e.StopServerScript(job_id, attempt):
+            manager.hooks.stop(job_id, attempt)
         case e.RecallLeases(runner, leases):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
@@ -93,6 +119,16 @@ def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
         forget=[LeaseRef(*lease) for lease in forget],
         behaviour_timeout_s=settings.behaviour_timeout,
         enforce_memory=settings.enforce_memory,
+        interactive_grace_s=settings.interactive_grace,
+        prologue=settings.prologue or "",
+        epilogue=settings.epilogue or "",
+        hook_timeout_s=settings.hook_timeout,
+        containment_script=settings.containment_script or "",
+        suspend_hook=settings.suspend_hook or "",
+        resume_hook=settings.resume_hook or "",
+        walltime_warning_s=settings.walltime_warning,
+        warn_signal=settings.warn_signal,
+        checkpoint_grace_s=settings.checkpoint_grace,
     )
 
 
@@ -108,17 +144,11 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
         if lease is None or lease.token != token:
             continue  # it moved on before it was sent
         if job.spec_id not in peer.specs:
-            peer.specs.add(job.spec_id)
-            specs.append(_run_spec(job))
-            if job.spec.env not in peer.envs:
-                peer.envs.add(job.spec.env)
-                blob = manager.library.blob(job.spec.env, manager.store)
-                envs.append((job.spec.env, blob))
-                size += len(blob)
+            size += _tell_spec(manager, peer, job, specs, envs)
         rank = ((255 - job.spec.priority) << 48) + job.id
         allocation = None if lease.given is None else _allocation(job, lease.given)
-        cmd: Command = _NOTHING if lease.given is not None and "noop" in job.spec.types else job.cmd
-        grants.append(m.Grant(id, attempt, token, job.spec_id, cmd, rank, job.learned, job.element, allocation))
+        spec, cmd = job.spec_id, job.cmd
+        grants.append(m.Grant(id, attempt, token, spec, cmd, rank, job.learned, job.element, allocation))
         size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
         if size > _PIECE:
             yield m.Work(grants, [], specs, envs)
@@ -127,14 +157,43 @@ def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
     yield m.Work(grants, seats, specs, envs)
 
 
-#: What runs for a job that only holds resources: it ends by a kill or its walltime.
-_NOTHING = ["sleep", "infinity"]
+def _tell_spec(
+    manager: Manager, peer: Peer, job: Job, specs: list[m.RunSpec], envs: list[tuple[int, bytes]]
+) -> int:
+    """Add what this runner has not seen; so many bytes."""
+    peer.specs.add(job.spec_id)
+    specs.append(_run_spec(job))
+    if job.spec.env in peer.envs:
+        return 0
+    peer.envs.add(job.spec.env)
+    blob = manager.library.blob(job.spec.env, manager.store)
+    envs.append((job.spec.env, blob))
+    return len(blob)
+
+
+def _send_parts(manager: Manager, peer: Peer, jobs: list[Job], leases: list[tuple[int, int, int]]) -> None:
+    """Parts, of leases that are still valid, for the host of this runner to open."""
+    runner = manager.world.runners.get(peer.runner)
+    for job, (id, attempt, token) in zip(jobs, leases, strict=True):
+        lease = job.lease
+        given = lease.given if lease is not None and lease.token == token and lease.ended is None else None
+        if given is None or runner is None:
+            continue  # it moved on before it was sent
+        specs: list[m.RunSpec] = []
+        envs: list[tuple[int, bytes]] = []
+        if job.spec_id not in peer.specs:
+            _tell_spec(manager, peer, job, specs, envs)
+        cores = dict(zip(dict(given.nodes), given.cpu_lists, strict=False)).get(runner.host, "")
+        walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
+        allocation = m.Allocation(cpu_list=cores, nodes=given.nodes, walltime_s=walltime_s)
+        part = m.Part(id, attempt, token, job.spec_id, allocation, job.learned, job.element)
+        peer.send(m.Work([], [], specs, envs, [part]))
 
 
 def _allocation(job: Job, given: Given) -> m.Allocation | None:
     """What the runner must know of what the planner gave; None: nothing that the specification does not say."""
     walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
-    if not given.cpu_list and walltime_s is None:
+    if not given.cpu_list and not given.elsewhere and walltime_s is None:
         return None
     return m.Allocation(cpu_list=given.cpu_list, nodes=given.nodes, walltime_s=walltime_s)
 

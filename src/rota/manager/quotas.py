@@ -6,7 +6,7 @@ from heapq import nlargest
 from typing import Final
 
 from rota.core.asking import WorldTerms
-from rota.core.siting import site_now
+from rota.core.hosts import site_now
 from rota.core.world import World
 from rota.plan.clock import SECOND
 from rota.plan.quota_form import read_quota

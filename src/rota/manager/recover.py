@@ -6,6 +6,7 @@ import msgspec
 
 from rota.core.estimate import largest_of
 from rota.core.limiting import minute_of_day
+from rota.core.parts import PARTS
 from rota.core.recovery import OpenAttempt, Remembered, recover
 from rota.core.world import World
 from rota.host import local_zone
@@ -24,13 +25,13 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
     world.zone = local_zone()
     world.site_version = generation << 32  # a version that a client saw before a restart never comes again
     world.placement.limits.minute = minute_of_day(world, wall)
-    known = {host.host for host in pool.hosts()}
+    known = {host.host for host in pool.hosts()} | {name for kind, name in snapshot.site if kind == "node"}
     for host in pool.hosts():
         world.capacity[host.host] = host.capacity
         world.placement.host_known(host.host, host.capacity)
     world.largest = largest_of(list(world.capacity.values()))
     # A planned pool's only host may have been given another name; a delegated one's come with runners.
-    local = next(iter(known), "")
+    local = next((host.host for host in pool.hosts()), "")
     recover(
         world,
         jobs=[job_from_row(row, snapshot.specs[row.spec_id]) for row in snapshot.jobs],
@@ -55,6 +56,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
             observations=snapshot.observations,
             site=snapshot.site,
             host_states=snapshot.host_states,
+            parts=snapshot.meta.get(PARTS) or "",
         ),
     )  # fmt: skip
     for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:

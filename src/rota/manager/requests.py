@@ -13,9 +13,10 @@ from rota.core import events
 from rota.core.events import Asker
 from rota.core.job import Outcome
 from rota.core.pausing import starts_nothing
+from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
-from rota.errors import BadInput, NotFound
+from rota.errors import BadInput, Denied, NotFound
 from rota.manager import gantt, limits, modify, quotas, site, sums, whatif
 from rota.manager.admission import Admission
 from rota.manager.control import control
@@ -26,6 +27,7 @@ from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
 from rota.store.base import Clause, StoredAttempt
 from rota.wire import messages as m
+from rota.wire.tokens import ADMIN
 from rota.wire.views import JobPage
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ log = logging.getLogger("rota.manager")
 _PAGE_MAX = 100_000
 _OUTPUT_MAX = 4 << 20
 _MOST = 1 << 62
+#: No walltime is longer.
+_LONGEST_S = 2.0**53
 #: What one connection may have open at once.
 _WATCHES_MAX = 256
 
@@ -45,6 +49,8 @@ _VERBS = {
     "hold": events.JobsHeld,
     "release": events.JobsReleased,
     "confirm-dead": events.DeathConfirmed,
+    "resume": events.JobsResumed,
+    "checkpoint": events.JobsSignalled,
 }
 
 
@@ -109,6 +115,8 @@ class Requests:
                 self._manager.answer(_by(peer, n), await sums.answer(self._manager, message))
             case m.Act():
                 await self._act(peer, message)
+            case m.ChangeWalltime():
+                self._change_walltime(peer, message)
             case m.Modify():
                 await self._modify(peer, message)
             case m.Watch():
@@ -182,7 +190,7 @@ class Requests:
     async def _act(self, peer: Peer, act: m.Act) -> None:
         if not act.selectors:
             raise BadInput("say which jobs", hint="use ids, @group, state=failed, last or all")
-        if act.verb not in {*_VERBS, "retry", "remove"}:
+        if act.verb not in {*_VERBS, "retry", "remove", "suspend", "signal"}:
             raise BadInput(f"there is no action '{act.verb}'")
         manager, queries = self._manager, self._manager.queries
         by = _by(peer, act.n)
@@ -202,6 +210,12 @@ class Requests:
         if act.verb in _VERBS:
             manager.happened(_VERBS[act.verb](by=by, jobs=jobs))
             return
+        if act.verb == "suspend":
+            manager.happened(events.JobsSuspended(by=by, jobs=jobs, keep=act.keep))
+            return
+        if act.verb == "signal":
+            manager.happened(events.JobsSignalled(by=by, jobs=jobs, signal=signal_name(act.signal)))
+            return
         away = [job for job in jobs if job not in manager.world.jobs]
         with manager.loading():
             loaded = await self._manager.read(lambda: load_jobs(manager.store, manager.library, away))
@@ -209,6 +223,19 @@ class Requests:
                 manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
             else:
                 manager.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade))
+
+    def _change_walltime(self, peer: Peer, ask: m.ChangeWalltime) -> None:
+        if not 0 < abs(ask.seconds) < _LONGEST_S:
+            raise BadInput("that walltime is out of range", hint="write it like +1h, -30m or 2h")
+        if ask.force and peer.role != ADMIN:
+            raise Denied("only an administrator may force a walltime", hint="leave out --force")
+        if self._manager.world.outcome(ask.job) == NO_JOB:
+            raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
+        self._manager.happened(
+            events.WalltimeAsked(
+                by=_by(peer, ask.n), job=ask.job, seconds=ask.seconds, relative=ask.relative, force=ask.force
+            )
+        )
 
     async def _modify(self, peer: Peer, ask: m.Modify) -> None:
         if not ask.selectors:

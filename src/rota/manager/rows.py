@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from signal import Signals
@@ -11,7 +12,7 @@ from rota.core.estimate import learning_group
 from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
 from rota.core.states import WAITING, State
 from rota.plan.grammar import parse_request
-from rota.plan.placement import Planned
+from rota.plan.placement import Given, Planned
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
 from rota.wire.views import AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
@@ -67,7 +68,8 @@ def view(
     if job.state in WAITING:
         given = None  # of an attempt that is over
     starts = planned.start if planned is not None and job.state is State.READY else None
-    resources = given.resources if given is not None else planned.resources if planned is not None else ""
+    resources = given.resources if given is not None else ""
+    resources = resources or (planned.resources if planned is not None else "")
     return JobView(
         id=job.id,
         key=job.key,
@@ -128,6 +130,11 @@ def view(
         no_retry_over_s=spec.no_retry_over_s,
         expected_end=_time(planned.end) if planned is not None else None,
         given_walltime_s=given.walltime_s if given is not None else None,
+        pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
+        suspended_s=_suspended(given, ended_at),
+        suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
+        checkpoint_s=spec.checkpoint_s,
+        checkpoint_signal=spec.signal or None,
     )
 
 
@@ -226,6 +233,15 @@ def together(lines: list[StoryLine]) -> list[StoryLine]:
         else:
             found.append(line)
     return found
+
+
+def _suspended(given: Given | None, ended_at: float | None) -> float | None:
+    """How long an attempt was suspended; None: it never was."""
+    pause = given.pause if given is not None else None
+    if pause is None or (pause.since is None and not pause.before_s):
+        return None
+    now = ended_at if ended_at is not None else time.time()
+    return round(pause.before_s + (max(0.0, now - pause.since) if pause.since is not None else 0.0), 3)
 
 
 def _time(seconds: float | None) -> datetime | None:

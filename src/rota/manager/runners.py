@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rota.core import events
 from rota.core.leases import Finished, Started
+from rota.core.nodes import check_facts
 from rota.errors import Denied, WireError
+from rota.plan.facts import NodeFacts
 from rota.runner import procfs
 from rota.wire import messages as m
 
@@ -46,11 +48,15 @@ class Runners:
         match message:
             case m.Report(seq, started, ended, returned, closed) if peer.runner:
                 _check(started, ended)
+                if any(not 0 <= said.at < _LATEST for said in message.paused):
+                    raise WireError("a report with impossible numbers")
                 happened(
                     events.RunnerReported(
-                        runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned, closed=closed
+                        runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned,
+                        closed=closed, phases=message.phases, faults=message.faults,
+                        opened=message.opened, shut=message.shut, paused=message.paused,
                     )
-                )
+                )  # fmt: skip
             case m.Live(chunks):
                 runner = self._manager.world.runners.get(peer.runner)
                 if runner is not None:
@@ -59,17 +65,22 @@ class Runners:
                 pass  # the end of the attempt says as much
             case m.Idle() if peer.runner:
                 happened(events.RunnerIdled(runner=peer.runner))
+            case m.Relayed(passed) if peer.runner:
+                self._manager.channels.received(peer, passed)
             case m.Join():
                 self._join(peer, message)
-            case m.Settle(runner, ended, whole):
-                if not peer.local:
-                    raise Denied("only a runner on this host may speak for a dead one")
-                if self._lives(runner):
-                    raise Denied(f"runner {runner} is alive and speaks for itself")
+            case m.Settle(runner, ended, whole, rebooted):
+                self._may_speak_for(peer, runner)
                 _check([], ended)
                 # Said before the runner joins, when it has no name here yet.
                 self._admitted[_settling(peer)] = peer
-                happened(events.RunnerSettled(runner=runner, by_runner=_settling(peer), ended=ended, whole=whole))
+                happened(
+                    events.RunnerSettled(
+                        runner=runner, by_runner=_settling(peer), ended=ended, whole=whole, rebooted=rebooted
+                    )
+                )
+            case m.Piece(segment, offset, data):
+                self._keep_piece(peer, segment, offset, data)
             case _:
                 raise Denied("a runner must join before it reports")
 
@@ -77,7 +88,12 @@ class Runners:
         if not (0 <= join.pid < _MOST and 0 <= join.start_time < _MOST):
             raise WireError("a join with impossible numbers")
         made_for = self._manager.connections.made_for(join.ticket) if join.ticket else None
-        if made_for is None and join.host not in self._manager.world.capacity:
+        node = self._node(peer, join)
+        if (
+            made_for is None
+            and node is None
+            and (join.host not in self._manager.world.capacity or join.host in self._manager.world.site["node"])
+        ):
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
         known = self._manager.world.runners.get(join.runner)
         process = (join.boot_id, join.pid, join.start_time)
@@ -102,13 +118,50 @@ class Runners:
                 held=join.held,
                 seats=join.seats,
                 made_for=made_for,
+                node=node,
+                parts=join.parts,
             )
         )
 
-    def _lives(self, runner: str) -> bool:
-        """Is a runner connected, and its process there? (Its death may not have been noticed yet.)"""
+    def _node(self, peer: Peer, join: m.Join) -> NodeFacts | None:
+        """What the agent of a node says about its host; None: it is none. Raises what is wrong with it."""
+        if peer.local or not join.node:
+            return None
+        world = self._manager.world
+        if join.host != peer.host:
+            raise Denied(f"this is the agent of {peer.host!r}, not of {join.host!r}")
+        if join.host in world.capacity and join.host not in world.site["node"]:
+            raise Denied(f"the manager's own host is called {join.host!r}", hint="give this node another --name")
+        now = world.runners.get(world.runner_at.get(join.host, ""))
+        if now is not None and now.id != join.runner and now.connected and now.boot_id == join.boot_id:
+            other = self._newest.get(now.id)
+            if other is not None and not other.closed:
+                # Should the other one be gone and this not have been noticed, its successor says so first.
+                raise Denied(
+                    f"node {join.host!r} has an agent already", hint="stop it first, or use another --name"
+                )
+        check_facts(world, join.host, join.node)
+        return join.node
+
+    def _may_speak_for(self, peer: Peer, runner: str) -> None:
+        """Raise `Denied` unless a runner may say how a dead one ended, whose lock it holds: one of its host."""
         known = self._manager.world.runners.get(runner)
-        return runner in self._admitted and known is not None and procfs.lives(known.pid, known.start_time)
+        if peer.local:
+            lives = known is not None and procfs.lives(known.pid, known.start_time)
+            if runner in self._admitted and lives:  # its death may not have been noticed yet
+                raise Denied(f"runner {runner} is alive and speaks for itself")
+        elif not peer.host or (known is not None and known.host != peer.host):
+            raise Denied("only a runner on the same host may speak for a dead one")
+        elif (other := self._newest.get(runner)) is not None:
+            other.close()
+
+    def _keep_piece(self, peer: Peer, segment: str, offset: int, data: bytes) -> None:
+        """Copy output of a node's jobs. What is of nobody we know is of no use."""
+        owner = segment.rpartition("-")[0]
+        known = self._manager.world.runners.get(owner)
+        if owner != peer.runner and (known is None or not peer.host or known.host != peer.host):
+            return
+        self._manager.pieces.keep(segment, offset, data)
 
     def admit(self, runner: str) -> Peer | None:
         """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""

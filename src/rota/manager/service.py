@@ -27,9 +27,12 @@ from rota.core.turn import Batch, Turn
 from rota.core.usage import leave_hosts
 from rota.core.world import World, forget
 from rota.errors import Bug, EnvironmentFault
+from rota.manager import hooks
+from rota.manager.channels import Channels
 from rota.manager.checkup import CHECK_UP_TO_JOBS, Checkup
 from rota.manager.connections import Connections
 from rota.manager.demand import Demand
+from rota.manager.energy import Energy, rules_of
 from rota.manager.feed import Feeds
 from rota.manager.figures import Figures
 from rota.manager.gateway import GatewayProcess
@@ -38,6 +41,7 @@ from rota.manager.listing import Listings
 from rota.manager.logins import Logins
 from rota.manager.outputs import Outputs
 from rota.manager.perform import perform
+from rota.manager.pieces import Pieces
 from rota.manager.pruning import prune
 from rota.manager.queries import Queries
 from rota.manager.rates import Rates
@@ -45,6 +49,7 @@ from rota.manager.runners import Runners
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
 from rota.pools.base import DelegatedPool, Pool
+from rota.pools.local import hostname
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.tokens import TokenBook
@@ -90,11 +95,17 @@ class Manager:
         self.generation = generation
         self.deployment = deployment
         self.address: str | None = None
+        self.tls_wanted = (
+            asyncio.Event()
+        )  #: somebody needs the certificates before it is quiet enough to make them
+        self.tls_ready = asyncio.Event()
         self.outputs = Outputs(home.output)
+        self.pieces = Pieces(home.output)
         self.queries = Queries(world, store, library.specs)
         self.listings = Listings(self.queries, version=lambda: self.writer.commits)
         self.watches = Watches(self)
         self.feeds = Feeds(self)
+        self.channels = Channels(self)
         self.figures = Figures(since=time.time())
         self.gateway = GatewayProcess(self)
         self.checkup = Checkup(world)
@@ -103,6 +114,10 @@ class Manager:
         self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
         self.stopped = asyncio.Event()
         self.failure: BaseException | None = None
+        world.energy = rules_of(settings)
+        self.energy = Energy(self)
+        hooks.set_up(world, settings, own_host=hostname())
+        self.hooks = hooks.Hooks(self)
         self._engine = Engine(world, lost_after_s=settings.lost_after, orphan_after_s=settings.orphan_after)
         self.connections = Connections(self, pool)
         self.peers = self.connections.peers
@@ -135,6 +150,7 @@ class Manager:
     def start(self) -> None:
         """Begin to decide. Listening is somebody else's task."""
         self.writer.start()
+        self.hooks.start()
         self.loop.call_later(_TICK_S, self._tick)
 
     # ------------------------------------------------------------------ decide → commit → act
@@ -268,6 +284,7 @@ class Manager:
         self.loop.call_later(_TICK_S, self._tick)
         self.happened(events.TimerFired())
         self._pool.check()
+        self.hooks.tick(at)
         if at - self._checked_at > _CHECK_EVERY_S:
             self._checked_at = at
             if self.world.live <= CHECK_UP_TO_JOBS:
@@ -327,6 +344,10 @@ class Manager:
         self._tasks.add(task)
 
     async def _leave(self, *, kill: bool) -> None:
+        if kill and self.world.nowhere:
+            # Nobody but the engine ends these.
+            by = events.Asker(0, 0, "the manager, which stops")
+            self.happened(events.JobsKilled(by=by, jobs=sorted(self.world.nowhere)))
         for peer in self.runners.everyone():
             peer.send(m.Leave(kill))
         patience_s = self.settings.grace + 10.0 if kill else 3.0
@@ -344,9 +365,11 @@ class Manager:
         """Release everything. Blocks until the last batch is on disk."""
         ended = self.failure is None and self.writer.stop(_LAST_COMMIT_S)
         self.gateway.stop()
+        self.hooks.close()
         for peer in list(self.peers.values()):
             peer.close()
         self.readers.shutdown(wait=False, cancel_futures=True)
         self.outputs.close()
+        self.pieces.close()
         if ended:
             self.store.close()

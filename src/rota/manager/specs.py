@@ -6,10 +6,12 @@ from typing import Final
 
 from rota.core.job import Spec
 from rota.core.limiting import MOST_UNITS
+from rota.core.signals import signal_name
 from rota.errors import BadInput
 from rota.plan.need import LimitUse
 from rota.plan.reading import shown
 from rota.wire import messages as m
+from rota.wire.job_keys import check_hash
 
 #: An argument may not be longer than the kernel takes.
 MAX_ARGUMENT: Final = 128 * 1024 - 1
@@ -59,9 +61,16 @@ def check_spec(spec: Spec) -> None:
         raise BadInput("a size, a priority or a number of retries is out of range")
     if spec.walltime_s is not None and not 0 < spec.walltime_s < 2**53:
         raise BadInput("field 'walltime' is out of range", hint="give a time above 0, or none")
+    if spec.interactive and spec.retries:
+        raise BadInput("an interactive job is not tried again", hint="leave out its retries")
     if spec.no_retry_over_s is not None and not 0 <= spec.no_retry_over_s < 2**53:
         raise BadInput("field 'no_retry_over' is out of range")
+    if spec.checkpoint_s is not None and not 0 < spec.checkpoint_s < 2**53:
+        raise BadInput("field 'checkpoint' is out of range", hint="give a time above 0, or none")
+    if spec.signal and signal_name(spec.signal) != spec.signal:
+        raise BadInput("field 'signal': it is not the name of a signal", hint="write it like USR1")
     check_texts(spec)
+    check_hash(spec.job_key)
     if len(spec.limits) > _MOST_GROUPS or any(not 0 < use.units <= MOST_UNITS for use in spec.limits):
         raise BadInput("field 'limits': a number of units is out of range")
     if len({use.name for use in spec.limits}) < len(spec.limits):

@@ -27,6 +27,7 @@ from rota.core.pausing import PAUSED, YES
 from rota.core.plan_news import RESERVED, restore_reservations
 from rota.core.policing import SPENT, restore_spent
 from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
+from rota.core.serving import HOOKS, restore_hooks
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.logs import log_to
@@ -184,6 +185,7 @@ def _recover(home: Home, settings: Settings, store: SqliteStore, pool: Pool, idl
     world.paused = snapshot.meta.get(PAUSED) == YES
     restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
     restore_spent(world, snapshot.meta.get(SPENT) or "[]")
+    restore_hooks(world, snapshot.meta.get(HOOKS) or "")
     _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot
@@ -272,6 +274,7 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
                     ssl_handshake_timeout=_HANDSHAKE_S,
                     backlog=_BACKLOG,
                 )
+                manager.tls_ready.set()
             elif renewed:
                 tls.use_certificate(context, home.tls)
         except (RotaError, OSError):
@@ -285,7 +288,7 @@ async def _quiet_moment(manager: Manager) -> None:
     for _ in range(_PATIENCE_S * 2):
         await asyncio.sleep(0.5)
         quiet = 0 if manager.busy() else quiet + 1
-        if quiet == 2:
+        if quiet == 2 or manager.tls_wanted.is_set():
             return
 
 

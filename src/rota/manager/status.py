@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rota import __version__
+from rota.core.elsewhere import is_nowhere
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.figures import resident_bytes
@@ -34,7 +35,7 @@ def manager_view(manager: Manager) -> ManagerView:
         address=manager.address,
         http=manager.gateway.url,
         counts=status.counts,
-        runners=[_runner_view(manager.world, id) for id in manager.world.runners],
+        runners=[_runner_view(manager.world, id) for id in manager.world.runners if not is_nowhere(id)],
         live_jobs=manager.world.live,
         resident_bytes=resident_bytes(),
         cpu_s=usage.ru_utime + usage.ru_stime,

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from rota.core.accounting import micros
-from rota.core.usage import AWAY, BUSY, DRAINED, IDLE
+from rota.core.usage import ASLEEP, AWAY, BUSY, DRAINED, IDLE
 from rota.errors import BadInput
 from rota.store.base import Store
 from rota.wire import messages as m
@@ -60,6 +60,7 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
                 busy_s=its.get(BUSY, 0) / 1e6,
                 idle_s=its.get(IDLE, 0) / 1e6,
                 down_s=(its.get(AWAY, 0) + its.get(DRAINED, 0)) / 1e6,
+                asleep_s=its.get(ASLEEP, 0) / 1e6,
             )
             for host, its in sorted(sums.items())
         ],

@@ -36,6 +36,7 @@ class LocalPool:
     def __init__(self, home: Home, settings: Settings) -> None:
         self._home = home
         self._settings = settings
+        self._off = settings.local == "off"
         self._child = 0  #: pid of the runner this manager started, while it has not ended
         self._delay_s = _FIRST_DELAY_S
         self._not_before = 0.0
@@ -44,20 +45,24 @@ class LocalPool:
 
     def hosts(self) -> list[HostAppeared]:
         settings = self._settings
+        if self._off:
+            return []
         cores = settings.cores or len(os.sched_getaffinity(0))
         mem = settings.mem or usable_memory()
         disk = settings.disk if settings.disk is not None else shutil.disk_usage(self._home.path).free
         return [HostAppeared(host=hostname(), capacity=Capacity(cpus=cores * CORE, mem=mem, disk=disk))]
 
     def start(self) -> None:
-        if not self._runner_lives():
+        if not self._off and not runner_lives(self._home.runners):
             self._spawn()
 
     def check(self) -> None:
         if self._child and os.waitpid(self._child, os.WNOHANG)[0]:
             log.warning("runner process %d has ended", self._child)
             self._child = 0
-        if self._child or self._stopping or time.monotonic() < self._not_before or self._runner_lives():
+        if self._off or self._child or self._stopping or time.monotonic() < self._not_before:
+            return
+        if runner_lives(self._home.runners):
             return
         # One that ends soon after its start is not started again at once.
         now = time.monotonic()
@@ -67,14 +72,6 @@ class LocalPool:
 
     def stop(self) -> None:
         self._stopping = True
-
-    def _runner_lives(self) -> bool:
-        """Does any runner of this deployment hold its lock?"""
-        try:
-            directories = list(self._home.runners.iterdir())
-        except FileNotFoundError:
-            return False
-        return any(_locked(directory / "lock") for directory in directories)
 
     def _spawn(self) -> None:
         argv = [
@@ -103,6 +100,15 @@ class LocalPool:
         finally:
             os.close(null)
             os.close(out)
+
+
+def runner_lives(root: Path) -> bool:
+    """Does any runner below this directory hold its lock?"""
+    try:
+        directories = list(root.iterdir())
+    except FileNotFoundError:
+        return False
+    return any(_locked(directory / "lock") for directory in directories)
 
 
 def _locked(path: Path) -> bool:

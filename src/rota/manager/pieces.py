@@ -1,0 +1,64 @@
+"""Copies of the segments of nodes: what their jobs printed, kept beside that of the manager's own host.
+
+A piece is written where it stands in the original, so that one that comes twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections import OrderedDict
+from pathlib import Path
+
+from rota.errors import WireError
+
+log = logging.getLogger("rota.manager")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}-\d{6,10}")
+_OPEN = 64
+#: No segment is larger: it ends after 64 MiB, and two streams of one attempt.
+_MOST = 1 << 32
+
+
+class Pieces:
+    """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._handles: OrderedDict[str, int] = OrderedDict()
+        self._failed = False
+
+    def keep(self, segment: str, offset: int, data: bytes) -> None:
+        """Raises `WireError` for what no runner sends."""
+        if not _NAME.fullmatch(segment) or not 0 <= offset < _MOST:
+            raise WireError("a piece of no segment")
+        try:
+            handle = self._handle(segment)
+            while data:
+                written = os.pwrite(handle, data, offset)
+                data, offset = data[written:], offset + written
+        except OSError as error:
+            if not self._failed:
+                log.error("output of nodes cannot be kept: %s", error.strerror)  # noqa: TRY400
+            self._failed = True
+        else:
+            self._failed = False
+
+    def close(self) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles.clear()
+
+    def _handle(self, segment: str) -> int:
+        handle = self._handles.get(segment)
+        if handle is not None:
+            self._handles.move_to_end(segment)
+            return handle
+        self._directory.mkdir(mode=0o700, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(self._directory / segment, flags, 0o600)
+        self._handles[segment] = handle
+        if len(self._handles) > _OPEN:
+            os.close(self._handles.popitem(last=False)[1])
+        return handle
