@@ -128,7 +128,7 @@ def test_quiet_prints_ids_only(shared: Deployment) -> None:
         (["add", "--queue", "", "--", "true"], 2, "--queue: '' cannot be a queue"),
         (["add", "--rerun", "--once", "--", "true"], 2, "contradict"),
         (["add", "--cpus", "9999", "--", "true"], 2, "never fits"),
-        (["run", "-I", "--", "true"], 2, "not supported by this version yet"),
+        (["run", "-I", "file"], 2, "-I runs one command"),
         (["run", "--output", "odd", "--", "true"], 2, "--output"),
         (["wait", "all", "--timeout", "5"], 2, "--timeout: '5' has no unit"),
         ],
@@ -389,6 +389,19 @@ def test_config_and_doctor_answer_without_a_manager(rota: Deployment) -> None:
     assert bad.returncode == 2
     assert "did you mean 'grace'?" in one_line(bad.stderr)
     assert rota.rota("doctor", env=env).returncode == 1
+
+
+def test_doctor_tells_what_holds_jobs_and_what_that_does_not_guarantee(rota: Deployment) -> None:
+    found = rota.rota("doctor", "--json", env=rota.env | {"ROTA_CONTAINMENT": "session"}).stdout
+    (check,) = [one for one in json.loads(found)["checks"] if one["name"] == "containment"]
+    assert check["level"] == "note"
+    assert "sessions" in check["message"]
+    assert "not guaranteed" in check["hint"]
+    missing = rota.env | {"ROTA_CONTAINMENT_SCRIPT": "/nonexistent/script"}
+    found = rota.rota("doctor", "--json", env=missing).stdout
+    checks = [one for one in json.loads(found)["checks"] if one["name"] == "containment"]
+    assert checks[0]["level"] == "bad"
+    assert "/nonexistent/script cannot be executed" in checks[0]["message"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -106,7 +106,7 @@ def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:
         "cpus": 0.5, "mem": "1G", "disk": "1G", "time": "2m", "gpus": 1, "walltime": "1h", "priority": 5,
         "retries": 1, "backoff": "10s", "no_retry_over": "1h", "pipefail": True, "limits": ["a"],
         "override": "no", "input_bytes": 9, "on_success": ["remove"], "on_failure": "run: x", "on_exit": [],
-        "request": "none", "where": "gpu = yes", "type": "idempotent",
+        "request": "none", "where": "gpu = yes", "type": "idempotent", "checkpoint": "5m", "signal": "USR1",
     }  # fmt: skip
     change = spec_change({name: examples.get(name, "text") for name in CHANGEABLE})
     assert UNSET not in [getattr(change, name) for name in change.__struct_fields__]

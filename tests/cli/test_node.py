@@ -24,7 +24,7 @@ def test_a_host_s_own_limit_keeps_jobs_apart_there(shared: Deployment) -> None:
     wait_until(lambda: shared.states(str(first)) == {first: "running"}, "the first one runs")
     (node,) = nodes(shared)
     assert node["limits"] == {"bigmem": {"capacity": 1, "used": 1}}
-    assert shared.ok("node", "list").splitlines()[1].split()[:2] == [host, "connected"]
+    assert shared.ok("node", "list").splitlines()[1].split()[:2] == [host, "alive"]
     assert [each["code"] for each in shared.json("why", str(second))["reasons"]] == ["limit"]
     shared.ok("node", "set", host, "--limit", "bigmem:2")
     wait_until(lambda: shared.states(str(second)) == {second: "running"}, "the second one runs")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 #: (how good, what was found, what to do)
 Finding = tuple[str, str, str]
 
+_NOT_GUARANTEED: Final = (
+    "not guaranteed: a job can change its cores, and one that forks all the time may outrun a freeze or a kill"
+)
 _ENOUGH_FILES: Final = 1024
 _ENOUGH_DISK: Final = 1 << 30
 
@@ -165,14 +168,24 @@ def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
         yield "note", f"runners that do not answer: {', '.join(away)}", "see 'rota jobs state=lost'"
 
 
-def _containment(_call: Invocation, _home: Home) -> Iterator[Finding]:
-    from rota.runner.cgroup import candidates
+def _containment(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.config import load
+    from rota.runner.fences import Fences, found_here
 
-    for version, parent in candidates():
-        if os.access(parent, os.W_OK):
-            yield "good", f"control groups, version {version}, in {parent}", ""
-            return
-    yield "note", "no control group can be made here", "jobs are held together by their sessions"
+    settings = load(home).settings
+    if script := settings.containment_script:
+        if os.access(script, os.X_OK):
+            yield "good", f"by the script {script}", ""
+        else:
+            yield "bad", f"the script {script} cannot be executed", "make it so, or unset containment_script"
+    kind, lines = found_here(Fences(f"doctor-{os.getpid()}"))
+    if settings.containment == "session" or kind == "none":
+        why = "no control group can be made here" if kind == "none" else "containment is 'session'"
+        yield "note", f"{why}: jobs are held by sessions, the sub-reaper and affinity", _NOT_GUARANTEED
+        return
+    yield "good", f"control groups ({kind})", ""
+    for level, text in lines:
+        yield level, text, ""
 
 
 def _open_files(_call: Invocation, _home: Home) -> Iterator[Finding]:

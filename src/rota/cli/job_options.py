@@ -152,6 +152,21 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
         "Write the output there; %j id, %A array, %a index, %x name, %u user, %N host (default: kept by Rota).",
     ),
     "stderr": (("-e", "--stderr"), {"metavar": "FILE"}, "Likewise what is printed to stderr."),
+    "job_key": (
+        ("--job-key",),
+        {"metavar": "FILE"},
+        "Whoever has the key in this file (made if it is not there) may enter the job with 'rota exec --job-key'.",
+    ),
+    "checkpoint": (
+        ("--checkpoint",),
+        {"metavar": "TIME"},
+        "Send --signal this long before the walltime is over, and before it is ended for another job.",
+    ),
+    "signal": (
+        ("--signal",),
+        {"metavar": "SIGNAL"},
+        "The signal that asks the job for a checkpoint (default: USR2).",
+    ),
     "rerun": (("--rerun",), _FLAG, "Run jobs again that were added before, as new jobs."),
     "once": (("--once",), _FLAG, "With a command after --: not if it was added before."),
     "allow_unsatisfiable": (

@@ -247,30 +247,40 @@ def token() -> None:
     help="What its holder may do.",
 )
 @click.option("--expires", metavar="TIME", help="Worthless after this time (default: never).")
+@click.option("--host", metavar="HOST", help="Of a runner: good for the agent of this node alone.")
 @click.option("--out", metavar="FILE", help="Write it to this new file, readable by you alone.")
-def token_add(call: Invocation, name: str, role: str, expires: str | None, out: str | None) -> int:
+def token_add(
+    call: Invocation, name: str, role: str, expires: str | None, host: str | None, out: str | None
+) -> int:
     """Make a token and print it. It is shown only once.
+
+    With that of a runner comes the certificate by which the agent of a node knows this manager: keep both
+    together, in the file that 'rota node run --token' is given.
 
     \b
     Examples:
       rota manager token add alice --out alice.token
       rota manager token add ci --role user --expires 30d
+      rota manager token add node7 --role runner --host node7 --out node7.token
     """
     from rota.units import parse_duration
+    from rota.wire.passes import compose
 
     seconds = None if expires is None else parse_duration(expires)
     with call.connect() as client:
-        made = client.add_token(name, role, expires_s=seconds)
+        made = client.add_token(name, role, expires_s=seconds, host=host or "")
+    text = compose(made.token, made.authority) if made.authority else f"{made.token}\n"
     if out is not None:
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(made.token + "\n")
+            file.write(text)
     if call.json:
         print_json({"name": made.name, "role": made.role, "token": None if out else made.token, "file": out})
     elif out is None:
-        print(made.token)
+        print(text, end="")
     elif not call.quiet:
-        print(f"written to {out}; use it with ROTA_TOKEN_FILE={out}")
+        used = f"rota node run --manager HOST:PORT --token {out}" if made.authority else f"ROTA_TOKEN_FILE={out}"
+        print(f"written to {out}; use it with {used}")
     return 0
 
 

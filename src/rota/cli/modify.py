@@ -14,7 +14,7 @@ from rota.cli.selecting import selectors
 #: Options of `add` that are understood, to say why they cannot be used and what to do instead.
 _REFUSED: Final = frozenset(
     {"cwd", "scratch", "env", "array", "array_file", "after", "dep_groups", "live", "allow_empty_group", "at"}
-    | {"input_file", "rerun", "once", "allow_unsatisfiable"}
+    | {"input_file", "job_key", "rerun", "once", "allow_unsatisfiable"}
 )
 
 

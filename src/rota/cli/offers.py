@@ -22,6 +22,7 @@ _PATHS: Final = {
     "cwd": "dir",
     "home": "dir",
     "input_file": "file",
+    "job_key": "file",
     "stderr": "file",
     "stdout": "file",
 }

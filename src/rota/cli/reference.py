@@ -115,7 +115,7 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | `env` | object of texts, added to the captured environment |
 | `cpus` | number, 0 or more, in steps of 0.01 |
 | `mem`, `disk` | size: `"500M"`, `"4G"`, `"1.5T"` (powers of 1024) |
-| `time`, `walltime`, `backoff`, `no_retry_over` | time: `"90s"`, `"2m"`, `"1h30m"`, `"2d"`, `"12:00:00"`, `"1-12:00:00"` |
+| `time`, `walltime`, `backoff`, `no_retry_over`, `checkpoint` | time: `"90s"`, `"2m"`, `"1h30m"`, `"2d"`, `"12:00:00"`, `"1-12:00:00"` |
 | `gpus`, `priority`, `retries` | whole number; `priority` from 0 to 255 |
 | `scratch`, `pipefail`, `live`, `allow_empty_group`, `rerun`, `once`, `allow_unsatisfiable` | true or false |
 | `after` | list, or text with commas, of `12`, `12-15`, `@group` (a dependency group), `afterok:12`, `afterany:@group`, `afternotok:12`, and `line:3`: the job, or all jobs of the array, of line 3 of the same input (in a JSON array: its third entry), which may also stand behind a condition |
@@ -126,11 +126,13 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | `learn`, `override` | text; `no`, `higher` or `always` |
 | `input_bytes` | size, or a whole number of bytes |
 | `input_file` | path of a file, from the job's directory, whose size is that of the input |
+| `job_key` | path of a file with the key of jobs, which is made if it is not there; a relative path begins where the submission is made; null: none |
 | `on_success`, `on_failure`, `on_exit` | list of `"run: CMD"`, `"cleanup"`, `"remove"`, or of `{"run": "CMD"}`, `{"cleanup": true}`, `{"remove": true}`; `cleanup` needs `scratch` |
+| `signal` | name of a signal, such as `"USR1"` |
 | `stdout`, `stderr` | name of a file, from the job's directory, with `%j` id, `%A` array, `%a` index, `%x` name, `%u` user, `%N` host, `%%` percent sign |
 
 Flags give the defaults of lines that do not say. A line's `env` is added to that of the flags; its `after`, `dep_groups`,
-`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back `walltime` and `no_retry_over`.
+`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back `walltime`, `no_retry_over` and `checkpoint`.
 
 A number without a unit is refused where a time or a size is meant.
 """  # noqa: E501

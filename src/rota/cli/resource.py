@@ -69,7 +69,7 @@ def add(
     from rota.plan.hostlist import expand, fold
 
     names = expand(hosts)
-    change = _host_change(gpus=gpus, mem=mem, disk=disk, limits=limits, state=state)
+    change = host_change(gpus=gpus, mem=mem, disk=disk, limits=limits, state=state)
 
     def make(view: SiteView) -> tuple[list[SiteChange], list[int]]:
         inventory = inventory_of(view)
@@ -120,7 +120,7 @@ def set_resources(
     from rota.cli import records
     from rota.errors import BadInput
 
-    change = _host_change(
+    change = host_change(
         gpus=gpus, mem=mem, disk=disk, limits=limits, state=state, drain=drain, until=available_until
     )
     if not values and not change:
@@ -221,10 +221,11 @@ def _asked(hosts: str | None, ids: str | None, where: str | None) -> str:
     return " ".join(text for text in (hosts, ids and f"ids {ids}", where and f"where {where}") if text)
 
 
-def _host_change(
+def host_change(
     *, gpus: int | None, mem: str | None, disk: str | None, limits: tuple[str, ...], state: str | None,
-    drain: bool | None = None, until: str | None = None,
+    drain: bool | None = None, until: str | None = None, hours: str | None = None,
 ) -> HostChange:  # fmt: skip
+    from rota.plan.availability import ALWAYS, parse_hours
     from rota.plan.inventory import HostChange
 
     given: dict[str, Any] = {"gpus": gpus, "state": state, "drain": drain}
@@ -232,6 +233,10 @@ def _host_change(
     change |= {name: _size(name, text) for name, text in (("mem", mem), ("disk", disk)) if text is not None}
     if until is not None:
         change["available_until"] = _moment(until)
+    if hours is not None:
+        change["hours"] = {"none": "", "always": ALWAYS}.get(hours.strip().lower(), hours)
+        if change["hours"]:
+            parse_hours(change["hours"])
     return HostChange(**change, limits=dict(_units(text) for text in limits))
 
 

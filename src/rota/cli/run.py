@@ -43,7 +43,12 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
 @click.option("--dry-run", is_flag=True, help="Check and say what would be added; add and run nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
-@click.option("-I", "--interactive", is_flag=True, hidden=True)
+@click.option(
+    "-I",
+    "--interactive",
+    is_flag=True,
+    help="One job with your terminal: a shell, or the command after --. It ends with the terminal.",
+)
 def run(
     call: Invocation,
     file: str | None,
@@ -77,7 +82,12 @@ def run(
     from rota.errors import BadInput
 
     if interactive:
-        raise BadInput("-I is not supported by this version yet", hint="run it without -I")
+        from rota.cli.interactive import run_interactive
+
+        if dry_run:
+            raise BadInput("--dry-run does not go with -I", hint="see when it would start: rota plan")
+
+        return run_interactive(call, file=file, command=command, fields=given(options), may_start=not no_start)
     if keep_order and output == "line":
         raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
     how = {"may_start": not no_start, "check": dry_run, "idle": True}

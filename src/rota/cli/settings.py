@@ -55,8 +55,10 @@ def check(call: Invocation) -> int:
     import os
 
     from rota.config import all_settings, load
+    from rota.manager.energy import rules_of
 
     loaded = load(call.home)
+    rules_of(loaded.settings)
     known = [setting.variable for setting in all_settings().values()]
     near = {
         name: close[0]

@@ -66,6 +66,8 @@ def _card(job: JobView) -> str:
         ("given" if ended else "uses", _size(size, spread=bool(job.request)) if size != asked else ""),
         ("override", job.override),
         ("walltime", _walltime(job)),
+        ("checkpoint", _checkpoint(job)),
+        ("suspended", _suspended(job)),
         ("limits", harmless(", ".join(job.limits))),
         ("after", harmless(", ".join(map(str, job.after)))),
         ("in groups", harmless(", ".join(job.dep_groups))),
@@ -130,13 +132,31 @@ def _size(size: SizeView, *, given: list[str] | None = None, spread: bool = Fals
     return ", ".join([*parts, told("time", f"about {format_duration(size.time_s)}")])
 
 
+def _checkpoint(job: JobView) -> str:
+    from rota.units import format_duration
+
+    if job.checkpoint_s is None and not job.checkpoint_signal:
+        return ""
+    name = job.checkpoint_signal or "USR2"
+    return name if job.checkpoint_s is None else f"{name} {format_duration(job.checkpoint_s)} before the walltime"
+
+
+def _suspended(job: JobView) -> str:
+    from rota.units import format_duration
+
+    if job.suspended_s is None:
+        return ""
+    return f"{format_duration(max(1.0, round(job.suspended_s)))}{' so far' if job.suspended_at else ' in all'}"
+
+
 def _walltime(job: JobView) -> str:
     """What was asked, and what was given where that is something else."""
     from rota.units import format_duration
 
+    more = f"; {format_duration(job.pending_walltime_s)} more pending" if job.pending_walltime_s else ""
     if job.given_walltime_s is None or job.given_walltime_s == job.walltime_s:
-        return format_duration(job.walltime_s) if job.walltime_s is not None else ""
-    return f"{format_duration(job.given_walltime_s)} given"
+        return (format_duration(job.walltime_s) if job.walltime_s is not None else "") + more
+    return f"{format_duration(job.given_walltime_s)} given{more}"
 
 
 def _retries(job: JobView) -> str:

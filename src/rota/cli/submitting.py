@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from rota.cli.command import Invocation
 from rota.cli.failures import one_line
 from rota.client import submission
@@ -42,6 +44,7 @@ class Submission:
         may_start: bool,
         idle: bool = False,
         check: bool = False,
+        interactive: bool = False,
     ) -> None:
         self.call = call
         self.id = submission.new_id()
@@ -56,6 +59,8 @@ class Submission:
         group = submission.group_of(file) if file not in (None, "-") and file else "default"
         memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
         self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
+        if interactive:
+            self.base = msgspec.structs.replace(self.base, interactive=True)
         if any(of_line for _, of_line, _ in self.base.after):
             raise BadInput(
                 "--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line"

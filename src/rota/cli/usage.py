@@ -17,9 +17,9 @@ _BAR: Final = 30
 @command("usage")
 @spans.options("a day ago", "now")
 def usage(call: Invocation, since: str | None, until: str | None) -> int:
-    """Show how hosts spent their time: busy with jobs, idle, or down (away, or drained).
+    """Show how hosts spent their time: busy with jobs, idle, down (away, or drained) or asleep.
 
-    The three add up to the time for which anything is known of a host. WHEN is like 2026-11-16, -2d or
+    Together they add up to the time for which anything is known of a host. WHEN is like 2026-11-16, -2d or
     @1700000000.
 
     \b
@@ -48,13 +48,13 @@ def _table(view: UsageView) -> str:
     rows = [[harmless(each.host), *_figures([each])] for each in view.hosts]
     if len(rows) > 1:
         rows.append(["all", *_figures(view.hosts)])
-    return table(["HOST", "BUSY", "IDLE", "DOWN", "BUSY %", ""], rows, right="lrrrrl")
+    return table(["HOST", "BUSY", "IDLE", "DOWN", "ASLEEP", "BUSY %", ""], rows, right="lrrrrrl")
 
 
 def _figures(hosts: list[HostUsage]) -> list[str]:
     from rota.units import about_duration
 
-    busy, idle, down = (sum(getattr(each, name) for each in hosts) for name in ("busy_s", "idle_s", "down_s"))
-    whole = busy + idle + down
-    share = busy / whole if whole else 0.0
-    return [*map(about_duration, (busy, idle, down)), f"{100 * share:.0f} %", "█" * round(_BAR * share)]
+    names = ("busy_s", "idle_s", "down_s", "asleep_s")
+    sums = [sum(getattr(each, name) for each in hosts) for name in names]
+    share = sums[0] / sum(sums) if sum(sums) else 0.0
+    return [*map(about_duration, sums), f"{100 * share:.0f} %", "█" * round(_BAR * share)]

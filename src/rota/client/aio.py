@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from rota.client import calls, submission
+from rota.client import calls, channels, submission
 from rota.client.batches import Batch
 from rota.client.blocking import TIMEOUT
 from rota.client.calls import Call, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
+from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.config import Home
-from rota.core.answers import Acted
+from rota.core.answers import Acted, WalltimeSet
+from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.wire import messages as m
 from rota.wire import sums, views
@@ -102,6 +104,26 @@ class AsyncClient:
     async def release(self, *selectors: Selector) -> Acted:
         """Undo `hold`."""
         return await self.act("release", *selectors)
+
+    async def suspend(self, *selectors: Selector, keep: bool = False) -> Acted:
+        """Stop all processes of running jobs, and let others have their cores unless they `keep` them."""
+        return await self._call(calls.act("suspend", words(selectors), keep=keep))
+
+    async def resume(self, *selectors: Selector) -> Acted:
+        """Let suspended jobs go on when their cores are free."""
+        return await self.act("resume", *selectors)
+
+    async def signal(self, *selectors: Selector, signal: str) -> Acted:
+        """Send a signal, by name, to all processes of running jobs."""
+        return await self._call(calls.act("signal", words(selectors), signal=signal_name(signal)))
+
+    async def checkpoint(self, *selectors: Selector) -> Acted:
+        """Ask running jobs for a checkpoint, by the signal that each gave."""
+        return await self.act("checkpoint", *selectors)
+
+    async def walltime(self, job: int, change: str, *, force: bool = False) -> WalltimeSet:
+        """Give a running job so much more ("+1h") or less ("-30m"), or so much in all ("2h")."""
+        return await self._call(calls.walltime(job, change, force=force))
 
     async def confirm_dead(self, *selectors: Selector) -> Acted:
         """Declare lost jobs dead."""
@@ -233,6 +255,21 @@ class AsyncClient:
         stream = calls.feed()
         return AsyncWatching(self, stream, await self._ask(self._line.session.begin(stream), self._timeout))
 
+    async def execute(
+        self,
+        job: int,
+        command: Sequence[str],
+        *,
+        input: bytes = b"",
+        node: str = "",
+        env: Mapping[str, str] | None = None,
+        cwd: str = "",
+        key: str = "",
+    ) -> Executed:
+        """Run a command inside a running job."""
+        what = channels.opening(job, command, node=node, env=env, cwd=cwd, key=key)
+        return await self._run(channels.execute(self._line.session, what, input), None)
+
     # -- the manager
 
     async def manager_status(self) -> views.ManagerView:
@@ -273,10 +310,10 @@ class AsyncClient:
         return watching.settled
 
     async def add_token(
-        self, name: str, role: str = "user", *, expires_s: float | None = None
+        self, name: str, role: str = "user", *, expires_s: float | None = None, host: str = ""
     ) -> views.NewTokenView:
-        """Make a token."""
-        return await self._call(calls.token_add(name, role, expires_s=expires_s))
+        """Make a token; for a runner, that of the agent of this host alone."""
+        return await self._call(calls.token_add(name, role, expires_s=expires_s, host=host))
 
     async def tokens(self) -> list[views.TokenView]:
         """All tokens, without their secrets."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
 
-from rota.client import calls, submission
+from rota.client import calls, channels, submission
 from rota.client.batches import Batch
 from rota.client.calls import Call, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
+from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.config import Home
-from rota.core.answers import Acted
+from rota.core.answers import Acted, WalltimeSet
+from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.wire import messages as m
 from rota.wire import sums, views
@@ -117,6 +119,26 @@ class Client:
     def release(self, *selectors: Selector) -> Acted:
         """Undo `hold`."""
         return self.act("release", *selectors)
+
+    def suspend(self, *selectors: Selector, keep: bool = False) -> Acted:
+        """Stop all processes of running jobs, and let others have their cores unless they `keep` them."""
+        return self._call(calls.act("suspend", words(selectors), keep=keep))
+
+    def resume(self, *selectors: Selector) -> Acted:
+        """Let suspended jobs go on when their cores are free."""
+        return self.act("resume", *selectors)
+
+    def signal(self, *selectors: Selector, signal: str) -> Acted:
+        """Send a signal, by name, to all processes of running jobs."""
+        return self._call(calls.act("signal", words(selectors), signal=signal_name(signal)))
+
+    def checkpoint(self, *selectors: Selector) -> Acted:
+        """Ask running jobs for a checkpoint, by the signal that each gave."""
+        return self.act("checkpoint", *selectors)
+
+    def walltime(self, job: int, change: str, *, force: bool = False) -> WalltimeSet:
+        """Give a running job so much more ("+1h") or less ("-30m"), or so much in all ("2h")."""
+        return self._call(calls.walltime(job, change, force=force))
 
     def confirm_dead(self, *selectors: Selector) -> Acted:
         """Declare lost jobs dead: you know that nothing of them runs any more."""
@@ -245,6 +267,25 @@ class Client:
         while pages.more:
             yield pages.took(self._call(pages.next()))
 
+    def execute(
+        self,
+        job: int,
+        command: Sequence[str],
+        *,
+        input: bytes = b"",
+        node: str = "",
+        env: Mapping[str, str] | None = None,
+        cwd: str = "",
+        key: str = "",
+    ) -> Executed:
+        """Run a command inside a running job: on its host (or another one of the job), in its environment and
+        directory, within what it was given. Returns what it wrote and how it ended.
+
+            manager.execute(17, ["ps", "-e"]).stdout
+        """
+        what = channels.opening(job, command, node=node, env=env, cwd=cwd, key=key)
+        return self._run(channels.execute(self._line.session, what, input), None)
+
     # -- the manager
 
     def manager_status(self) -> views.ManagerView:
@@ -290,9 +331,11 @@ class Client:
         assert watching.settled is not None
         return watching.settled
 
-    def add_token(self, name: str, role: str = "user", *, expires_s: float | None = None) -> views.NewTokenView:
-        """Make a token. Its secret is told only here."""
-        return self._call(calls.token_add(name, role, expires_s=expires_s))
+    def add_token(
+        self, name: str, role: str = "user", *, expires_s: float | None = None, host: str = ""
+    ) -> views.NewTokenView:
+        """Make a token; for a runner, that of the agent of this host alone. Its secret is told only here."""
+        return self._call(calls.token_add(name, role, expires_s=expires_s, host=host))
 
     def tokens(self) -> list[views.TokenView]:
         """All tokens, without their secrets."""

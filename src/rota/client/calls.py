@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from rota.client import values
 from rota.core import answers
 from rota.errors import BadInput, WireError
 from rota.wire import messages as m
@@ -101,8 +102,17 @@ def show(job: int) -> Call[views.JobView]:
     return Call(lambda n: m.Show(n, job), views.JobView)
 
 
-def act(verb: str, selectors: list[str], *, cascade: bool = False) -> Call[answers.Acted]:
-    return Call(lambda n: m.Act(n, verb, selectors, cascade), answers.Acted)
+def act(
+    verb: str, selectors: list[str], *, cascade: bool = False, keep: bool = False, signal: str = ""
+) -> Call[answers.Acted]:
+    return Call(lambda n: m.Act(n, verb, selectors, cascade, keep, signal), answers.Acted)
+
+
+def walltime(job: int, change: str, *, force: bool = False) -> Call[answers.WalltimeSet]:
+    """`change`: a duration, with + or - in front where so much more or less is meant."""
+    job_id(job)
+    seconds, relative = values.walltime_change(change)
+    return Call(lambda n: m.ChangeWalltime(n, job, seconds, relative, force), answers.WalltimeSet)
 
 
 def modify(selectors: list[str], change: m.SpecChange) -> Call[answers.Acted]:
@@ -276,8 +286,10 @@ def backup(path: str, *, force: bool) -> Stream[float, views.BackupView]:
     return Stream(lambda n: m.Control(n, "backup", args), float, views.BackupView)
 
 
-def token_add(name: str, role: str, *, expires_s: float | None) -> Call[views.NewTokenView]:
+def token_add(name: str, role: str, *, expires_s: float | None, host: str = "") -> Call[views.NewTokenView]:
     args = {"name": name, "role": role}
+    if host:
+        args["host"] = host
     if expires_s is not None:
         args["expires_s"] = str(expires_s)
     return Call(lambda n: m.Control(n, "token-add", args), views.NewTokenView)

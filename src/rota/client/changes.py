@@ -16,6 +16,7 @@ _RENAMED: Final = {
     "walltime": "walltime_s",
     "backoff": "backoff_s",
     "no_retry_over": "no_retry_over_s",
+    "checkpoint": "checkpoint_s",
 }
 
 _NEW: Final = "remove the job and add it anew"
@@ -33,6 +34,7 @@ REFUSED: Final = {
     "allow_empty_group": ("what a job waits for is fixed when it is added", _NEW),
     "at": ("a reservation is granted when the job is added, and never moved", _NEW),
     "input_file": ("its size was taken when the job was added", "give input_bytes"),
+    "job_key": ("who may enter a job is fixed when it is added", _NEW),
     "rerun": ("is for adding jobs", "run jobs again with 'rota retry', or add them with --rerun"),
     "once": ("is for adding jobs", "leave it out"),
     "allow_unsatisfiable": ("is for adding jobs", "leave it out"),

@@ -20,6 +20,7 @@ from rota.client.behaviours import behaviours, check_cleanup, pattern
 from rota.client.limits import limits
 from rota.client.moments import moment
 from rota.client.values import shown
+from rota.core.signals import signal_name
 from rota.errors import BadInput
 from rota.plan.size import CORE, Size
 from rota.wire.messages import NewUse
@@ -31,8 +32,8 @@ LEARNED: Final = ("mem", "disk", "time")
 #: In the contract, but not in this version.
 # fmt: off
 LATER: Final = frozenset({
-    "pool", "prefer", "force_host", "reserve", "reserve_for", "gang_same", "provision", "job_key", "call", "args",
-    "checkpoint", "signal", "notify", "stage_in", "stage_out", "gang",
+    "pool", "prefer", "force_host", "reserve", "reserve_for", "gang_same", "provision", "call", "args",
+    "notify", "stage_in", "stage_out", "gang",
 })
 # fmt: on
 
@@ -79,9 +80,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
     on_exit: tuple[str, ...] = ()
     stdout: str = ""
     stderr: str = ""
+    checkpoint: float | None = None
+    signal: str = ""
     rerun: bool = False
     once: bool = False
     allow_unsatisfiable: bool = False
+    interactive: bool = False
+    job_key: str | None = None  #: path of a file
 
     @property
     def size(self) -> Size:
@@ -130,6 +135,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
             hint = "add --scratch" if text else 'add "scratch": true'
             for name in ("on_success", "on_failure", "on_exit"):
                 check_cleanup(_named(name, text), getattr(self, name), hint=hint)
+        if self.checkpoint is not None and self.walltime is not None and self.checkpoint >= self.walltime:
+            raise BadInput(
+                f"{_named('checkpoint', text)}: it is not shorter than the walltime",
+                hint="say how long before the end of the walltime the signal should come",
+            )
         if self.at is not None and self.type:
             try:
                 request.check_terms(self.type, self.at)
@@ -206,6 +216,14 @@ def refuse_name(name: str, known: Iterable[str] = ()) -> NoReturn:
     raise BadInput(f"field '{shown(name, 60)}': there is no such field", hint=hint)
 
 
+def _signal(value: object, text: bool) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise BadInput("must be the name of a signal", hint="write it like USR1")
+    return signal_name(str(value))
+
+
 #: Every field that a job may have besides `cmd`, and how its value is read.
 FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "cwd": values.path,
@@ -246,6 +264,9 @@ FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "on_exit": behaviours,
     "stdout": pattern,
     "stderr": pattern,
+    "job_key": values.optional(values.path),
+    "checkpoint": values.optional(values.positive_duration, word="none"),
+    "signal": _signal,
     "rerun": values.flag,
     "once": values.flag,
     "allow_unsatisfiable": values.flag,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rota.client.fields import Wanted
+from rota.client.job_keys import hash_in
 from rota.wire.messages import NewSpec
 
 
@@ -39,4 +40,8 @@ def new_spec(wanted: Wanted, env: int) -> NewSpec:
         where=wanted.where,
         types=wanted.type,
         at=wanted.at,
+        checkpoint_s=wanted.checkpoint,
+        signal=wanted.signal,
+        interactive=wanted.interactive,
+        job_key="" if wanted.job_key is None else hash_in(wanted.job_key),
     )

@@ -17,6 +17,7 @@ from rota import __version__
 from rota.client import calls
 from rota.client.batches import Batch
 from rota.client.calls import Call, Stream
+from rota.client.channels import FromChannel, Opening
 from rota.errors import BadInput, NoManager, RotaError, WireError, from_code
 from rota.wire import codec
 from rota.wire import messages as m
@@ -47,6 +48,7 @@ class Disconnected(NoManager):
 
 
 Flow = Generator[bytes | Redial, bytes, T]
+Answer = m.Failure | m.Reply | m.Item | m.ChannelData | m.ChannelCredit | m.ChannelEnd
 
 
 class Added(Struct, frozen=True):
@@ -77,9 +79,9 @@ class Session:
     """The state of one connection. A new connection needs a new session."""
 
     def __init__(self) -> None:
-        self._reader: codec.Reader[m.Welcome | m.Failure | m.Reply | m.Item] = codec.Reader(m.ToClient)
+        self._reader: codec.Reader[m.ToClient] = codec.Reader(m.ToClient)
         self._n = 0
-        self._inbox: dict[int, deque[m.Failure | m.Reply | m.Item]] = {}
+        self._inbox: dict[int, deque[Answer]] = {}
         self._broken: RotaError | None = None
         self.welcome: m.Welcome | None = None
 
@@ -117,12 +119,39 @@ class Session:
         del self._inbox[n]
         if isinstance(message, m.Failure):
             raise from_code(message.code, message.message, hint=message.hint)
+        if not isinstance(message, m.Reply):
+            raise WireError("the manager opens a channel that nobody asked for")
         return None, stream.read(message.body)
 
     def end(self, n: int) -> Flow[None]:
         """Close a stream before its end; what is still on its way is thrown away."""
         if self._inbox.pop(n, None) is not None:
             yield codec.frame(calls.stop_stream(n).build(self._begin(keep=False)))
+
+    def open_channel(self, what: Opening) -> Flow[int]:
+        """Ask for a channel; its number."""
+        n = self._begin()
+        yield codec.frame(what.message(n))
+        return n
+
+    def next_in_channel(self, n: int) -> Flow[FromChannel]:
+        """What is said in a channel next. May be abandoned and begun again."""
+        message = yield from self._next(n)
+        if isinstance(message, m.Reply | m.Item):
+            raise WireError("the manager answers in a channel")
+        return message
+
+    def has_in_channel(self, n: int) -> bool:
+        """Has something been said that was not taken yet?"""
+        return bool(self._inbox.get(n))
+
+    def close_channel(self, n: int) -> None:
+        """Its last word was said; what still comes is thrown away."""
+        self._inbox.pop(n, None)
+
+    def say(self, frame: bytes) -> Flow[None]:
+        """Send a message that has no answer."""
+        yield frame
 
     def upload(
         self, submission: str, batches: Iterator[Batch], sent: list[Batch], options: AddOptions
@@ -173,7 +202,7 @@ class Session:
                 return body
         raise WireError("the manager streams an answer that has no parts")
 
-    def _next(self, n: int) -> Flow[m.Failure | m.Reply | m.Item]:
+    def _next(self, n: int) -> Flow[Answer]:
         box = self._inbox[n]
         while not box:
             if self._broken:

@@ -218,6 +218,16 @@ def duration(value: object, text: bool) -> float:
     return parse_duration(_with_unit(value, "90s"))
 
 
+def walltime_change(text: str) -> tuple[float, bool]:
+    """Seconds, and whether they are meant as so much more (or, negative, less). Raises `BadInput`."""
+    word = text.strip()
+    sign, rest = (word[0], word[1:]) if word[:1] in ("+", "-", "−") else ("", word)
+    seconds = parse_duration(rest)
+    if not seconds:
+        raise BadInput("a time of 0 changes nothing", hint="write it like +1h, -30m or 2h")
+    return (-seconds if sign in ("-", "−") else seconds), bool(sign)
+
+
 def positive_duration(value: object, text: bool) -> float:
     seconds = parse_duration(_with_unit(value, "2h"))
     if seconds <= 0:

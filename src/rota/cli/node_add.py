@@ -1,0 +1,180 @@
+"""`rota node add`: start the agents of other hosts over the system's ssh."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from rota.cli.command import Command, Invocation, print_json
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+
+_AT_ONCE = 16
+_SSH_S = 60.0
+_JOIN_S = 30.0
+
+#: Read by the shell of the other host. The pass comes on its standard input: no list of processes shows it.
+_SCRIPT = """\
+set -eu
+umask 077
+dir={directory}
+mkdir -p "$dir"
+cat > "$dir/pass.new"
+mv "$dir/pass.new" "$dir/pass"
+command -v {rota} >/dev/null || {{ echo "there is no {rota} on this host" >&2; exit 127; }}
+nohup setsid {rota} node run --manager {manager} --token "$dir/pass" --dir "$dir" --name {name} {more} \
+    --log "$dir/agent.log" </dev/null >"$dir/agent.out" 2>&1 &
+agent=$!
+sleep 1
+kill -0 "$agent" 2>/dev/null || {{ cat "$dir/agent.out" >&2; exit 1; }}
+"""
+
+
+class Added(NamedTuple):
+    """What became of one host."""
+
+    host: str
+    error: str  #: empty: its agent was started
+
+
+@click.command("add", cls=Command)
+@click.argument("hosts", metavar="HOST…", nargs=-1, required=True)
+@click.option("--manager", metavar="HOST:PORT", help="Where agents find the manager (default: where it listens).")
+@click.option("--ssh", "ssh", metavar="COMMAND", default="ssh", show_default=True, help="How a host is reached.")
+@click.option(
+    "--rota", "rota", metavar="PATH", default="rota", show_default=True, help="The program on the hosts."
+)
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    default="",
+    help="Where the agents keep their files (default: by their user).",
+)
+@click.option("--option", "more", metavar="WORDS", multiple=True, help="Passed on to 'rota node run'; repeat it.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the nodes have joined.")
+def add(
+    call: Invocation, hosts: tuple[str, ...], manager: str | None, ssh: str, rota: str, directory: str,
+    more: tuple[str, ...], no_wait: bool,
+) -> int:  # fmt: skip
+    """Start an agent on each of these hosts, over ssh, and wait until they have joined.
+
+    Each gets a token of its own, which is good for that host alone. Rota must be installed there.
+
+    \b
+    Examples:
+      rota node add n[1-8]
+      rota node add desk4 --manager head.lab:7000 --option "--hours '20:00-07:00 mon-fri'"
+      rota node add n9 --ssh "ssh -p 2222 -i key" --rota /opt/rota/bin/rota
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from rota.client.dial import parse_address
+    from rota.plan.hostlist import expand
+    from rota.wire.passes import compose
+
+    names = expand(",".join(hosts))
+    words = [word for text in more for word in shlex.split(text)]
+    with call.connect() as client:
+        address = manager or _address(client)
+        parse_address(address)
+        made = {name: _token(client, name) for name in names}
+
+        def start(name: str) -> Added:
+            # Hosts may share a file system: each has a directory of its own.
+            parent = shlex.quote(directory) if directory else '"$HOME"/.local/state/rota/nodes'
+            where = f"{parent}/{shlex.quote(name)}"
+            script = _SCRIPT.format(
+                directory=where,
+                rota=shlex.quote(rota),
+                manager=shlex.quote(address),
+                name=shlex.quote(name),
+                more=shlex.join(words),
+            )
+            return _over_ssh(ssh, name, script, compose(*made[name]))
+
+        with ThreadPoolExecutor(max_workers=_AT_ONCE) as threads:
+            done = list(threads.map(start, names))
+        started = {each.host for each in done if not each.error}
+        joined = started if no_wait else _wait(client, started)
+    return _tell(call, done, joined)
+
+
+def _address(client: Client) -> str:
+    import ipaddress
+
+    from rota.client.dial import parse_address
+    from rota.errors import BadInput
+
+    text = client.manager_status().address or ""
+    host = parse_address(text)[0] if text else ""
+    try:
+        loopback = not host or ipaddress.ip_address(host).is_loopback
+        anywhere = bool(host) and ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        loopback = anywhere = False
+    if loopback:
+        raise BadInput(
+            "the manager listens on loopback only, where no other host can reach it",
+            hint="set 'host' (and 'port') in rota.toml, start it again, and open the port",
+        )
+    if anywhere:
+        raise BadInput("the manager listens on all addresses", hint="say which one: --manager HOST:PORT")
+    return text
+
+
+def _token(client: Client, host: str) -> tuple[str, str]:
+    """A fresh token for this host, instead of the one it may have had."""
+    name = f"node-{host}"[:64]
+    if any(each.name == name for each in client.tokens()):
+        client.remove_token(name)
+    made = client.add_token(name, "runner", host=host)
+    return made.token, made.authority
+
+
+def _over_ssh(ssh: str, host: str, script: str, text: str) -> Added:
+    argv = [*shlex.split(ssh), host, f"sh -c {shlex.quote(script)}"]
+    try:
+        done = subprocess.run(argv, input=text, text=True, capture_output=True, timeout=_SSH_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Added(host, f"{type(error).__name__}: {error}" if isinstance(error, OSError) else "no answer")
+    if done.returncode == 0:
+        return Added(host, "")
+    lines = done.stderr.strip().splitlines()
+    return Added(host, lines[-1] if lines else f"exit status {done.returncode}")
+
+
+def _wait(client: Client, hosts: set[str]) -> set[str]:
+    """Those whose agent has joined."""
+    deadline = time.monotonic() + _JOIN_S
+    while True:
+        joined = {each.host for each in client.nodes() if each.connected} & hosts
+        if joined == hosts or time.monotonic() > deadline:
+            return joined
+        time.sleep(0.2)
+
+
+def _tell(call: Invocation, done: list[Added], joined: set[str]) -> int:
+    from rota.cli.terminal import harmless
+
+    missing = [each.host for each in done if not each.error and each.host not in joined]
+    failed = [each for each in done if each.error]
+    if call.json:
+        print_json(
+            {"added": sorted(joined), "missing": missing, "failed": {each.host: each.error for each in failed}}
+        )
+    elif call.quiet:
+        sys.stdout.write("".join(f"{host}\n" for host in sorted(joined)))
+    elif joined:
+        print(f"{', '.join(sorted(joined))}: joined")
+    for each in failed:
+        print(f"rota: {each.host}: {harmless(each.error)}", file=sys.stderr)
+    for host in missing:
+        print(f"rota: {host}: started, but has not joined yet; see its agent.log", file=sys.stderr)
+    return 1 if failed or missing else 0
