@@ -57,3 +57,28 @@ def test_a_walltime_in_a_request_is_the_time_that_was_asked_for(site):
     (job,) = site.add("true", request="core=1,walltime=5m")
     view = site.user.get(f"/api/v1/jobs/{job}").json
     assert (view["walltime_s"], view["asked"]["time_s"], view["size"]["time_s"]) == (300.0, 300.0, 300.0)
+
+
+def test_running_jobs_are_suspended_resumed_signalled_and_get_another_walltime(site):
+    (job,) = site.add("trap : USR1; while :; do sleep 0.05; done", walltime="10m", retries=0)
+
+    def state() -> str:
+        return str(site.user.get(f"/api/v1/jobs/{job}").json["state"])
+
+    def act(action: str, **more: Any) -> int:
+        body = {"action": action, "select": [str(job)], **more}
+        return int(site.user.post("/api/v1/jobs/actions", body).json["changed"])
+
+    wait_until(lambda: state() == "running", "it runs")
+    try:
+        answer = site.user.post(f"/api/v1/jobs/{job}/walltime", {"change": "+5m"})
+        assert answer.json == {"id": job, "walltime_s": 900.0, "pending_s": 0.0}
+        assert act("signal", signal="USR1") == 1
+        assert act("suspend", keep=True) == 1
+        wait_until(lambda: state() == "suspended", "it is suspended")
+        assert act("resume") == 1
+        wait_until(lambda: state() == "running", "it runs again")
+        refused = site.user.post("/api/v1/jobs/actions", {"action": "signal", "select": [str(job)], "signal": "X"})
+        assert refused.status == 400
+    finally:
+        act("kill")

@@ -23,7 +23,8 @@ def test_of_a_wrong_word_the_right_ones_are_listed():
     assert error.message == "the parameter 'sort': there is no '-started_at'"
     assert (error.hint or "").startswith("known are: cpu, -cpu, ended, -ended, id, -id, ")
     error = _wrong({"action": "murder", "select": ["1"]}, Action)
-    assert error.hint == "known are: confirm-dead, hold, kill, release, remove, retry"
+    known = "checkpoint, confirm-dead, hold, kill, release, remove, resume, retry, signal, suspend"
+    assert error.hint == f"known are: {known}"
 
 
 class _Deep(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,8 +11,9 @@ from tests.deployment import Deployment, deployment, wait_until
 from tests.web.browser import Visitor, chromium
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """It has a loop of its own while it is there, beside which no other can be run in this process."""
     with chromium() as made:
         yield made
 

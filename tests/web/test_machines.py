@@ -15,7 +15,7 @@ from tests.web.browser import Visitor
 def host(busy: Deployment) -> str:
     """The one machine that is really there; three others are only written down."""
     busy.ok("resource", "add", "--hosts", "n[1-3]", "--cores", "4")
-    return str(busy.json("node", "list")["nodes"][0]["host"])
+    return next(str(each["host"]) for each in busy.json("node", "list")["nodes"] if each["connected"])
 
 
 def tile(page: Page, host: str) -> Locator:

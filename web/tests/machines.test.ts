@@ -8,7 +8,7 @@ type Machine = import("../src/pages/machines/node").Machine;
 
 const machine = (host: string, more: Partial<Machine> = {}): Machine => ({
   host, state: "alive", connected: true, drain: false, usable: true, cores: 8, cores_in_use: 0, mem_bytes: 100, mem_in_use: 0, disk_bytes: 0, gpus: 0,
-  jobs: [], runner: "r", pid: 1, available_until: null, limits: {}, properties: {}, ...more,
+  jobs: [], runner: "r", pid: 1, available_until: null, limits: {}, properties: {}, hours: "", why: "", ...more,
 });
 
 describe("the mark of a machine", () => {
@@ -17,6 +17,7 @@ describe("the mark of a machine", () => {
     expect(mark(machine("a", { connected: false, drain: true })).name).toBe("no runner");
     expect(mark(machine("a", { drain: true, jobs: [1], cores_in_use: 8 })).name).toBe("draining");
     expect(mark(machine("a", { drain: true })).name).toBe("drained");
+    expect(mark(machine("a", { state: "asleep", connected: false })).name).toBe("asleep");
   });
   it("says how busy it is otherwise", () => {
     expect(mark(machine("a")).name).toBe("idle");

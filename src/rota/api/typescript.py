@@ -29,7 +29,9 @@ def _interface(name: str, schema: dict[str, Any]) -> str:
     lines.append(f"export interface {_name(name)} {{")
     # What we answer is always there; what is sent may leave out what has a default.
     required = (
-        schema.get("required", []) if not name.endswith(("View", "Page", "Node", "Line", "Reason")) else None
+        schema.get("required", [])
+        if not name.endswith(("View", "Page", "Node", "Line", "Reason", "Usage"))
+        else None
     )
     for field, kind in schema.get("properties", {}).items():
         mark = "" if required is None or field in required else "?"

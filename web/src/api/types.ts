@@ -28,9 +28,11 @@ export interface ActedView {
 }
 
 export interface Action {
-  action: "confirm-dead" | "hold" | "kill" | "release" | "remove" | "retry";
+  action: "checkpoint" | "confirm-dead" | "hold" | "kill" | "release" | "remove" | "resume" | "retry" | "signal" | "suspend";
   select: string[];
   cascade?: boolean;
+  keep?: boolean;
+  signal?: string;
 }
 
 export interface AddedView {
@@ -177,6 +179,7 @@ export interface HostUsage {
   busy_s: number;
   idle_s: number;
   down_s: number;
+  asleep_s: number;
 }
 
 export interface JobPage {
@@ -248,6 +251,11 @@ export interface JobView {
   no_retry_over_s: number | null;
   expected_end: string | null;
   given_walltime_s: number | null;
+  pending_walltime_s: number | null;
+  suspended_s: number | null;
+  suspended_at: string | null;
+  checkpoint_s: number | null;
+  checkpoint_signal: string | null;
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */
@@ -365,6 +373,7 @@ export interface NewTokenView {
   role: string;
   token: string;
   expires_at: string | null;
+  authority: string;
 }
 
 /** One host with what it did in the last week, newest first. */
@@ -386,10 +395,12 @@ export interface NodeDetailView {
   available_until: string | null;
   limits: Record<string, Record<string, number>>;
   properties: Record<string, string | number | boolean>;
+  hours: string;
+  why: string;
   history: NodeHistory[];
 }
 
-/** What a host did for a while: busy, idle, drained, away, gone. */
+/** What a host did for a while: busy, idle, drained, asleep, away, gone. */
 export interface NodeHistory {
   at: string;
   until: string | null;
@@ -415,6 +426,8 @@ export interface NodeView {
   available_until: string | null;
   limits: Record<string, Record<string, number>>;
   properties: Record<string, string | number | boolean>;
+  hours: string;
+  why: string;
 }
 
 /** A part of a stream: the bytes from `offset` up to `next`. `text` is null where they are not valid UTF-8; then `data` has them in base64. `kept` is where the stream ends, as far as it is kept; `written` is how much it would be, had nothing been left out of its middle. */
@@ -640,6 +653,7 @@ export interface TokenView {
   created_at: string;
   expires_at: string | null;
   of: string | null;
+  host: string | null;
 }
 
 /** Would it be taken in, by which rules was it changed, and what would it be? */
@@ -675,6 +689,17 @@ export interface UsageView {
 
 export interface Version {
   version: number;
+}
+
+export interface Walltime {
+  change: string;
+  force?: boolean;
+}
+
+export interface WalltimeView {
+  id: number;
+  walltime_s: number;
+  pending_s: number;
 }
 
 export interface WhatIf {

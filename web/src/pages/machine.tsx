@@ -40,10 +40,12 @@ function Figures({ node }: { node: Machine }): ReactNode {
 function About({ node }: { node: Machine }): ReactNode {
   const rows: [string, string][] = [
     ["State", node.state],
+    ...(node.why ? [["Because", node.why] as [string, string]] : []),
     ["Runner", node.connected ? "connected" : "not connected"],
     ["New jobs", node.drain ? "no: drained" : node.usable ? "yes" : "no"],
     ...(node.runner ? [["Runner id", node.runner] as [string, string]] : []),
     ...(node.pid ? [["Process", String(node.pid)] as [string, string]] : []),
+    ...(node.hours ? [["Hours", node.hours] as [string, string]] : []),
     ["Available until", node.available_until ? moment(node.available_until) : "no end"],
   ];
   return (

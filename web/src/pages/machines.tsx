@@ -29,7 +29,7 @@ function kinds(nodes: Machine[]): [string, string][] {
   const marks = new Map<string, number>();
   for (const node of nodes) marks.set(mark(node).name, (marks.get(mark(node).name) ?? 0) + 1);
   const number = (kind: string): number => (KINDS[kind] ?? []).reduce((sum, name) => sum + (marks.get(name) ?? 0), 0);
-  const names = { working: "Working", idle: "Idle", drained: "Drained", gone: "Not there" };
+  const names = { working: "Working", idle: "Idle", drained: "Drained", asleep: "Asleep", gone: "Not there" };
   return [["", `All ${count(nodes.length)}`], ...Object.entries(names).map(([kind, name]): [string, string] => [kind, `${name} ${count(number(kind))}`])];
 }
 
@@ -52,8 +52,8 @@ export default function Machines(): ReactNode {
       <>
         <PageHead title="Machines" />
         <Empty title="No machine yet" icon="machines">
-          <p>Jobs run on this machine as soon as there are some. Describe others with:</p>
-          <Command text="rota resource add --hosts n[001-100] --cores 8 --mem 64G" />
+          <p>Jobs run on this machine as soon as there are some. Add others with:</p>
+          <Command text="rota node add n[1-8]" />
         </Empty>
       </>
     );

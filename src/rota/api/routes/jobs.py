@@ -12,6 +12,7 @@ from rota.client import calls, submission
 from rota.client.batches import Batch, Most
 from rota.client.changes import spec_change
 from rota.client.session import AddOptions
+from rota.core.signals import signal_name
 from rota.errors import BadInput
 from rota.wire.views import GraphView, JobPage, JobView, WhyView
 
@@ -122,9 +123,13 @@ async def job_graph(ask: Ask) -> GraphView:
 
 
 class Action(Struct, forbid_unknown_fields=True):
-    action: Literal["kill", "retry", "remove", "hold", "release", "confirm-dead"]
+    action: Literal[
+        "kill", "retry", "remove", "hold", "release", "confirm-dead", "suspend", "resume", "signal", "checkpoint"
+    ]
     select: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(min_length=1, max_length=10_000)]
     cascade: Annotated[bool, Meta(description="Only for remove: with everything that depends on them.")] = False
+    keep: Annotated[bool, Meta(description="Only for suspend: they give up nothing.")] = False
+    signal: Annotated[str, Meta(max_length=16, description="Only for signal: its name, such as USR1.")] = ""
 
 
 class ActedView(Struct):
@@ -135,10 +140,33 @@ class ActedView(Struct):
 
 @table.post("/jobs/actions", body=Action, answer=ActedView)
 async def act_on_jobs(ask: Ask) -> ActedView:
-    """Kill, retry, remove, hold, release jobs, or confirm that lost ones are dead."""
+    """Kill, retry, remove, hold, release, suspend, resume jobs, send them a signal, ask them for a checkpoint, or
+    confirm that lost ones are dead."""
     action: Action = ask.body
-    acted = await ask.call(calls.act(action.action, action.select, cascade=action.cascade))
+    signal = signal_name(action.signal) if action.action == "signal" else ""
+    acted = await ask.call(
+        calls.act(action.action, action.select, cascade=action.cascade, keep=action.keep, signal=signal)
+    )
     return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD])
+
+
+class Walltime(Struct, forbid_unknown_fields=True):
+    change: Annotated[str, Meta(max_length=64, description="A time such as 2h, or +1h or -30m.")]
+    force: Annotated[bool, Meta(description="Whatever was promised to others; for administrators.")] = False
+
+
+class WalltimeView(Struct):
+    id: int
+    walltime_s: float
+    pending_s: Annotated[float, Meta(description="Asked for, and granted as soon as no promise is broken.")]
+
+
+@table.post("/jobs/{id}/walltime", place=OneJob, body=Walltime, answer=WalltimeView)
+async def change_walltime(ask: Ask) -> WalltimeView:
+    """Change the walltime of a running job."""
+    wanted: Walltime = ask.body
+    done = await ask.call(calls.walltime(ask.path.id, wanted.change, force=wanted.force))
+    return WalltimeView(done.job, done.walltime_s, done.pending_s)
 
 
 class Change(Struct, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ import { duration, percent } from "../../format";
 import { Card } from "../../ui/parts";
 
 const DAYS = 7;
-const PARTS = [["busy_s", "busy", "run"], ["idle_s", "idle", "good"], ["down_s", "down", "bad"]] as const;
+const PARTS = [["busy_s", "busy", "run"], ["idle_s", "idle", "good"], ["down_s", "down", "bad"], ["asleep_s", "asleep", "idle"]] as const;
 
 export function Usage({ host }: { host: string }): ReactNode {
   const { data } = useQuery({
@@ -21,7 +21,7 @@ export function Usage({ host }: { host: string }): ReactNode {
   });
   const found = data?.hosts.find((each) => each.host === host);
   if (!found) return null;
-  const total = found.busy_s + found.idle_s + found.down_s;
+  const total = found.busy_s + found.idle_s + found.down_s + found.asleep_s;
   if (total <= 0) return null;
   return (
     <Card title={`Last ${DAYS} days`}>

@@ -15,11 +15,14 @@ export interface Mark {
   about: string;
 }
 
+const SLEEP: readonly string[] = ["falling asleep", "asleep", "waking"];
+
 /** The one thing to know about a machine: what is wrong, and else how busy it is. */
 export function mark(node: Machine): Mark {
   if (node.state === "dead") return { name: "dead", tone: "bad", icon: "failed", about: "It does not come back by itself" };
   if (node.state === "absent") return { name: "absent", tone: "idle", icon: "cancelled", about: "Known, but its runner is not there or it is not to be used" };
   if (node.state === "suspected") return { name: "suspected", tone: "warn", icon: "odd", about: "It has been silent for a while" };
+  if (SLEEP.includes(node.state)) return { name: node.state, tone: "idle", icon: "held", about: "It was put to sleep; a planned job wakes it" };
   if (!node.connected) return { name: "no runner", tone: "idle", icon: "odd", about: "Its runner is not connected" };
   if (node.drain && node.jobs.length > 0) return { name: "draining", tone: "warn", icon: "held", about: "Starts no new jobs" };
   if (node.drain) return { name: "drained", tone: "warn", icon: "held", about: "Starts no new jobs, and none runs" };
@@ -34,6 +37,7 @@ export const KINDS: Record<string, readonly string[]> = {
   working: ["busy", "full"],
   idle: ["idle"],
   drained: ["draining", "drained"],
+  asleep: SLEEP,
   gone: ["no runner", "absent", "suspected", "dead", "not usable"],
 };
 
