@@ -9,6 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WEB := src/rota/api/static/index.html
 # Text has no width without a font.
 BROWSER := "chromium-headless-shell:chromium-headless-shell fonts-dejavu-core"
+MPI := "mpicc:libopenmpi-dev openmpi-bin"
 # Where the system's Node.js is too old, tools/build-web has put another one into the environment.
 NPM := PATH="$(CURDIR)/$(BIN):$$PATH" npm --prefix web
 DIST := build/dist-check
@@ -17,7 +18,7 @@ PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-api bench-page faults properties web screenshots docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-nodes bench-api bench-page faults cluster properties web screenshots docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -27,7 +28,7 @@ run: $(RUN) $(WEB)  ## Install into .venv and run examples/tour.txt
 	@tools/demo $(CURDIR)/$(BIN)/rota
 
 test: lint $(WEB)  ## Lint, then the whole test suite
-	@tools/need-packages strace:strace $(BROWSER)
+	@tools/need-packages strace:strace ip:iproute2 sshd:openssh-server $(MPI) $(BROWSER)
 	$(NPM) --silent test
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
 
@@ -65,6 +66,9 @@ bench-reserve: $(DEV)  ## One step of the engine, by length of the queue and num
 bench-plan: $(DEV)  ## The planner: whole nodes, mixed requests, single events, traces
 	$(BIN)/python bench/plan.py $(ARGS)
 
+bench-nodes: $(DEV)  ## Jobs over four agents beside the local pool, and two thousand agents at one manager
+	$(BIN)/python bench/nodes.py $(ARGS)
+
 bench-api: $(DEV) $(WEB)  ## The HTTP API over a million jobs, and what open pages cost
 	$(BIN)/python bench/api.py $(ARGS)
 
@@ -75,6 +79,10 @@ bench-page: $(DEV) $(WEB)  ## The dashboard in a browser over a million jobs: fi
 faults: $(DEV)  ## The larger campaign of killed processes
 	@tools/need-packages strace:strace
 	$(BIN)/python -m pytest -m slow tests/faults $(ARGS)
+
+cluster: $(DEV)  ## The larger campaign of faults on a cluster of network namespaces
+	@tools/need-packages ip:iproute2 sshd:openssh-server $(MPI)
+	$(BIN)/python -m pytest -m slow tests/cluster $(ARGS)
 
 properties: $(DEV)  ## All property tests with twenty times the dose, for hours
 	ROTA_TEST_DOSE=20 $(BIN)/python -m pytest -m "hypothesis and not slow" $(PARALLEL) $(ARGS)

@@ -23,6 +23,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 #: Files that take long, mostly because they wait: they begin first, and none is left for the end.
 LONGEST = (
+    "core/test_parts_properties.py", "core/test_suspending.py", "cluster/test_campaign.py",
+    "system/test_docs_of_nodes.py", "cluster/test_partitions.py", "cluster/test_crashes.py",
+    "system/test_energy.py", "system/test_types.py", "cluster/test_hooks.py", "system/test_suspend.py",
     "system/test_docs.py", "cli/test_contract.py", "system/test_docs_of_sites.py", "system/test_running.py",
     "system/test_docs_for_users.py", "faults/test_lost.py", "web/test_jobs.py", "cli/test_top.py",
     "web/test_everywhere.py", "faults/test_kills.py", "web/test_job.py", "system/test_pause_and_backup.py",

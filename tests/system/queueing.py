@@ -74,8 +74,9 @@ class Queue(Deployment):
         return found
 
     def reason(self, job: int) -> Any:
-        """The only reason that there is for a job not to run."""
+        """The only reason that there is for a job not to run, once there is a runner."""
         with self.client() as client:
+            wait_until(lambda: len(client.why(job).reasons) == 1, "there is one reason")
             (reason,) = client.why(job).reasons
         return msgspec.to_builtins(reason)
 

@@ -174,8 +174,6 @@ def test_one_object_may_have_every_field_of_this_version(queue: Queue) -> None:
         "pool",
         "gang",
         "notify",
-        "checkpoint",
-        "signal",
         "stage_in",
         "call",
         "prefer",

@@ -1,0 +1,27 @@
+"""What the documentation tells people to paste works when it is pasted: pages about nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.system.tours import paste
+
+
+@pytest.mark.parametrize(
+    ("page", "begin", "expected"),
+    [
+        (
+            "docs/nodes.md", "# Nodes: from one machine to a cluster",
+            ["n1    alive", "job 6 ran", "only where it is fast", "two nodes:\n", "drained", "removed 2 nodes"],
+        ),
+        (
+            "docs/energy.md", "# Energy",
+            ["n1    asleep", "n2    asleep", "awake: n1 n2", "n1 is woken", "n2 is put to sleep", "ASLEEP"],
+        ),
+        ("docs/hooks.md", "# Hooks: scripts of the site", ["is suspected", "it ran"]),
+    ],
+)  # fmt: skip
+def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:
+    paste(tmp_path, page=page, begin=begin, expected=expected)
