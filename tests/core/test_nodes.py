@@ -212,3 +212,28 @@ def test_a_node_is_removed_only_when_nothing_runs_there(m: Machine) -> None:
     assert m.state(later) is State.READY
     m.crash()
     assert "n1" not in m.world.capacity
+
+
+def test_a_node_that_is_leaving_gets_nothing_more(m: Machine) -> None:
+    model = join(m, "n1")
+    (job,) = add(m)
+    m.happened(
+        events.RunnerReported(runner=model.id, seq=0, started=[], ended=[], returned=[], closed=[], leaving=True)
+    )
+    (other,) = add(m)
+    (planned,) = add(m, request=("nodes=1/core=1",))
+    assert set(m.running()) == {job}
+    join(m, "n2")
+    assert set(m.running()) == {job, other, planned}
+
+
+def test_a_lease_that_came_after_a_runner_took_its_leave_was_never_executed(m: Machine) -> None:
+    model = join(m, "n1")
+    (job,) = m.add("true", fresh=True).added
+    model.waiting.clear()
+    model.busy.clear()
+    m.witness.running.clear()
+    m.happened(events.RunnerSettled(runner=model.id, by_runner=model.id, ended=[], whole=True))
+    m.pump()
+    assert m.state(job) in (State.READY, State.FAILED)
+    assert model.id not in m.world.runners

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rota.core import effects as e
 from rota.core import events
 from rota.core.job import Outcome
 from rota.core.states import State
-from tests.core.machine import Machine
+from rota.plan.facts import NodeFacts
+from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner
 
 TWO = ("/host=2/core=4,walltime=1",)
 THREE = ("/host=3/core=4,walltime=1",)
+FACTS = NodeFacts(cores=4, mem=8 * GIB, disk=GIB, machine="m")
 
 
 def cluster(hosts: int = 2) -> tuple[Machine, dict[str, ModelRunner]]:
@@ -336,6 +340,63 @@ def test_what_died_with_the_runner_of_another_host_does_not_end_the_job() -> Non
     assert m.state(job) is State.RUNNING
     m.end(job)
     assert m.states(job, job + 1) == [State.COMPLETE, State.RUNNING]
+
+
+def test_a_part_does_not_go_to_a_dead_runner_whose_connection_was_not_missed_yet() -> None:
+    m, runners, job = running(2)
+    m.die(runners["h2"], noticed=False)
+    m.settle(runners["h2"])
+    m.pump()
+    assert "r2" not in m.world.runners, "nobody will prove again that it is dead"
+    m.join(m.start_runner("h2"))
+    m.pump()
+    assert (job, "h2") in m.witness.parts, "its part was opened again"
+    m.end(job)
+    assert m.states(job, job + 1) == [State.COMPLETE, State.RUNNING]
+
+
+def test_a_part_does_not_go_to_a_runner_from_before_its_machine_was_started_anew() -> None:
+    m, runners, job = running(2)
+    m.die(runners["h2"], noticed=False)
+    runners["h2"].settle("nobody", m.wall)  # everything ended with the machine, and nobody tells of it
+    successor = m.start_runner("h2")
+    m.happened(msgspec.structs.replace(successor.join(), node=FACTS, boot_id="another"))
+    m.pump()
+    assert "r2" not in m.world.runners
+    assert (job, "h2") in m.witness.parts, "its part was opened again"
+    m.end(job)
+    assert m.states(job, job + 1) == [State.COMPLETE, State.RUNNING]
+
+
+def test_that_one_of_several_hosts_is_clean_is_known_after_a_crash() -> None:
+    m, runners, job = running(3)
+    m.disconnect(runners["h2"])
+    m.disconnect(runners["h3"])
+    m.end(job)
+    m.die(runners["h2"])
+    m.settle(runners["h2"])
+    m.pump()
+    m.crash()
+    assert list(m.world.jobs[job].lease.parts) == ["h3"]
+    assert m.runners["r2"].settled, "nobody will tell again what became of it"
+    for host in ("h1", "h3"):
+        m.join(runners[host])
+    m.pump()
+    assert m.state(job) is State.COMPLETE
+
+
+def test_a_host_that_has_said_that_it_is_clean_may_go_before_the_next_manager_comes() -> None:
+    m, runners, job = running(3)
+    m.disconnect(runners["h3"])
+    m.end(job)
+    assert (m.state(job), reason(m, job)) == (State.FINISHING, "closing")
+    m.die(runners["h2"])  # it had nothing any more
+    m.pump()
+    m.crash()
+    for host in ("h1", "h3"):
+        m.join(runners[host])
+    m.pump()
+    assert m.state(job) is State.COMPLETE
 
 
 def test_a_job_goes_on_while_a_host_has_no_runner_and_ends_without_it() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.core.job import Condition, Outcome, Spec
+from rota.core.parts import parts_by_host
 from rota.core.states import HOLDABLE, LEASED, LIVE, RETRYABLE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import Bug
@@ -44,16 +45,17 @@ def view(world: World) -> dict[str, object]:
     """What recovery must give back, in a form that can be compared. Only memory knows of silence."""
     jobs = {}
     for job in world.jobs.values():
+        ended = job.lease.ended if job.lease else None
         if job.state not in LEASED:
             state = job.state
-        elif job.kill or job.preempted:
+        elif job.kill or job.preempted or ended:  # of what has ended nobody asks any more for whom
             state = State.FINISHING
         else:
             state = State.RUNNING if job.lease and job.lease.started_at is not None else State.SCHEDULED
         lease = (job.lease.token, job.lease.runner) if job.lease else None
         reason = job.reason if job.state not in LEASED else None
-        ended = job.lease.ended if job.lease else None
-        jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill, ended)
+        left = {host: part.runner for host, part in parts_by_host(job).items()} if ended else {}
+        jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill, ended, left)
     return {
         "jobs": jobs,
         "waits": world.waits,

@@ -13,7 +13,7 @@ from rota.core.effects import NotifyStarted
 from rota.core.estimate import learn
 from rota.core.job import Ended, Job, Lease, Outcome, Reason
 from rota.core.leases import Finished, Held, LeaseRef, Phase, Started
-from rota.core.parts import await_parts, close_parts, remember, silent_hosts
+from rota.core.parts import await_parts, close_parts, lease_hosts, remember, silent_hosts
 from rota.core.pauses import QUEUED, THAWING, is_suspended, of_lease, suspended_s
 from rota.core.retry import delay_s, may_retry
 from rota.core.seating import adopt_seat, close_seat, count_unseated
@@ -82,7 +82,8 @@ def revive(world: World, turn: Turn, job: Job) -> None:
             suspended = Reason("resuming", "it waits to go on") if resuming else Reason("suspended", "suspended")
             job.reason = suspended if began is State.SUSPENDED else None
     write(turn, job)
-    turn.note(job.id, job.attempt, "revived", f"runner {lease.runner} is back")
+    back = "all its hosts answer again" if lease_hosts(lease.given) else f"runner {lease.runner} is back"
+    turn.note(job.id, job.attempt, "revived", back)
 
 
 def void_attempt(

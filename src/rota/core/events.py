@@ -158,6 +158,7 @@ class RunnerJoined(Event, frozen=True):
     made_for: Need | None = None  #: an allocation of its own, for jobs of this need
     node: NodeFacts | None = None  #: what the agent of a node says about its host
     parts: list[LeaseRef] = []  #: of leases of other hosts, what is still there
+    leaving: bool = False  #: it will end when its jobs have
 
 
 class RunnerIdled(Event, frozen=True):
@@ -186,6 +187,7 @@ class RunnerReported(Event, frozen=True):
     opened: list[PartOpened] = []
     shut: list[LeaseRef] = []  #: parts of which nothing is left
     paused: list[Paused] = []
+    leaving: bool = False  #: it will end when its jobs have
 
 
 class RunnerSettled(Event, frozen=True):

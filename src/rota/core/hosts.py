@@ -16,7 +16,8 @@ from rota.plan.resources import Site
 
 def site_now(world: World) -> Site:
     """The resources as they are now: what is on hosts whose runner answers may be used."""
-    connected = {runner.host for runner in world.runners.values() if runner.connected and not runner.silent}
+    runners = (each for each in world.runners.values() if each.connected and not each.silent)
+    connected = {runner.host for runner in runners if not runner.leaving}
     return site_of(
         world.site,
         shared_hosts(world),

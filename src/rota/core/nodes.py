@@ -20,6 +20,7 @@ from rota.core.world import Runner, World
 from rota.errors import BadInput
 from rota.plan.building import host_record, node_record
 from rota.plan.facts import NodeFacts
+from rota.plan.hostlist import expand
 from rota.plan.placement import Capacity
 from rota.plan.predicates import Kind
 from rota.plan.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
@@ -34,6 +35,8 @@ _MOST_PROPERTIES = 64
 
 def check_facts(world: World, host: str, facts: NodeFacts) -> None:
     """Raise `BadInput` unless a host may say this about itself."""
+    if expand(host) != [host] or not host[0].isalnum():
+        raise BadInput(f"'{host[:60]}' cannot be the name of a node", hint="use letters, digits and . _ -")
     check_record("node", host, msgspec.to_builtins(_record(facts)))
     if len(facts.properties) > _MOST_PROPERTIES:
         raise BadInput(f"node '{host}' has more than {_MOST_PROPERTIES} properties", hint="announce fewer")
@@ -133,7 +136,7 @@ def refresh(world: World, host: str) -> None:
     if host not in world.capacity:
         return
     runner = world.runners.get(world.runner_at.get(host, ""))
-    answers = runner is not None and runner.connected and not runner.silent
+    answers = runner is not None and runner.connected and not runner.silent and not runner.leaving
     record = host_record(world.site, host)
     awake = host not in world.site["energy"] and host not in world.closed_hosts
     world.placement.host_usable(host, answers and awake and record.state == "alive" and not record.drain)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rota.core.attempts import conclude, revive, void_attempt
 from rota.core.job import Job
-from rota.core.parts import ask, drop_part, forget_part, lease_of, parts_by_host, release_part
+from rota.core.parts import ask, drop_part, forget_part, lease_of, parts_by_host, release_part, remember
 from rota.core.turn import Turn
 from rota.core.world import World
 
@@ -19,6 +19,7 @@ def part_shut(world: World, turn: Turn, job: Job, host: str) -> None:
     if lease.parts is None:
         conclude(world, turn, job, lease.ended, host=lease.host)
     else:
+        remember(world, turn)  # whoever said so may never speak to the next manager, nor be proven dead again
         revive(world, turn, job)
 
 

@@ -43,6 +43,9 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
     if runner is None:
         return
     hear(world, turn, runner)
+    if event.leaving and not runner.leaving:
+        runner.leaving = True
+        refresh(world, runner.host)
     for started in event.started:
         job = current(world, runner, started)
         if job is not None:
@@ -85,6 +88,8 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
         )
     runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
     runner.connected = True
+    runner.leaving = event.leaving
+    world.homes[event.runner] = event.host
     for seat in runner.seats.keys() - set(event.seats) - withheld_seats(world, runner):
         close_seat(world, runner, seat)
     hear(world, turn, runner)
@@ -124,14 +129,19 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
 
 def _bury_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
     """The host was started anew since its earlier runners began: nothing of them is left."""
-    for runner in list(world.runners.values()):
-        if runner.host != event.host or runner.id == event.runner or runner.boot_id in ("", event.boot_id):
-            continue
+    gone = [
+        runner
+        for runner in world.runners.values()
+        if runner.host == event.host and runner.id != event.runner and runner.boot_id not in ("", event.boot_id)
+    ]
+    for runner in gone:
+        _take_from_host(world, runner)
+    for runner in gone:
         for id in list(runner.leases):
             end_as_lost(world, turn, world.jobs[id], f"{event.host} was restarted")
         for job in parts_of(world, runner):
             part_gone(world, turn, job, runner.host, f"{event.host} was restarted")
-        on_runner_parted(world, turn, RunnerParted(runner=runner.id))
+        retire_idle(world, runner)
 
 
 def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
@@ -152,20 +162,27 @@ def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
     runner = world.runners.get(event.runner)
     if runner is None:
         return
+    _take_from_host(world, runner)
+    retire_idle(world, runner)
+
+
+def _take_from_host(world: World, runner: Runner) -> None:
+    """Nothing more goes to this runner. Who is proven dead is taken away before what it had finds a new holder:
+    its connection may not have been missed yet, and nobody would prove its death again."""
     runner.connected = False
-    if world.runner_at.get(runner.host) == event.runner:
+    if world.runner_at.get(runner.host) == runner.id:
         del world.runner_at[runner.host]
         others = [each for each in world.runners.values() if each.host == runner.host and each.connected]
         if others:
             world.runner_at[runner.host] = others[0].id
         refresh(world, runner.host)
-    retire_idle(world, runner)
 
 
 def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
     """A runner is proven dead and nothing of it is left: its leases end, or never were."""
     runner = world.runners.get(event.runner)
     if runner is not None:
+        _take_from_host(world, runner)
         for finished in event.ended:
             job = current(world, runner, finished)
             if job is not None:
@@ -178,8 +195,7 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
         if event.whole or event.rebooted:
             for job in parts_of(world, runner):
                 part_gone(world, turn, job, runner.host, f"runner {runner.id} died")
-        # Its connection may not have been missed yet.
-        on_runner_parted(world, turn, RunnerParted(runner=runner.id))
+        retire_idle(world, runner)
     turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
 
 
@@ -211,6 +227,7 @@ def retire(world: World, runner: Runner) -> None:
     for seat in list(runner.seats):
         close_seat(world, runner, seat)
     del world.runners[runner.id]
+    world.runner_at = {host: id for host, id in world.runner_at.items() if id != runner.id}
     if runner.made_for is not None:
         world.placement.host_gone(runner.host)
         del world.capacity[runner.host]

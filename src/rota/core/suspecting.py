@@ -12,7 +12,7 @@ import msgspec
 from rota.core.attempts import current
 from rota.core.effects import RecallLeases
 from rota.core.events import HostHealed, RunnerReported
-from rota.core.job import Reason
+from rota.core.job import Job, Reason
 from rota.core.nodes import follow_records
 from rota.core.states import State
 from rota.core.turn import NO_JOB_ID, Turn
@@ -39,12 +39,21 @@ def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
             move(world, job, State.FINISHING)
             job.reason = Reason("epilogue", f"the epilogue of {runner.host} runs")
     for fault in event.faults:
-        if (job := world.jobs.get(fault.job)) is not None:
+        job = world.jobs.get(fault.job)
+        if job is not None and job.attempt == fault.attempt and _concerns(job, runner):
             turn.note(
                 job.id, fault.attempt, fault.hook[:_LONGEST], f"on {runner.host}: {fault.message[:_LONGEST]}"
             )
         why = f"job {fault.job}: {fault.message[:_LONGEST]}"
         suspect(world, turn, runner.host, by=fault.hook[:_LONGEST], why=why)
+
+
+def _concerns(job: Job, runner: Runner) -> bool:
+    """Is, or was, its newest attempt there?"""
+    if job.lease is None or job.id in runner.leases:
+        return True
+    given = job.lease.given
+    return given is not None and runner.host in {host for host, _cores in given.nodes}
 
 
 def suspect(world: World, turn: Turn, host: str, *, by: str, why: str) -> None:

@@ -43,8 +43,8 @@ _STATES = max(State) + 1
 class Runner:
     """A runner that holds leases or is connected."""
 
-    __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "made_for", "pid", "seats", "silent",
-                 "start_time", "unseated")  # fmt: skip
+    __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "leaving", "made_for", "pid", "seats",
+                 "silent", "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
         self.id = id
@@ -53,6 +53,7 @@ class Runner:
         self.pid = pid
         self.start_time = start_time
         self.connected = False
+        self.leaving = False  #: it will end when its jobs have
         self.heard = 0.0  #: monotonic
         self.silent = False  #: its jobs have been declared lost
         self.leases: set[int] = set()  #: jobs
@@ -117,6 +118,7 @@ class World:
         self.largest: Size | None = None  #: what the largest host has
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
+        self.homes: dict[str, str] = {}  #: runner → its host, of all that ever joined
         self.parts_at: dict[str, set[int]] = {}  #: host → jobs that have a part there (`core.parts`)
         self.closing: set[int] = set()  #: jobs whose attempt is over and whose parts are being closed
         self.moved_parts: set[int] = set()  #: jobs of which another runner has a part than was first asked
