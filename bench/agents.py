@@ -47,7 +47,7 @@ class Agent(asyncio.Protocol):
     def __init__(self, number: int, crowd: Crowd) -> None:
         self._crowd = crowd
         self._name = f"sim{number:05d}"
-        self._id = f"{self._name}-{number + 1}-0"
+        self._id = f"{self._name}-{number + 1}-{number:08x}"
         self._number = number
         self._delay_s = FIRST_DELAY_S
         self._seq = 0

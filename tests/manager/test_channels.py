@@ -22,6 +22,7 @@ class FakePeer:
 
     def __init__(self, id: int, role: str, *, user: str = "", runner: str = "") -> None:
         self.id, self.role, self.user, self.runner = id, role, user, runner
+        self.unsent = 0
         self.sent: list[Any] = []
         self.refused: list[str] = []
 

@@ -9,10 +9,12 @@ import pytest
 
 from rota.errors import BadInput
 from rota.manager import rows
+from rota.manager.queries import Queries
 from rota.manager.terms import modified
 from rota.plan.size import Size
 from rota.wire.views import JobView
 from tests.core.machine import Machine, spec
+from tests.core.test_parts import running, silence
 
 
 def view(**fields: Any) -> JobView:
@@ -70,3 +72,40 @@ def test_a_walltime_that_would_change_nothing_is_refused():
     assert modified(its, {"walltime_s": None}) == {"walltime_s": None}
     open_ended = msgspec.structs.replace(its, request=("core=1,walltime=5m", "core=2"))
     assert modified(open_ended, {"walltime_s": 60.0}) == {"walltime_s": 60.0}
+
+
+def _hosts(m: Machine, job: int) -> tuple[str | None, list[str]]:
+    found = Queries(m.world, m.store, m.store.load().specs).show(job)
+    return found.host, found.hosts
+
+
+def test_all_hosts_of_an_attempt_are_shown_the_first_of_them_first():
+    m, _runners, job = running(3)
+    assert _hosts(m, job + 1) == (None, [])
+    assert _hosts(m, job) == ("h1", ["h1", "h2", "h3"])
+    m.end(job)
+    assert _hosts(m, job) == ("h1", ["h1", "h2", "h3"]), "of the last attempt"
+
+
+def test_the_hosts_of_a_job_that_only_waits_for_its_parts_are_still_shown():
+    m, runners, job = running(2)
+    silence(m, runners, "h2")
+    m.end(job)
+    assert m.world.closing == {job}
+    assert _hosts(m, job) == ("h1", ["h1", "h2"])
+
+
+def test_a_job_without_a_request_is_on_one_host():
+    m = Machine()
+    m.with_runner()
+    (job,) = m.add("a").added
+    assert _hosts(m, job) == ("h1", ["h1"])
+
+
+def test_the_story_blames_no_runner_that_was_never_silent():
+    m, runners, job = running(2)
+    silence(m, runners, "h2")
+    m.join(runners["h2"])
+    m.pump()
+    story = Queries(m.world, m.store, m.store.load().specs).show(job).story
+    assert [line.text for line in story or () if line.event == "revived"] == ["all its hosts answer again"]

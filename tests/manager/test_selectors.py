@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +12,14 @@ from hypothesis import strategies as st
 from rota.core.job import Element, Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
+from rota.manager.queries import Queries
 from rota.manager.selectors import Matching, matches, parse
-from rota.store.base import Clause
+from rota.store.base import Clause, Order
+from rota.store.memory import MemoryStore
+from rota.store.sqlite import SqliteStore
+from tests.core import machine
+from tests.core.machine import Machine
+from tests.core.test_parts import TWO, cluster, running, silence
 
 
 def test_every_form_is_understood() -> None:
@@ -107,16 +116,87 @@ _jobs = st.builds(
 )
 
 
-@given(st.lists(_clauses, max_size=4), st.lists(_jobs, min_size=1, max_size=4), _names)
+_hosts = st.sampled_from([(), ("a",), ("b", "a")])
+
+
+@given(st.lists(_clauses, max_size=4), st.lists(_jobs, min_size=1, max_size=4), _hosts)
 def test_clauses_that_are_compared_together_say_what_each_alone_says(
-    clauses: list[Clause], jobs: list[Job], host: str
+    clauses: list[Clause], jobs: list[Job], hosts: tuple[str, ...]
 ) -> None:
-    together = Matching(clauses, lambda job: host)
+    together = Matching(clauses, lambda job: hosts)
     for job in jobs:
-        assert together.has(job) == any(matches(clause, job, host) for clause in clauses)
+        assert together.has(job) == any(matches(clause, job, hosts) for clause in clauses)
 
 
 @pytest.mark.parametrize("word", ["0_3", "0_*", "0_", "00_1-2"])
 def test_there_is_no_array_0_and_it_does_not_mean_everything(word: str) -> None:
     with pytest.raises(BadInput, match="no array 0"):
         parse([word], last=[])
+
+
+# ------------------------------------------------------------------ hosts
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def _each_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Machines keep their jobs in this one."""
+    made = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "home", reserve=0, run=8)
+    monkeypatch.setattr(machine, "MemoryStore", lambda: made)
+    yield
+    made.close()
+
+
+def _queries(m: Machine) -> Queries:
+    return Queries(m.world, m.store, m.store.load().specs)
+
+
+def _found(m: Machine, word: str) -> list[list[int]]:
+    """What is acted on, listed, and counted."""
+    queries = _queries(m)
+    clauses = queries.clauses([word], "ann")
+    page = queries.page(clauses, limit=10, cursor=0)
+    listed = [view.id for view in page.jobs]
+    assert page.total == len(listed) == sum(queries.status(clauses).counts.values())
+    in_order, number = queries.ordered(clauses, "", Order(), limit=10)
+    assert (list(in_order), number) == (listed, len(listed))
+    return [queries.live_ids(clauses), listed]
+
+
+@pytest.mark.usefixtures("_each_store")
+def test_a_job_is_found_by_each_of_its_hosts() -> None:
+    m, _runners, job = running(3)
+    for host in ("h1", "h2", "h3"):
+        assert _found(m, f"host={host}") == [[job], [job]]
+        assert _found(m, f"state=running,host={host}") == [[job], [job]]
+    assert _found(m, "host=h") == [[], []]
+
+
+@pytest.mark.usefixtures("_each_store")
+def test_a_job_that_only_waits_for_its_parts_is_found_by_its_state_and_its_hosts() -> None:
+    m, runners, job = running(3)
+    silence(m, runners, "h3")
+    m.end(job)
+    assert m.state(job) is State.LOST
+    assert m.world.closing == {job}
+    for word in ("state=lost", "host=h1", "host=h2", "state=lost,host=h3"):
+        assert _found(m, word) == [[job], [job]]
+
+
+@pytest.mark.usefixtures("_each_store")
+def test_a_job_that_has_ended_is_listed_by_each_of_its_hosts() -> None:
+    m, _runners, job = running(2)
+    m.do("kill", m.world.next_job - 1)
+    m.end(job)
+    m.pump()
+    for host in ("h1", "h2"):
+        assert _found(m, f"host={host}") == [[], [job]]
+        assert _queries(m).ended_ids([Clause(host=host)], [State.COMPLETE]) == [job]
+
+
+@pytest.mark.usefixtures("_each_store")
+def test_a_job_that_waits_to_run_again_is_on_no_host() -> None:
+    m, _runners = cluster(2)
+    (job,) = m.add("job", request=TWO, retries=1).added
+    m.end(job, exit_code=1)
+    assert m.state(job) is State.DELAYED
+    assert _found(m, "host=h1") == _found(m, "host=h2") == [[], []]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _MOST: Final = 64
 _MOST_RELAYED: Final = 1024
 _MOST_WORDS: Final = 1 << 20
+#: So many bytes may wait to be sent to a peer before a channel to it is broken.
+_MOST_UNSENT: Final = 16 << 20
 _LONGEST_CWD: Final = 4096
 
 NOT_RUNNING: Final = "not_running"
@@ -78,6 +80,10 @@ class Channels:
                     return
             case m.ChannelEnd():
                 self._forget(end)
+        if end.other.peer.unsent > _MOST_UNSENT and not isinstance(message, m.ChannelEnd):
+            # What costs no room is bounded as well: nobody is to be cut off because of somebody's channel.
+            self._break(end, "the other end does not take what it is sent")
+            return
         end.other.peer.send(msgspec.structs.replace(message, n=end.other.n))
 
     def opens(self, key: str) -> bool:

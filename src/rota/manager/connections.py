@@ -96,7 +96,7 @@ class Connections:
             held = record.role if record else ""
             peer.token = record.name if record else ""
             until = record.expires_at if record else None
-            if hello.host and record is not None and record.host not in (None, hello.host):
+            if record is not None and record.host not in (None, hello.host):
                 raise Denied(f"this token is for the agent of {record.host!r}", hint="use that of this node")
             peer.host = hello.host
         if not held or not (held == hello.role or may_be(held, hello.role)):

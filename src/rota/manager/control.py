@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ log = logging.getLogger("rota.manager")
 _RECALL_S = 10.0
 _LOOK_AGAIN_S = 0.01
 _CERTIFICATES_S = 30.0
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 
 async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
@@ -160,9 +162,15 @@ async def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
     name, role = args.get("name", ""), args.get("role", "user")
     if name.startswith(PREFIX):
         raise BadInput(f"names that begin with {PREFIX} are those of sessions", hint="choose another name")
+    host = args.get("host")
+    if host is not None and not _HOST.fullmatch(host):  # an empty one is no word for all of them
+        raise BadInput(
+            f"{host[:40]!r} cannot be the name of a node",
+            hint="use at most 253 letters, digits and . _ - with a letter or digit first",
+        )
     # Whoever gets the token of a runner also needs to know whom to trust.
     authority = await _authority(manager) if role == RUNNER else ""
-    token = manager.tokens.create(name, role, expires_at, now=now, host=args.get("host") or None)
+    token = manager.tokens.create(name, role, expires_at, now=now, host=host)
     return NewTokenView(name, role, token, expires_on if expires_at is not None else None, authority)
 
 

@@ -119,6 +119,11 @@ class Peer(asyncio.Protocol):
         if transport.get_write_buffer_size() > _MAX_UNREAD:
             transport.abort()
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that it has not taken yet."""
+        return 0 if self._transport is None or self.closed else self._transport.get_write_buffer_size()
+
     def refuse(self, error: RotaError) -> None:
         """Say what is wrong and hang up."""
         self.send(m.Failure(0, error.code, error.message, error.hint))

@@ -17,21 +17,22 @@ log = logging.getLogger("rota.manager")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}-\d{6,10}")
 _OPEN = 64
-#: No segment is larger: it ends after 64 MiB, and two streams of one attempt.
-_MOST = 1 << 32
+#: A segment ends after so much, and what the last attempt printed.
+_MOST = 64 << 20
 
 
 class Pieces:
     """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, keep_output: int) -> None:
         self._directory = directory
+        self._most = _MOST + 2 * keep_output + 4096
         self._handles: OrderedDict[str, int] = OrderedDict()
         self._failed = False
 
     def keep(self, segment: str, offset: int, data: bytes) -> None:
         """Raises `WireError` for what no runner sends."""
-        if not _NAME.fullmatch(segment) or not 0 <= offset < _MOST:
+        if not _NAME.fullmatch(segment) or not 0 <= offset <= self._most - len(data):
             raise WireError("a piece of no segment")
         try:
             handle = self._handle(segment)

@@ -19,7 +19,8 @@ def prune(directory: Path, *, now: float, keep_s: float, keep_bytes: int) -> lis
     for entry in os.scandir(directory):
         if entry.is_file(follow_symlinks=False):
             facts = entry.stat(follow_symlinks=False)
-            found.append((facts.st_mtime, facts.st_size, entry.name))
+            # Copies of what nodes have may have holes.
+            found.append((facts.st_mtime, min(facts.st_size, facts.st_blocks * 512), entry.name))
     total = sum(size for _written, size, _name in found)
     removed = []
     for written, size, name in sorted(found):

@@ -59,6 +59,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
             parts=snapshot.meta.get(PARTS) or "",
         ),
     )  # fmt: skip
+    world.homes = {row[0]: row[1] for row in snapshot.runners}
     for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:
         if id in world.runners:
             runner = world.runners[id]

@@ -5,25 +5,23 @@ What a runner says becomes an event; what is decided for it is sent by `perform`
 
 from __future__ import annotations
 
+import re
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
-from rota.core.leases import Finished, Started
 from rota.core.nodes import check_facts
-from rota.errors import Denied, WireError
+from rota.errors import Denied
+from rota.manager import said
 from rota.plan.facts import NodeFacts
 from rota.runner import procfs
+from rota.runner.identity import name_of
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
     from rota.manager.service import Manager
-
-
-#: Times beyond this, and numbers, are nobody's.
-_LATEST = 1e11
-_MOST = 1 << 62
 
 
 class Runners:
@@ -47,14 +45,13 @@ class Runners:
         happened = self._manager.happened
         match message:
             case m.Report(seq, started, ended, returned, closed) if peer.runner:
-                _check(started, ended)
-                if any(not 0 <= said.at < _LATEST for said in message.paused):
-                    raise WireError("a report with impossible numbers")
+                said.check_report(message, runner=peer.runner, now=time.time())
                 happened(
                     events.RunnerReported(
                         runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned,
                         closed=closed, phases=message.phases, faults=message.faults,
                         opened=message.opened, shut=message.shut, paused=message.paused,
+                        leaving=message.leaving,
                     )
                 )  # fmt: skip
             case m.Live(chunks):
@@ -71,7 +68,7 @@ class Runners:
                 self._join(peer, message)
             case m.Settle(runner, ended, whole, rebooted):
                 self._may_speak_for(peer, runner)
-                _check([], ended)
+                said.check_ends(ended, runner=runner, now=time.time())
                 # Said before the runner joins, when it has no name here yet.
                 self._admitted[_settling(peer)] = peer
                 happened(
@@ -85,8 +82,7 @@ class Runners:
                 raise Denied("a runner must join before it reports")
 
     def _join(self, peer: Peer, join: m.Join) -> None:
-        if not (0 <= join.pid < _MOST and 0 <= join.start_time < _MOST):
-            raise WireError("a join with impossible numbers")
+        said.check_join(join, now=time.time())
         made_for = self._manager.connections.made_for(join.ticket) if join.ticket else None
         node = self._node(peer, join)
         if (
@@ -95,6 +91,10 @@ class Runners:
             and (join.host not in self._manager.world.capacity or join.host in self._manager.world.site["node"])
         ):
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
+        if not peer.local and made_for is None and node is None:
+            raise Denied("only the agent of a node may join from elsewhere", hint="start it with 'rota node run'")
+        if made_for is None and self._manager.world.homes.get(join.runner, join.host) != join.host:
+            raise Denied(f"runner {join.runner} was one of another host")
         known = self._manager.world.runners.get(join.runner)
         process = (join.boot_id, join.pid, join.start_time)
         if known is not None and known.pid and (known.boot_id, known.pid, known.start_time) != process:
@@ -120,6 +120,7 @@ class Runners:
                 made_for=made_for,
                 node=node,
                 parts=join.parts,
+                leaving=join.leaving,
             )
         )
 
@@ -130,6 +131,8 @@ class Runners:
         world = self._manager.world
         if join.host != peer.host:
             raise Denied(f"this is the agent of {peer.host!r}, not of {join.host!r}")
+        if not re.fullmatch(rf"{re.escape(name_of(join.host))}-\d+-[0-9a-f]{{8}}", join.runner):
+            raise Denied(f"no runner of {join.host!r} is called {join.runner[:100]!r}")
         if join.host in world.capacity and join.host not in world.site["node"]:
             raise Denied(f"the manager's own host is called {join.host!r}", hint="give this node another --name")
         now = world.runners.get(world.runner_at.get(join.host, ""))
@@ -146,6 +149,8 @@ class Runners:
     def _may_speak_for(self, peer: Peer, runner: str) -> None:
         """Raise `Denied` unless a runner may say how a dead one ended, whose lock it holds: one of its host."""
         known = self._manager.world.runners.get(runner)
+        if runner == peer.runner:
+            return  # it leaves, and nothing of it is left
         if peer.local:
             lives = known is not None and procfs.lives(known.pid, known.start_time)
             if runner in self._admitted and lives:  # its death may not have been noticed yet
@@ -156,10 +161,9 @@ class Runners:
             other.close()
 
     def _keep_piece(self, peer: Peer, segment: str, offset: int, data: bytes) -> None:
-        """Copy output of a node's jobs. What is of nobody we know is of no use."""
+        """Copy output of a node's jobs. What is of no runner of that node is of no use."""
         owner = segment.rpartition("-")[0]
-        known = self._manager.world.runners.get(owner)
-        if owner != peer.runner and (known is None or not peer.host or known.host != peer.host):
+        if not peer.host or self._manager.world.homes.get(owner) != peer.host:
             return
         self._manager.pieces.keep(segment, offset, data)
 
@@ -194,26 +198,6 @@ class Runners:
                 if not unstarted_only or (lease is not None and lease.started_at is None):
                     return True
         return False
-
-
-def _check(started: list[Started], ended: list[Finished]) -> None:
-    """Refuse numbers that no honest runner sends and no database keeps."""
-    for begun in started:
-        if not (0 <= begun.started_at < _LATEST and 0 <= begun.pid < _MOST and 0 < begun.seat < _MOST):
-            raise WireError("a report with impossible numbers")
-    for finished in ended:
-        o = finished.outcome
-        sizes = (o.peak_mem, o.peak_disk, o.offset, o.out_len, o.err_len, o.out_total, o.err_total)
-        if not (
-            0 <= o.ended_at < _LATEST
-            and 0 <= (o.started_at or 0) < _LATEST
-            and 0 <= o.cpu_s < _LATEST
-            and min(sizes) >= 0
-            and max(sizes) < _MOST
-            and -(1 << 31) <= (o.exit_code or 0) < 1 << 31
-            and 0 <= (o.signal or 0) < 256
-        ):
-            raise WireError("a report with impossible numbers")
 
 
 def _settling(peer: Peer) -> str:

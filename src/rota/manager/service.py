@@ -100,7 +100,7 @@ class Manager:
         )  #: somebody needs the certificates before it is quiet enough to make them
         self.tls_ready = asyncio.Event()
         self.outputs = Outputs(home.output)
-        self.pieces = Pieces(home.output)
+        self.pieces = Pieces(home.output, keep_output=settings.keep_output)
         self.queries = Queries(world, store, library.specs)
         self.listings = Listings(self.queries, version=lambda: self.writer.commits)
         self.watches = Watches(self)

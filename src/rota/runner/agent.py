@@ -176,6 +176,7 @@ class Agent:
         try:
             self.journal.flush()
             if self.contact.outbox.clear and self.contact.settled:
+                self.contact.take_leave()
                 self.identity.remove()
         except OSError as error:
             say(f"while leaving: {error}")

@@ -174,6 +174,7 @@ class Contact:
             seats=list(agent.seating.seats),
             ticket=agent.ticket,
             node=None if agent.node is None else agent.node.facts(),
+            leaving=agent.orders.told_to_end,
             parts=[LeaseRef(*key) for key in agent.parts.held()],
         )
         self.send(codec.frame(join))
@@ -299,6 +300,16 @@ class Contact:
             self._outcomes_acked += outcomes
             self._agent.journal.add(Acked(self._outcomes_acked))
             self._agent.acknowledged()
+
+    def leaving(self) -> None:
+        """Nothing more should be sent: it will end when its jobs have."""
+        if self.joined:
+            self.send(codec.frame(Report(0, leaving=True)))
+
+    def take_leave(self) -> None:
+        """Everything is told and nothing is left. A lease that is on its way was never executed."""
+        if self.joined:
+            self.send(codec.frame(Settle(self._agent.identity.id)))
 
     def compacted(self) -> None:
         """The journal holds only outcomes that are not acknowledged."""

@@ -8,6 +8,12 @@ import socket
 from rota.runner import journal, procfs
 
 
+def name_of(host: str) -> str:
+    """With what the names of all runners of a host begin; then follow the process and eight random digits."""
+    short = host.partition(".")[0]
+    return "".join(c if c.isascii() and (c.isalnum() or c == "-") else "_" for c in short)
+
+
 class Identity:
     """Made once, at start."""
 
@@ -23,10 +29,8 @@ class Identity:
 
     def _claim(self, root: str) -> tuple[str, str, int]:
         os.makedirs(root, mode=0o700, exist_ok=True)
-        short = self.host.partition(".")[0]
-        plain = "".join(c if c.isascii() and (c.isalnum() or c == "-") else "_" for c in short)
         while True:
-            name = f"{plain}-{self.pid}-{os.urandom(4).hex()}"
+            name = f"{name_of(self.host)}-{self.pid}-{os.urandom(4).hex()}"
             directory = f"{root}/{name}"
             os.mkdir(directory, 0o700)
             lock = journal.take_lock(directory, create=True)

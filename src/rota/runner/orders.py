@@ -41,6 +41,11 @@ class Orders:
         self._terminated = 0  #: times that SIGTERM came
         self._leave_by = _NEVER
 
+    @property
+    def told_to_end(self) -> bool:
+        """Will it end when its jobs have, whatever the manager says?"""
+        return bool(self._terminated)
+
     def handle(self, message: m.ToRunner) -> None:
         match message:
             case m.Work():
@@ -151,6 +156,7 @@ class Orders:
         self._terminated += 1
         say("asked to terminate")
         self._leave(kill=self._terminated > 1)
+        self._agent.contact.leaving()
 
     def tick(self, now: float) -> None:
         agent, contact = self._agent, self._agent.contact

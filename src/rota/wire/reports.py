@@ -24,6 +24,7 @@ class Join(Message, frozen=True, tag="join"):
     ticket: str = ""  #: what a delegated pool gave to a runner that it asked for
     node: NodeFacts | None = None  #: it is the agent of a node: what there is
     parts: list[LeaseRef] = []  #: parts of which something may be left; others are closed
+    leaving: bool = False  #: it will end when its jobs have
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -43,6 +44,7 @@ class Report(Message, frozen=True, tag="report"):
     paused: list[Paused] = []  #: attempts that were told to stand still, or to go on, and do
     opened: list[PartOpened] = []  #: parts for which this host is ready, or cannot be
     shut: list[LeaseRef] = []  #: parts of which nothing is left
+    leaving: bool = False  #: it will end when its jobs have: nothing more should be sent
 
 
 class Settle(Message, frozen=True, tag="settle"):

@@ -139,6 +139,8 @@ class JobView(Struct, kw_only=True, gc=False):
     suspended_at: datetime | None = None  #: since when, if it is suspended now
     checkpoint_s: float | None = None
     checkpoint_signal: str | None = None  #: where it is not the default
+    #: all hosts of the present or last attempt; the first is `host`
+    hosts: list[str] = field(default_factory=list)
 
 
 class LearnedView(Struct, gc=False):

@@ -1,0 +1,168 @@
+"""What somebody who has the token of one node can do with it: nothing to other hosts, their jobs, their output."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rota.core.job import Outcome
+from rota.core.leases import Finished, Held
+from rota.plan.facts import NodeFacts
+from rota.wire import codec
+from rota.wire import messages as m
+from rota.wire.passes import parse
+from rota.wire.tls import SERVER_NAME
+from tests.deployment import Deployment, deployment, wait_until
+
+FACTS = NodeFacts(cores=2, mem=1 << 30, disk=1 << 30)
+
+
+class Agent:
+    """A connection that says whatever it likes."""
+
+    def __init__(self, rota: Deployment, token_file: Path) -> None:
+        self.token, authority = parse(token_file.read_text())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=authority)
+        host, _, port = json.loads((rota.home / "manager.json").read_bytes())["address"].rpartition(":")
+        plain = socket.create_connection((host, int(port)), timeout=20)
+        self._stream = context.wrap_socket(plain, server_hostname=SERVER_NAME)
+        self._reader: codec.Reader[Any] = codec.Reader(m.ToRunner)
+        self._heard: list[Any] = []
+
+    def say(self, *messages: m.Message) -> None:
+        for message in messages:
+            self._stream.sendall(codec.frame(message))
+
+    def hears(self) -> Any:
+        """The next message; None when it was hung up on."""
+        while not self._heard:
+            data = self._stream.recv(1 << 16)
+            if not data:
+                return None
+            self._heard += self._reader.feed(data)
+        return self._heard.pop(0)
+
+    def hello(self, host: str) -> Any:
+        self.say(m.Hello(m.PROTOCOL, "runner", self.token, "test", host))
+        return self.hears()
+
+    def join(self, host: str, **more: Any) -> Any:
+        """What is answered to a join in the name of this host."""
+        given = {"runner": f"{host}-1-00000001", "node": FACTS, **more}
+        self.say(m.Join(host=host, boot_id="b", pid=1, start_time=1, cores=2, mem=1, disk=1, **given))
+        return self.hears()
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """A manager with a host of its own, and the pass of node n2."""
+    with deployment(tmp_path_factory.mktemp("site"), cores="2") as made:
+        made.start()
+        for name, more in {"n2": ["--host", "n2"], "any": []}.items():
+            made.ok("manager", "token", "add", name, "--role", "runner", "--out", str(made.work / name), *more)
+        yield made
+
+
+@pytest.fixture
+def agent(site: Deployment) -> Iterator[Agent]:
+    made = Agent(site, site.work / "n2")
+    yield made
+    made.close()
+
+
+def own_host(site: Deployment) -> str:
+    return wait_until(
+        lambda: next((each["host"] for each in site.json("node", "list")["nodes"] if each["connected"]), None),
+        "the manager's own runner has joined",
+    )
+
+
+@pytest.mark.parametrize("host", ["", "n1", "n2x"])
+def test_a_token_for_one_host_is_refused_for_others_and_for_none(agent: Agent, host: str) -> None:
+    answer = agent.hello(host)
+    assert isinstance(answer, m.Failure)
+    assert "for the agent of 'n2'" in answer.message
+
+
+@pytest.mark.parametrize("node", [None, FACTS])
+def test_nobody_from_elsewhere_is_the_managers_own_host(site: Deployment, node: NodeFacts | None) -> None:
+    agent = Agent(site, site.work / "any")
+    host = own_host(site)
+    agent.hello(host)
+    assert isinstance(agent.join(host, node=node), m.Failure)
+    job = site.json("add", "--", "true")["added"][0]
+    wait_until(lambda: site.state(job) == "complete", "it ran where it should")
+    agent.close()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"runner": "n1-1-00000001"},
+        {"runner": "settling-1"},
+        {"runner": ""},
+        {"runner": "n2-1-00000001" + "x" * 3_000},
+        {"held": [Held(1, 1, 1, 5, float("nan"), 5)]},
+        {"held": [Held(1, 1, 1, 5, 1e300, 5)]},
+        {"held": [Held(1, 1, 1, 2**63, None, 5)]},
+        {"node": NodeFacts(cores=2, mem=1, disk=1, properties={"a\nb": "c"})},
+        {"node": NodeFacts(cores=2, mem=1, disk=1, hours="whenever")},
+    ],
+)
+def test_a_join_that_no_agent_sends_is_refused(agent: Agent, more: dict[str, Any]) -> None:
+    agent.hello("n2")
+    assert isinstance(agent.join("n2", **more), m.Failure | None)
+
+
+@pytest.mark.parametrize("name", ["../x", "bad name", "-V", "a\nb"])
+def test_a_node_has_a_name_that_can_be_typed(site: Deployment, name: str) -> None:
+    agent = Agent(site, site.work / "any")
+    agent.hello(name)
+    assert isinstance(agent.join(name, runner=f"{name}-1-00000001"), m.Failure | None)
+    agent.close()
+    assert name not in [each["host"] for each in site.json("node", "list")["nodes"]]
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Outcome(message="M" * 20_000_000),
+        Outcome(segment="vm-1-00000001-000001", out_len=5),
+        Outcome(ended_at=9.9e10),
+        Outcome(ended_at=float("nan")),
+    ],
+)
+def test_an_end_that_no_runner_reports_is_not_kept(agent: Agent, outcome: Outcome) -> None:
+    agent.hello("n2")
+    assert isinstance(agent.join("n2"), m.Rules)
+    agent.say(m.Report(1, ended=[Finished(1, 1, 1, 1, outcome)]))
+    answers = []
+    while (answer := agent.hears()) is not None:
+        answers.append(answer)
+        if isinstance(answer, m.Ack):
+            break
+    assert not any(isinstance(each, m.Ack) for each in answers)
+
+
+def test_an_agent_writes_into_no_output_but_that_of_its_own_host(site: Deployment, agent: Agent) -> None:
+    job = site.json("add", "--", "echo", "honest")["added"][0]
+    wait_until(lambda: site.state(job) == "complete", "it is complete")
+    segments = [path.name for path in (site.home / "output").iterdir()]
+    agent.hello("n2")
+    assert isinstance(agent.join("n2"), m.Rules)
+    for segment in segments:
+        agent.say(m.Piece(segment, 0, b"forged!"))
+    agent.say(m.Piece("n2-1-00000001-000001", 1 << 40, b"x"))  # which is refused: all before it was read
+    while agent.hears() is not None:
+        pass
+    assert site.ok("logs", str(job)) == "honest\n"
