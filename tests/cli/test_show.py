@@ -11,6 +11,7 @@ import pytest
 from rota.cli.learn import _line
 from rota.cli.output_files import output_file
 from rota.cli.show import _attempts
+from rota.cli.show import _card as card_of
 from rota.wire.views import AttemptView, JobView, ReasonView, SizeView
 from tests.deployment import Deployment
 
@@ -45,6 +46,32 @@ def test_what_became_of_behaviours_can_be_read(shared: Deployment) -> None:
     (job,) = shared.json("add", "--retries", "0", "--on-exit", "run: exit 9", "--", "false")["added"]
     shared.rota("wait", str(job))
     assert "  after try 1: 'exit 9' failed (exit 9)\n" in shared.ok("show", str(job))
+
+
+def test_all_hosts_of_a_job_are_shown(shared: Deployment) -> None:
+    (id,) = shared.json("add", "--", "true")["added"]
+    shared.ok("wait", str(id))
+    job = msgspec.convert(shared.json("show", str(id)), JobView)
+    assert job.hosts == [job.host]
+    assert f"  host         {job.host}\n" in card_of(job)
+    job.hosts = ["n1", "n2"]
+    assert "  hosts        n1, n2\n" in card_of(job)
+    assert "  host  " not in card_of(job)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("suspended", "suspended"),
+        ("", "suspended"),
+        ("suspended by ann", "suspended (suspended: suspended by ann)"),
+    ],
+)
+def test_a_reason_is_shown_when_it_says_more_than_the_state(shared: Deployment, message: str, said: str) -> None:
+    (id,) = shared.json("add", "--", "true")["added"]
+    job = msgspec.convert(shared.json("show", str(id)), JobView)
+    job.state, job.reason = "suspended", ReasonView("suspended", message)
+    assert f"  state        {said}\n" in card_of(job)
 
 
 def test_attempts_fit_eighty_columns_and_no_reason_is_cut() -> None:

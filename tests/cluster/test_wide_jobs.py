@@ -1,4 +1,4 @@
-"""Jobs over two nodes as a whole: stopped on both of them, and run again when the first of them dies."""
+"""Jobs over two nodes as a whole: found by each, stopped on both, and run again when the first of them dies."""
 
 from __future__ import annotations
 
@@ -61,3 +61,19 @@ def test_a_suspended_job_stands_still_on_all_its_nodes_while_others_use_their_co
     two.wait(lambda: _grows(here) and _grows(there), "both tick again")
     (two.work / "ticked").touch()
     two.until(job, "complete")
+
+
+def test_a_job_is_found_by_each_of_its_nodes_while_it_runs_and_afterwards(two: Cluster) -> None:
+    job = two.running(_UNTIL.format(name="found"), **_BOTH)
+    names = [host.name for host in two.hosts]
+    shown = two.shown(job)
+    assert (shown.host, sorted(shown.hosts)) == (shown.hosts[0], sorted(names))
+
+    def on(name: str) -> list[int]:
+        with two.client() as client:
+            return [each.id for each in client.jobs(f"{job},host={name}").jobs]
+
+    assert [on(name) for name in names] == [[job], [job]]
+    (two.work / "found").touch()
+    two.until(job, "complete")
+    assert [on(name) for name in names] == [[job], [job]]

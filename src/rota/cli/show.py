@@ -43,11 +43,10 @@ def _card(job: JobView) -> str:
     from rota.units import about_size
 
     colour = coloured(sys.stdout)
-    reason = f" ({job.reason.code}: {harmless(job.reason.message)})" if job.reason else ""
     size, asked = job.size, job.asked or job.size
     ended = job.state in ("complete", "failed", "cancelled")
     rows = [
-        ("state", paint(job.state, job.state, on=colour) + reason),
+        ("state", paint(job.state, job.state, on=colour) + _reason(job)),
         ("command", command_text(job.cmd)),
         ("directory", harmless(job.cwd or "a private one")),
         ("name", harmless(job.name)),
@@ -79,7 +78,7 @@ def _card(job: JobView) -> str:
         ("on failure", harmless(", ".join(job.on_failure))),
         ("on exit", harmless(", ".join(job.on_exit))),
         ("retries", _retries(job)),
-        ("host", harmless(job.host or "")),
+        ("hosts", harmless(", ".join(job.hosts))) if len(job.hosts) > 1 else ("host", harmless(job.host or "")),
         ("resources", harmless(job.resources or "")),
         ("submitted", _when(job.submitted_at)),
         ("starts", f"{_when(job.expected_start)} (planned)" if job.expected_start and not job.started_at else ""),
@@ -99,6 +98,16 @@ def _card(job: JobView) -> str:
             number = f" [{line.attempt}]" if line.attempt else ""
             lines.append(f"  {_when(line.at)}{number} {harmless(line.event)} {harmless(line.text)}".rstrip())
     return "\n".join(lines)
+
+
+def _reason(job: JobView) -> str:
+    """Why it is in its state, unless that only says the state once more."""
+    from rota.cli.terminal import harmless
+
+    reason = job.reason
+    if reason is None or {reason.code, reason.message} <= {job.state, ""}:
+        return ""
+    return f" ({reason.code}: {harmless(reason.message)})"
 
 
 def types_text(words: Sequence[str]) -> str:

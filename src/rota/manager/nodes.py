@@ -20,7 +20,7 @@ from rota.wire.views import LimitView
 #: Values of a resource that are its place, and no property of its host.
 _PLACES = frozenset({"host", "cpu", "core"})
 _FAR_S = 253_402_300_799.0
-SUSPECTED, DEAD = "suspected", "dead"
+SUSPECTED, DEAD, LEAVING = "suspected", "dead", "leaving"
 
 
 class Use:
@@ -57,6 +57,7 @@ def snapshot(world: World, *, heard_before: float = -inf) -> Snapshot:
             pass  # no process, but what it holds is held
         elif runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
             silence = "" if not runner.silent else DEAD if runner.heard < heard_before else SUSPECTED
+            silence = silence or (LEAVING if runner.leaving else "")
             runners[runner.host] = (runner.id, runner.pid, runner.connected, silence)
         _add_uses(uses, world, runner)
     return Snapshot(dict(world.capacity), runners, uses, world.site, limits_view(world))

@@ -22,7 +22,7 @@ from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager import graphs, rows
-from rota.manager.selectors import Matching, matches, parse
+from rota.manager.selectors import Matching, matches, parse, told_apart
 from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
@@ -71,13 +71,14 @@ class Queries:
             jobs: Iterable[Job] = [job for job in near if job is not None]
         elif all(clause.state in _LEASED_NUMBERS for clause in clauses):
             # Few, however many wait.
-            leased = (world.jobs.get(id) for runner in list(world.runners.values()) for id in list(runner.leases))
-            jobs = [job for job in leased if job is not None]
+            leased = [id for runner in list(world.runners.values()) for id in list(runner.leases)]
+            found = (world.jobs.get(id) for id in (*leased, *list(world.closing)))
+            jobs = [job for job in found if job is not None]
         elif states := _only_states(clauses):
             return sorted(job.id for job in list(world.jobs.values()) if job.state in states)
         else:
             jobs = list(world.jobs.values())
-        matching = Matching(clauses, self.host)
+        matching = Matching(clauses, self.hosts)
         return sorted({job.id for job in jobs if matching.has(job)})
 
     def ended_ids(self, clauses: list[Clause], states: Iterable[State]) -> list[int]:
@@ -108,14 +109,20 @@ class Queries:
         return sorted({*fresh, *answer.existing}), fresh
 
     def host(self, job: Job) -> str:
+        """The first host of its present attempt."""
         lease = job.lease  # the loop may end it while we look
         runner = self._world.runners.get(lease.runner) if lease else None
-        return runner.host if runner else ""
+        return (lease.host if lease else "") or (runner.host if runner else "")
+
+    def hosts(self, job: Job) -> tuple[str, ...]:
+        """All hosts of its present attempt, also those on which it is over already; the first comes first."""
+        lease = job.lease
+        return rows.hosts_of(self.host(job), lease.given) if lease else ()
 
     def ordered(self, clauses: list[Clause], search: str, order: Order, *, limit: int) -> tuple[array[int], int]:
         """Ids of jobs that match, in an order, and how many match. In the order of ids these are all; in another
         one the first `limit`. Live states are asked of memory, which knows better."""
-        clauses = clauses or [Clause()]
+        clauses = told_apart(clauses or [Clause()])
         wanted = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
         live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
         living = self.live_ids(live) if live else []
@@ -175,7 +182,7 @@ class Queries:
 
     def page(self, clauses: list[Clause], *, limit: int, cursor: int) -> JobPage:
         """One page of a list, in order of id."""
-        clauses = clauses or [Clause()]
+        clauses = told_apart(clauses or [Clause()])
         stored = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
         ids = self._store.find(stored, above=cursor, limit=limit + 1) if stored else []
         live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
@@ -186,7 +193,7 @@ class Queries:
         shown = [
             view
             for view, job in self._views(ids)
-            if job is None or any(matches(clause, job, view.host or "") for clause in clauses)
+            if job is None or any(matches(clause, job, tuple(view.hosts)) for clause in clauses)
         ]
         last = ids[-1] if more else None
         fitting = _fitting(shown)
@@ -309,7 +316,7 @@ def _fitting(views: list[JobView]) -> int:
     size = 0
     for place, view in enumerate(views):
         size += _VIEW_BYTES + len(view.cmd if isinstance(view.cmd, str) else " ".join(view.cmd)) * 4
-        size += sum(map(len, view.request or ())) * 4
+        size += sum(map(len, (*(view.request or ()), *view.hosts))) * 4
         if size > _PAGE_BYTES and place:
             return place
     return len(views)

@@ -10,6 +10,7 @@ from signal import Signals
 from rota.core import promises
 from rota.core.estimate import learning_group
 from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
+from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
 from rota.plan.grammar import parse_request
 from rota.plan.placement import Given, Planned
@@ -65,6 +66,8 @@ def view(
         size = attempt.size or spec.size
     element, walltime_s = job.element, walltime_of(spec)
     given = lease.given if lease is not None else attempt.given if attempt is not None else None
+    first = host if lease is not None else (attempt.host if attempt else None)
+    hosts = hosts_of(first or "", given)
     if job.state in WAITING:
         given = None  # of an attempt that is over
     starts = planned.start if planned is not None and job.state is State.READY else None
@@ -95,7 +98,8 @@ def view(
         attempt=job.attempt,
         exit_code=attempt.exit_code if attempt and lease is None else None,
         signal=_signal_name(attempt.signal) if attempt and lease is None else None,
-        host=host if lease is not None else (attempt.host if attempt else None),
+        host=first,
+        hosts=list(hosts),
         pool="local",
         resources=resources or None,
         submitted_at=_time(job.submitted_at) or datetime.now(UTC),
@@ -136,6 +140,11 @@ def view(
         checkpoint_s=spec.checkpoint_s,
         checkpoint_signal=spec.signal or None,
     )
+
+
+def hosts_of(first: str, given: Given | None) -> tuple[str, ...]:
+    """All hosts of an attempt, from the first of them, where its command is, and what it was given."""
+    return (first, *lease_hosts(given)) if first else ()
 
 
 def size_view(size: Size) -> SizeView:

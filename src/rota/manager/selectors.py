@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rota.core.job import Job, Spec
-from rota.core.states import BY_LABEL
+from rota.core.states import BY_LABEL, LEASED, TERMINAL
 from rota.errors import BadInput
 from rota.store.base import Clause
 
@@ -81,12 +81,24 @@ def _clause(word: str) -> Clause:
     return msgspec.convert(fields, Clause)
 
 
+def told_apart(clauses: list[Clause]) -> list[Clause]:
+    """The same, but what is asked of hosts is asked by state: where a job is now only memory knows, and where one
+    has ended the store."""
+    found = []
+    for clause in clauses:
+        if clause.host and not clause.state:
+            found += [msgspec.structs.replace(clause, state=int(state)) for state in sorted(LEASED | TERMINAL)]
+        else:
+            found.append(clause)
+    return found
+
+
 class Matching:
     """Which jobs in memory match any of these clauses. A specification, which many jobs share, is compared
     once, and so hundreds of clauses about groups cost no more than one."""
 
-    def __init__(self, clauses: list[Clause], host: Callable[[Job], str]) -> None:
-        self._host = host
+    def __init__(self, clauses: list[Clause], hosts: Callable[[Job], tuple[str, ...]]) -> None:
+        self._hosts = hosts
         self._by_group: dict[str, list[Clause]] = {}
         for clause in clauses:
             self._by_group.setdefault(clause.group, []).append(clause)
@@ -99,7 +111,11 @@ class Matching:
         if known is None:
             known = self._open[id(spec)] = (spec, self._left_open(spec))
         left = known[1]
-        return left if isinstance(left, bool) else any(matches(clause, job, self._host(job)) for clause in left)
+        return left if isinstance(left, bool) else self._any(left, job)
+
+    def _any(self, clauses: list[Clause], job: Job) -> bool:
+        hosts = self._hosts(job)
+        return any(matches(clause, job, hosts) for clause in clauses)
 
     def _left_open(self, spec: Spec) -> list[Clause] | bool:
         left = []
@@ -112,15 +128,15 @@ class Matching:
         return left or False
 
 
-def matches(clause: Clause, job: Job, host: str) -> bool:
-    """Does a job in memory, whose newest attempt is on this host, match?"""
+def matches(clause: Clause, job: Job, hosts: tuple[str, ...]) -> bool:
+    """Does a job in memory, whose newest attempt is on these hosts, match?"""
     return (
         (not clause.low or clause.low <= job.id <= clause.high)
         and (not clause.state or clause.state == job.state)
         and (not clause.group or clause.group == job.spec.group)
         and _specified(clause, job.spec)
         and (not clause.submission or clause.submission == job.submission)
-        and (not clause.host or clause.host == host)
+        and (not clause.host or clause.host in hosts)
         and (not clause.array or _in_array(clause, job))
     )
 

@@ -103,7 +103,7 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
     store = SqliteStore(home.path)
     manager: Manager | None = None
     try:
-        listener = _bind(settings)
+        listener = _bind_again(home, settings)
         pool = make_pool(home, settings)
         pool.start()  # its runner starts while we recover
         manager = _recover(home, settings, store, pool, idle_stop_s)
@@ -221,6 +221,21 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
 
 
 # ------------------------------------------------------------------ listening
+
+
+def _bind_again(home: Home, settings: Settings) -> socket.socket:
+    """The port of the last start, if any will do and it is free: agents of nodes look for the manager there."""
+    file = home.path / "tls.port"
+    if settings.port == 0:
+        try:
+            known = int(file.read_text())
+            return _bind(msgspec.structs.replace(settings, port=known if 0 < known < 65_536 else 0))
+        except (OSError, ValueError, EnvironmentFault):
+            pass
+    listener = _bind(settings)
+    with contextlib.suppress(OSError):
+        file.write_text(f"{listener.getsockname()[1]}\n")
+    return listener
 
 
 def _bind(settings: Settings) -> socket.socket:

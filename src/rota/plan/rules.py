@@ -192,7 +192,8 @@ def _applied(rule: Rule, facts: Facts, steps: list[Step], queue_walltimes: Mappi
             continue
         old = getattr(facts, field) if field != "walltime" else _longest_given(facts)
         given = old is not None and (field in facts.given or field not in LEARNED)
-        taken = rule.does == "cap" and given and old > value
+        numbers = isinstance(old, int | float) and isinstance(value, int | float)
+        taken = rule.does == "cap" and given and numbers and old > value  # type: ignore[operator]
         steps.append(Step(rule.name, rule.does, field, old, value, told=taken))
         facts = new
     return facts

@@ -170,7 +170,7 @@ class Clause(Struct, frozen=True, gc=False):
     high: int = 0  #: inclusive; 0 = no bound
     group: str = ""
     user: str = ""
-    host: str = ""  #: of the newest attempt
+    host: str = ""  #: one of those of the newest attempt
     queue: str = ""
     project: str = ""
     submission: str = ""

@@ -16,6 +16,13 @@ MOST_PARTS: Final = 400
 
 _TOP: Final = (1 << 63) - 1
 
+#: Has an attempt a part on this host, beside its first? What it was given is an array (`plan.placement.Given`):
+#: its hosts are at 3, and at 7 is whether it only holds them.
+_OTHER_HOST: Final = (
+    "NOT coalesce(a.given ->> 7, false)"
+    " AND EXISTS (SELECT 1 FROM json_each(a.given, '$[3]') AS n WHERE n.key > 0 AND n.value ->> 0 = ?)"
+)
+
 
 class Part(msgspec.Struct, frozen=True):
     """Some of the jobs that are asked for: `SELECT … FROM {source} WHERE {condition}`."""
@@ -126,8 +133,8 @@ def _part(connection: sqlite3.Connection, clause: Clause, *, above: int, also: s
             params.append(value)
     if clause.host:
         newest = "a.job = j.id AND a.number = j.attempt"
-        terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {newest} AND a.host = ?)")
-        params.append(clause.host)
+        terms.append(f"EXISTS (SELECT 1 FROM attempts AS a WHERE {newest} AND (a.host = ? OR {_OTHER_HOST}))")
+        params += (clause.host, clause.host)
     if low > 1 or high < _TOP:
         terms.append("j.id BETWEEN ? AND ?")
         params += (low, high)

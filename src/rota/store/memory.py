@@ -15,6 +15,7 @@ import msgspec
 
 from rota.core.changes import Changes, Row
 from rota.core.job import Parent, Spec, command_from_text, command_to_text
+from rota.core.parts import lease_hosts
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
 from rota.store import columns
@@ -400,8 +401,12 @@ class MemoryStore:
             and clause.array in (0, job.array)
             and (not (clause.array and clause.indexes) or _within(job.index, clause.indexes))
             and (not (clause.queue or clause.project) or self._specified(job, clause))
-            and (not clause.host or (newest is not None and newest.host == clause.host))
+            and (not clause.host or (newest is not None and clause.host in _hosts(newest)))
         )
+
+
+def _hosts(attempt: StoredAttempt) -> tuple[str, ...]:
+    return attempt.host, *lease_hosts(attempt.given)
 
 
 def _end(attempt: StoredAttempt, row: Row) -> None:

@@ -256,6 +256,7 @@ export interface JobView {
   suspended_at: string | null;
   checkpoint_s: number | null;
   checkpoint_signal: string | null;
+  hosts: string[];
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */
