@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from rota.client.calls import Call
+from rota.errors import BadInput
+from rota.wire import messages as m
+from rota.wire.views import NewTokenView
 from tests.deployment import ROTA, Deployment
 from tests.warm import COLD
 
@@ -129,6 +134,16 @@ def test_quiet_prints_ids_only(shared: Deployment) -> None:
         (["add", "--rerun", "--once", "--", "true"], 2, "contradict"),
         (["add", "--cpus", "9999", "--", "true"], 2, "never fits"),
         (["run", "-I", "file"], 2, "-I runs one command"),
+        (["manager", "token", "add", "t", "--role", "runner", "--host", ""], 2, "'' cannot be the name of a node"),
+        (["manager", "token", "add", "t", "--role", "runner", "--host", "-x"], 2, "'-x' cannot be the name"),
+        (["node", "add", "--ssh", "", "n1"], 2, "--ssh: there is no command"),
+        (["node", "add", "--ssh", "ssh '", "n1"], 2, "--ssh: 'ssh '' cannot be read: no closing quotation"),
+        (["node", "add", "--option", "a 'b", "n1"], 2, "--option: 'a 'b' cannot be read"),
+        (["node", "add", "--", "-oProxyCommand"], 2, "'-oProxyCommand' cannot be the name of a host"),
+        (["node", "add", ".."], 2, "'..' cannot be the name of a host"),
+        (["node", "run", "--manager", "h:1", "--token", "t", "--name", ""], 2, "'' cannot be the name of a node"),
+        (["node", "run", "--manager", "h:1", "--token", "t", "--name", "n" * 300], 2, "cannot be the name of"),
+        (["node", "run", "--manager", "h:1", "--token", "nofile"], 2, "token add NAME --role runner --out FILE"),
         (["run", "--output", "odd", "--", "true"], 2, "--output"),
         (["wait", "all", "--timeout", "5"], 2, "--timeout: '5' has no unit"),
         ],
@@ -290,8 +305,6 @@ def test_a_reader_that_leaves_is_no_error(shared: Deployment) -> None:
 
 def test_a_single_job_streams(shared: Deployment) -> None:
     process = shared.popen("run", "--", "sh", "-c", "echo first; read x < go; echo second", stdout=subprocess.PIPE)
-    import os
-
     os.mkfifo(shared.work / "go")
     assert process.stdout is not None
     assert process.stdout.readline() == b"first\n"
@@ -349,6 +362,30 @@ def test_tokens_are_made_listed_and_removed_and_let_in_by_tls(shared: Deployment
     assert refused.returncode == 5
     one_line(refused.stderr)
     assert shared.rota("manager", "token", "remove", "alice").returncode == 3
+
+
+def test_the_token_of_a_node_is_listed_with_its_host(shared: Deployment) -> None:
+    shared.ok("manager", "token", "add", "bound", "--role", "runner", "--host", "desk4", "--out", "desk4.pass")
+    (line,) = (line for line in shared.ok("manager", "token", "list").splitlines() if line.startswith("bound "))
+    assert line.split()[:3] == ["bound", "runner", "desk4"]
+    shared.ok("manager", "token", "remove", "bound")
+
+
+@pytest.mark.parametrize("host", ["", "-x", "a/b", "n" * 254])
+def test_a_manager_makes_no_token_for_a_host_that_cannot_be(shared: Deployment, host: str) -> None:
+    args = {"name": "odd", "role": "runner", "host": host}
+    with shared.client() as client, pytest.raises(BadInput, match="cannot be the name of a node"):
+        client._call(Call(lambda n: m.Control(n, "token-add", args), NewTokenView))
+
+
+def test_an_error_in_json_that_nobody_reads_is_no_traceback(shared: Deployment) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    env = {**shared.env, "PYTHONUNBUFFERED": "1"}
+    with shared.popen("show", "--json", "abc", stdout=writer, stderr=subprocess.PIPE, env=env) as process:
+        os.close(writer)
+        _, told = process.communicate(timeout=60)
+    assert json.loads(told)["error"]["code"] == "bad_input"
 
 
 def _address(shared: Deployment) -> str:

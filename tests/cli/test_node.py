@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import subprocess
+from pathlib import Path
 from typing import Any
 
-from tests.deployment import Deployment, wait_until
+import pytest
+
+from tests.deployment import ROTA, Deployment, is_alive, wait_until
+
+#: Instead of ssh: what it is told to run there it runs here.
+_HERE = """\
+[ "$1" = -- ] && [ $# = 3 ] || exit 99
+exec sh -c "$3"
+"""
 
 
 def nodes(made: Deployment) -> Any:
@@ -32,11 +44,136 @@ def test_a_host_s_own_limit_keeps_jobs_apart_there(shared: Deployment) -> None:
 
 
 def test_a_host_that_is_not_there_cannot_be_set(shared: Deployment) -> None:
-    done = shared.rota("node", "set", "nowhere", "--limit", "x:1")
-    assert (done.returncode, done.stderr) == (3, "rota: there is no host 'nowhere'; see 'rota manager status'\n")
+    for change in (["--limit", "x:1"], ["--drain"]):
+        done = shared.rota("node", "set", "nowhere", *change)
+        assert done.returncode == 3
+        assert done.stderr == "rota: there is no host 'nowhere'; list them with 'rota node list'\n"
 
 
 def test_a_host_s_limit_needs_a_number(shared: Deployment) -> None:
     done = shared.rota("node", "set", socket.gethostname(), "--limit", "x@22:00-06:00")
     assert done.returncode == 2
     assert "needs a number of units" in done.stderr
+
+
+# ------------------------------------------------------------------ agents that are started
+
+
+class Agents:
+    """Agents on this very host, with names of their own, as `rota node add` starts them."""
+
+    def __init__(self, made: Deployment, top: Path) -> None:
+        self.made = made
+        self.top = top
+        self.manager = wait_until(lambda: made.json("manager", "status")["address"], "it listens")
+        (top / "here").write_text(_HERE)
+
+    def add(self, *words: str, ssh: str = "") -> subprocess.CompletedProcess[str]:
+        options = ["--manager", self.manager, "--rota", ROTA, "--dir", str(self.top / "agents")]
+        return self.made.rota("node", "add", "--ssh", ssh or f"sh {self.top}/here", *options, *words)
+
+    def tokens(self, host: str) -> list[str]:
+        with self.made.client() as client:
+            return [each.name for each in client.tokens() if each.host == host]
+
+    def connected(self, host: str) -> bool:
+        return any(each["host"] == host and each["connected"] for each in nodes(self.made))
+
+    def stop(self, host: str) -> None:
+        (pid,) = (each["pid"] for each in nodes(self.made) if each["host"] == host)
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not is_alive(pid) and not self.connected(host), "the agent has left")
+
+
+@pytest.fixture
+def agents(shared: Deployment, tmp_path: Path) -> Agents:
+    return Agents(shared, tmp_path)
+
+
+def test_a_host_gets_a_new_token_and_loses_the_old_one_only_when_its_new_agent_is_there(agents: Agents) -> None:
+    done = agents.add("desk")
+    assert (done.returncode, done.stdout) == (0, "desk: joined\n"), done.stderr
+    first = agents.tokens("desk")
+    assert len(first) == 1
+    pass_file = agents.top / "agents" / "desk" / "pass"
+    kept = pass_file.read_bytes()
+
+    refused = agents.add("desk")
+    assert refused.returncode == 1
+    assert "desk: its agent is connected already" in refused.stderr
+    assert "--again" in refused.stderr
+    # Neither where the host cannot be entered, nor where the agent that is there keeps another from starting.
+    for ssh in ("false", ""):
+        failed = agents.add("desk", "--again", ssh=ssh)
+        assert failed.returncode == 1
+        assert agents.tokens("desk") == first
+        assert pass_file.read_bytes() == kept
+        assert agents.connected("desk")
+    assert "an agent runs here already" in failed.stderr
+
+    agents.stop("desk")
+    started = agents.add("desk", "--no-wait")
+    assert (started.returncode, started.stdout) == (0, "desk: started\n")
+    second = agents.tokens("desk")
+    assert len(second) == 1
+    assert second != first
+    assert pass_file.read_bytes() != kept
+    wait_until(lambda: agents.connected("desk"), "the second agent has joined")
+    agents.stop("desk")
+    agents.made.ok("node", "remove", "desk")
+    assert agents.tokens("desk") == []
+
+
+def test_the_path_of_the_program_is_not_read_by_the_shell_of_a_host(agents: Agents) -> None:
+    odd = "x'\"$(touch " + str(agents.top / "harm") + ")`id`"
+    done = agents.add("desk", "--rota", odd)
+    assert done.returncode == 1
+    assert f"desk: there is no {odd} on this host" in done.stderr
+    assert not (agents.top / "harm").exists()
+    assert agents.tokens("desk") == []
+
+
+def test_what_ssh_says_may_be_no_utf_8(agents: Agents) -> None:
+    (agents.top / "odd").write_text("printf 'caf\\351\\n' >&2; exit 255\n")
+    done = agents.add("desk", ssh=f"sh {agents.top}/odd")
+    assert (done.returncode, done.stderr) == (1, "rota: desk: caf\ufffd\n")
+
+
+def test_a_node_whose_agent_would_come_back_is_not_removed(agents: Agents) -> None:
+    made, out = agents.made, agents.top / "any.pass"
+    made.ok("manager", "token", "add", "any", "--role", "runner", "--out", str(out))
+    options = ["--manager", agents.manager, "--token", str(out), "--dir", str(agents.top / "any")]
+    with made.popen("node", "run", "--name", "loose", *options, stderr=subprocess.DEVNULL):
+        wait_until(lambda: agents.connected("loose"), "it has joined")
+        refused = made.rota("node", "remove", "loose")
+        assert refused.returncode == 2
+        assert "the agent of loose is connected with a token that is good for any node" in refused.stderr
+        assert agents.connected("loose")
+        agents.stop("loose")
+    made.ok("node", "remove", "loose")
+    assert all(each["host"] != "loose" for each in nodes(made))
+    made.ok("manager", "token", "remove", "any")
+
+
+def test_a_unit_has_one_line_for_each_directive(agents: Agents) -> None:
+    out = agents.top / "unit.pass"
+    agents.made.ok("manager", "token", "add", "unit", "--role", "runner", "--out", str(out))
+    words = ["node", "run", "--manager", agents.manager, "--token", str(out), "--print-unit", "--name", "n1"]
+    unit = agents.made.ok(*words, "--dir", "/srv/a b").splitlines()
+    assert {"Delegate=yes", "DelegateSubgroup=agent", "KillMode=process", "TimeoutStopSec=90"} <= set(unit)
+    refused = agents.made.rota(*words, "--dir", "/srv/a\nExecStartPre=/bin/harm")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "cannot stand in a unit" in refused.stderr
+    agents.made.ok("manager", "token", "remove", "unit")
+
+
+@pytest.mark.parametrize(
+    ("words", "instead"), [(["run", "-I"], "rota run -- CMD"), (["connect", "1"], "rota exec ID -- CMD")]
+)
+def test_a_shell_needs_a_terminal(shared: Deployment, words: list[str], instead: str) -> None:
+    before = shared.states()
+    done = shared.rota(*words)
+    assert done.returncode == 2
+    assert "this is not a terminal" in done.stderr
+    assert instead in done.stderr
+    assert shared.states().keys() == before.keys()

@@ -95,6 +95,6 @@ def test_a_node_that_is_removed_is_forgotten_and_its_token_is_worthless(added: t
     made.kill(job)
     made.until(job, "cancelled")
     made.ok("node", "remove", host.name)
-    log = host.directory / "agent" / "agent.log"
+    log = host.directory / "agent" / host.name / "agent.log"
     made.wait(lambda: "this token is not accepted" in log.read_text(), "its agent tries again")
     assert made.node(host) is None

@@ -89,6 +89,8 @@ def connect(call: Invocation, id: str, node: str, job_key: str | None) -> int:
 
     if call.json:
         raise BadInput("a shell is not one JSON value", hint="leave --json out, or use 'rota exec --json'")
+    if not os.isatty(0):
+        raise BadInput("this is not a terminal", hint="for a command without one use 'rota exec ID -- CMD'")
     return enter(call, id, Opening(job=0, node=node, tty=True, key=_secret(job_key)))
 
 

@@ -48,7 +48,10 @@ def report(error: RotaError, *, as_json: bool) -> int:
         body = {"code": error.code, "message": one_line(error.message), "hint": one_line(error.hint)}
         line = json.dumps({"error": body}) + "\n"
         # Whoever parses stdout finds one JSON value there; whoever reads stderr finds the error there.
-        sys.stdout.write(line)
+        try:
+            sys.stdout.write(line)
+        except OSError:
+            pass  # nobody reads it
         if not _same_file():
             _to_stderr(line)
     else:

@@ -40,6 +40,8 @@ def run_interactive(
         if fields.get(name):
             flag = name.replace("_", "-")
             raise BadInput(f"--{flag} has no meaning for an interactive job", hint=f"leave --{flag} out")
+    if not command and not os.isatty(0):
+        raise BadInput("this is not a terminal", hint="for a command without one use 'rota run -- CMD'")
     jobs = Submission(
         call,
         file=None,

@@ -263,9 +263,12 @@ def token_add(
       rota manager token add ci --role user --expires 30d
       rota manager token add node7 --role runner --host node7 --out node7.token
     """
+    from rota.cli.node_run import check_name
     from rota.units import parse_duration
     from rota.wire.passes import compose
 
+    if host is not None:
+        check_name(host, "a node")  # also if it is empty: without one the token would be good for all of them
     seconds = None if expires is None else parse_duration(expires)
     with call.connect() as client:
         made = client.add_token(name, role, expires_s=seconds, host=host or "")
@@ -306,12 +309,13 @@ def token_list(call: Invocation) -> int:
         [
             harmless(f"{each.name} of {each.of}" if each.of else each.name),
             each.role,
+            harmless(each.host or ""),
             f"{each.created_at.astimezone():%Y-%m-%d %H:%M}",
             f"{each.expires_at.astimezone():%Y-%m-%d %H:%M}" if each.expires_at else "never",
         ]
         for each in found
     ]
-    print(table(["NAME", "ROLE", "MADE", "EXPIRES"], rows))
+    print(table(["NAME", "ROLE", "HOST", "MADE", "EXPIRES"], rows))
     return 0
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rota.wire.views import SiteView
 
 _KINDS = ("property", "resource", "host", "node")
+_LIST = "list them with 'rota node list'"
 
 
 @click.group("node", cls=Group)
@@ -112,7 +113,7 @@ def set_node(
     from rota.cli import records
     from rota.cli.resource import host_change, inventory_of
     from rota.cli.terminal import count
-    from rota.errors import BadInput
+    from rota.errors import BadInput, NotFound
     from rota.plan.hostlist import expand, fold
 
     names = expand(",".join(hosts))
@@ -128,11 +129,14 @@ def set_node(
         return list(inventory.set(chosen, values={}, without=(), host=change)), None
 
     with call.connect() as client:
-        if change:
-            records.change(client, _KINDS, make, about=f"node set {fold(names)}")
-        for text in limits:
-            for name in names:
-                client.set_limit(text, host=name)
+        try:
+            if change:
+                records.change(client, _KINDS, make, about=f"node set {fold(names)}")
+            for text in limits:
+                for name in names:
+                    client.set_limit(text, host=name)
+        except NotFound as error:
+            raise NotFound(error.message, hint=_LIST, code=error.code) from None
     said = [
         *limits,
         *([f"state {state}"] if state else []),
@@ -153,7 +157,7 @@ def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
     """
     from rota.cli import records
     from rota.cli.terminal import count
-    from rota.errors import NotFound
+    from rota.errors import BadInput, NotFound
     from rota.plan.hostlist import expand, fold
 
     names = expand(",".join(hosts))
@@ -165,7 +169,13 @@ def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
             if name not in known["node"]:
                 if again:
                     continue
-                raise NotFound(f"there is no node '{name}'", hint="list them with 'rota node list'")
+                raise NotFound(f"there is no node '{name}'", hint=_LIST)
+            if name in returning and not again:
+                raise BadInput(
+                    f"the agent of {name} is connected with a token that is good for any node, "
+                    "and would come back",
+                    hint="stop it first",
+                )
             changes.append(("node", name, None))
             if name in known["host"]:
                 changes.append(("host", name, None))
@@ -173,6 +183,8 @@ def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
         return changes, None
 
     with call.connect() as client:
+        bound = {token.host for token in client.tokens() if token.role == "runner"}
+        returning = {each.host for each in client.nodes() if each.connected and each.host not in bound}
         records.change(client, _KINDS, make, about=f"node remove {fold(names)}")
         # Not before, since the removal may be refused. An agent may have come back in between.
         for token in client.tokens():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +11,9 @@ from typing import Any, NoReturn
 import click
 
 from rota.cli.command import Command, Invocation
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
+_MAKE = "rota manager token add NAME --role runner --out FILE"
 
 _UNIT = """\
 [Unit]
@@ -22,6 +26,7 @@ ExecStart={command}
 # The agent ends its jobs' processes itself, and its successor those that it left.
 KillMode=process
 Delegate=yes
+DelegateSubgroup=agent
 Restart=always
 RestartSec=5
 TimeoutStopSec=90
@@ -76,6 +81,7 @@ def run(
     from rota.runner.node import NodeOptions
 
     parse_address(manager)
+    _check_own_name(name)
     _check_pass(token_file)
     options = NodeOptions(
         name=name or "",
@@ -121,14 +127,39 @@ def _check_pass(path: str) -> None:
     try:
         passes.parse(private.read(Path(path)).decode("ascii"))
     except FileNotFoundError:
-        raise BadInput(
-            f"--token: there is no file {path}", hint="make one: rota manager token add --role runner"
-        ) from None
+        raise BadInput(f"--token: there is no file {path}", hint=f"make one: {_MAKE}") from None
     except (ValueError, OSError) as error:
         raise BadInput(
             f"--token: {path} cannot be used: {error}",
-            hint="it must be what 'rota manager token add NAME --role runner --out FILE' wrote",
+            hint=f"it must be what '{_MAKE}' wrote",
         ) from None
+
+
+def check_name(text: str, what: str) -> None:
+    """Raise `BadInput` unless a node can have this name, which becomes that of a directory and a word of ssh."""
+    from rota.errors import BadInput
+
+    if not _NAME.fullmatch(text):
+        shown = f"'{text[:40]}...'" if len(text) > 40 else f"'{text}'"
+        raise BadInput(
+            f"{shown} cannot be the name of {what}",
+            hint="use at most 253 letters, digits and . _ - with a letter or digit first",
+        )
+
+
+def _check_own_name(given: str | None) -> None:
+    if given is not None:
+        check_name(given, "a node")
+        return
+    import socket
+
+    from rota.errors import BadInput
+
+    own = socket.gethostname() or "localhost"
+    try:
+        check_name(own, "a node")
+    except BadInput as error:
+        raise BadInput(f"this host is called {own!r}: {error.message}", hint="give the node a --name") from None
 
 
 def _size(name: str, text: str | None) -> int | None:
@@ -169,6 +200,10 @@ def _hours(text: str | None) -> str:
 
 
 def _quoted(word: str) -> str:
-    """As systemd reads it."""
+    """As systemd reads it. A line that ends early would begin another directive."""
+    from rota.errors import BadInput
+
+    if not word.isprintable():
+        raise BadInput(f"{word[:80]!r} cannot stand in a unit", hint="use a name without control characters")
     plain = word.replace("%", "%%").replace("\\", "\\\\").replace("$", "$$")
     return plain if plain and not set(plain) & set(" \t'\"") else '"' + plain.replace('"', '\\"') + '"'
