@@ -47,6 +47,16 @@ class Typist:
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
+    def interrupts(self, until: str) -> None:
+        """Ctrl-C, as often as it takes until this is shown: one that comes between two programs is nobody's."""
+        end = time.monotonic() + _DEADLINE_S
+        while until not in self.shown and time.monotonic() < end:
+            self.type("\x03")
+            again = time.monotonic() + 1.0
+            while until not in self.shown and time.monotonic() < again:
+                self._look()
+        self.sees(until)
+
     def sees(self, text: str) -> str:
         """Wait until this is shown; what was shown before it and it. It is then forgotten."""
         end = time.monotonic() + _DEADLINE_S

@@ -172,8 +172,7 @@ def test_ctrl_c_goes_to_what_runs_in_the_shell_and_ctrl_d_ends_it(shell: Typist)
     shell.type("sleep 1000\n")
     shell.sees("sleep 1000\r\n")
     wait_until(lambda: not shell.restored, "the terminal is theirs")
-    shell.type("\x03")
-    shell.sees("inside> ")
+    shell.interrupts("inside> ")
     shell.type("\x04")
     assert shell.ends() in (0, 130)  # the shell's own choice after an interrupt
     assert shell.restored

@@ -78,8 +78,7 @@ def test_ctrl_c_interrupts_the_program_and_not_us(rota: Deployment) -> None:
     with shell(rota) as (typist, _):
         typist.type("sh -c 'echo go''ing; sleep 1000'\n")
         typist.sees("going")
-        typist.type("\x03")
-        typist.sees("inside> ")
+        typist.interrupts("inside> ")
         typist.type("exit 3\n")
         assert typist.ends() == 3
 

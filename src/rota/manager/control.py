@@ -168,10 +168,11 @@ async def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
             f"{host[:40]!r} cannot be the name of a node",
             hint="use at most 253 letters, digits and . _ - with a letter or digit first",
         )
-    # Whoever gets the token of a runner also needs to know whom to trust.
-    authority = await _authority(manager) if role == RUNNER else ""
+    # Whoever gets a token comes by TLS, and with that of a runner needs to be told whom to trust.
+    authority = await _authority(manager)
     token = manager.tokens.create(name, role, expires_at, now=now, host=host)
-    return NewTokenView(name, role, token, expires_on if expires_at is not None else None, authority)
+    expires = expires_on if expires_at is not None else None
+    return NewTokenView(name, role, token, expires, authority if role == RUNNER else "")
 
 
 def _remove_token(manager: Manager, name: str) -> None:
