@@ -33,7 +33,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """All settings of a deployment, with their defaults. Durations are seconds, sizes bytes."""
 
     host: Annotated[str, _setting("Address the manager listens on for TLS connections.", "text")] = "127.0.0.1"
-    port: Annotated[int, _setting("Port of that listener; 0 takes a free one.", "int", low=0, high=65535)] = 0
+    port: Annotated[
+        int,
+        _setting("Port of that listener; 0 takes a free one, and keeps it if it can.", "int", low=0, high=65535),
+    ] = 0
     http: Annotated[
         str,
         _setting(

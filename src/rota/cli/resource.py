@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rota.plan.inventory import HostChange, Inventory
     from rota.wire.views import SiteView
 
-KINDS = ("property", "resource", "host", "setting")
+KINDS = ("property", "resource", "host", "node", "setting")
 
 _HOSTS = click.option("--hosts", metavar="LIST", help="Hosts: n1,n2 or n[001-100].")
 _IDS = click.option("--ids", metavar="LIST", help="Resources by id: 1-8,17.")

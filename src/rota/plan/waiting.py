@@ -102,7 +102,10 @@ def _nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
 
     for alternative in entry.ask.alternatives:
         if _fits(planner, alternative, short):
-            return away_hosts(site, site.hosts_of(away))
+            asked = 0
+            for group in alternative.groups:
+                asked |= site.matching(group.where)
+            return away_hosts(site, site.hosts_of(away & asked or away))
     return reason
 
 
@@ -114,6 +117,7 @@ def away_hosts(site: Site, hosts: list[str]) -> Waits:
     hint, said = "", next((why for why in words.values() if why not in ("", SILENT)), "")
     if said:
         alike = fold(host for host, why in words.items() if why == said)
+        alike = f"'{alike}'" if "[" in alike else alike
         hint = f"rota resource set --hosts {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
     return Waits("no_resources", f"too few of the resources it asks for may be used now: {named}{more}", hint=hint)
 
