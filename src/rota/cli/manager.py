@@ -263,7 +263,7 @@ def token_add(
       rota manager token add ci --role user --expires 30d
       rota manager token add node7 --role runner --host node7 --out node7.token
     """
-    from rota.cli.node_run import check_name
+    from rota.plan.hostlist import check_name
     from rota.units import parse_duration
     from rota.wire.passes import compose
 

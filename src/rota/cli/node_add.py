@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from rota.cli.command import Command, Invocation, print_json
-from rota.cli.node_run import check_name
 from rota.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def add(
     from concurrent.futures import ThreadPoolExecutor
 
     from rota.client.dial import parse_address
-    from rota.plan.hostlist import expand
+    from rota.plan.hostlist import check_name, expand
 
     names = expand(",".join(hosts))
     for name in names:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -12,7 +11,6 @@ import click
 
 from rota.cli.command import Command, Invocation
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 _MAKE = "rota manager token add NAME --role runner --out FILE"
 
 _UNIT = """\
@@ -135,19 +133,9 @@ def _check_pass(path: str) -> None:
         ) from None
 
 
-def check_name(text: str, what: str) -> None:
-    """Raise `BadInput` unless a node can have this name, which becomes that of a directory and a word of ssh."""
-    from rota.errors import BadInput
-
-    if not _NAME.fullmatch(text):
-        shown = f"'{text[:40]}...'" if len(text) > 40 else f"'{text}'"
-        raise BadInput(
-            f"{shown} cannot be the name of {what}",
-            hint="use at most 253 letters, digits and . _ - with a letter or digit first",
-        )
-
-
 def _check_own_name(given: str | None) -> None:
+    from rota.plan.hostlist import check_name
+
     if given is not None:
         check_name(given, "a node")
         return

@@ -20,7 +20,7 @@ from rota.core.world import Runner, World
 from rota.errors import BadInput
 from rota.plan.building import host_record, node_record
 from rota.plan.facts import NodeFacts
-from rota.plan.hostlist import expand
+from rota.plan.hostlist import check_name
 from rota.plan.placement import Capacity
 from rota.plan.predicates import Kind
 from rota.plan.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
@@ -35,8 +35,7 @@ _MOST_PROPERTIES = 64
 
 def check_facts(world: World, host: str, facts: NodeFacts) -> None:
     """Raise `BadInput` unless a host may say this about itself."""
-    if expand(host) != [host] or not host[0].isalnum():
-        raise BadInput(f"'{host[:60]}' cannot be the name of a node", hint="use letters, digits and . _ -")
+    check_name(host)
     check_record("node", host, msgspec.to_builtins(_record(facts)))
     if len(facts.properties) > _MOST_PROPERTIES:
         raise BadInput(f"node '{host}' has more than {_MOST_PROPERTIES} properties", hint="announce fewer")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from rota.errors import BadInput, Denied, EnvironmentFault
 from rota.manager.figures import metrics_view
 from rota.manager.logins import PREFIX, Maker, Session
 from rota.manager.status import manager_view
+from rota.plan.hostlist import check_name
 from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
@@ -32,7 +32,6 @@ log = logging.getLogger("rota.manager")
 _RECALL_S = 10.0
 _LOOK_AGAIN_S = 0.01
 _CERTIFICATES_S = 30.0
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 
 
 async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
@@ -163,11 +162,8 @@ async def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
     if name.startswith(PREFIX):
         raise BadInput(f"names that begin with {PREFIX} are those of sessions", hint="choose another name")
     host = args.get("host")
-    if host is not None and not _HOST.fullmatch(host):  # an empty one is no word for all of them
-        raise BadInput(
-            f"{host[:40]!r} cannot be the name of a node",
-            hint="use at most 253 letters, digits and . _ - with a letter or digit first",
-        )
+    if host is not None:
+        check_name(host)  # an empty one is no word for all of them
     # Whoever gets a token comes by TLS, and with that of a runner needs to be told whom to trust.
     authority = await _authority(manager)
     token = manager.tokens.create(name, role, expires_at, now=now, host=host)

@@ -21,7 +21,18 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _RANGE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?", re.ASCII)
 #: What comes before the last number of a name, the number, and what comes after it.
 _LAST_NUMBER: Final = re.compile(r"(.*?)(?<![0-9])([0-9]{1,9})([^0-9]*)", re.ASCII | re.DOTALL)
+_NODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 _HINT: Final = "write hosts like n1,n2 or n[001-100]"
+
+
+def check_name(text: str, what: str = "a node") -> None:
+    """Raise `BadInput` unless this can be the name of one host that people and programs can write."""
+    if not _NODE.fullmatch(text):
+        shown = f"'{text[:40]}...'" if len(text) > 40 else f"'{text}'"
+        raise BadInput(
+            f"{shown} cannot be the name of {what}",
+            hint=f"use at most {_NAME_MAX} letters, digits and . _ - with a letter or digit first",
+        )
 
 
 def expand(text: str, *, most: int = MOST_NAMES) -> list[str]:
