@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.config import Home, all_settings, check_private, config_files, load
+from rota.config import all_settings, config_files, load
 from rota.errors import BadInput, EnvironmentFault
+from rota.home import Home, check_private
 
 
 @pytest.fixture

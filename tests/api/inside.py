@@ -20,7 +20,7 @@ from rota.api.pages import Pages
 from rota.api.problems import Unauthorized
 from rota.api.serve import Doors
 from rota.api.verdicts import Verdicts
-from rota.config import Home
+from rota.home import Home
 from tests.api.client import TIMEOUT_S, Http
 
 USER = "rota_user_" + "U" * 43

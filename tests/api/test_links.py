@@ -13,8 +13,8 @@ from rota.api.links import Links
 from rota.api.operations import Ask, Table
 from rota.api.problems import TooMany, Unauthorized
 from rota.api.verdicts import Verdicts
-from rota.config import Home
 from rota.errors import Denied
+from rota.home import Home
 from tests.api.inside import ADMIN, USER, serving
 
 table = Table("test")

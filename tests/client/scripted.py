@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rota.config import Home
 from rota.core.answers import Added
+from rota.home import Home
 from rota.wire import codec
 from rota.wire import messages as m
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from rota.config import Settings
 from rota.core.energy_rules import KeepAlive
 from rota.core.events import PowerCommandEnded
 from rota.errors import BadInput
 from rota.manager.energy import AT_ONCE, Energy, rules_of, run_command
+from rota.settings import Settings
 from tests.deployment import is_alive, wait_until
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from rota.config import Home, Settings
 from rota.core.events import HostAppeared
+from rota.home import Home
 from rota.manager import demand, startup
 from rota.plan.need import Need
+from rota.settings import Settings
 
 
 class SlowPool:

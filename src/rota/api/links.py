@@ -19,8 +19,8 @@ from rota.api.verdicts import Verdicts
 from rota.client.aio import AsyncClient
 from rota.client.calls import Call
 from rota.client.dial import Endpoint, find, role_of
-from rota.config import Home
 from rota.errors import Denied, NoManager
+from rota.home import Home
 
 T = TypeVar("T")
 

@@ -31,8 +31,8 @@ from rota.api.gateway import Gateway
 from rota.api.guard import Guard
 from rota.api.links import Links
 from rota.api.pages import STATIC, Pages
-from rota.config import Home
 from rota.errors import RotaError
+from rota.home import Home
 from rota.logs import log_to
 from rota.wire import tls
 from rota.wire.tokens import read_token

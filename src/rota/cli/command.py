@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from rota.client.blocking import Client
-    from rota.config import Home, Settings
+    from rota.home import Home
+    from rota.settings import Settings
 
 
 class Invocation:
@@ -27,7 +28,7 @@ class Invocation:
 
     @property
     def home(self) -> Home:
-        from rota.config import Home
+        from rota.home import Home
 
         return Home.find(self.home_given)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
-    from rota.config import Home
+    from rota.home import Home
 
 #: (how good, what was found, what to do)
 Finding = tuple[str, str, str]
@@ -85,8 +85,8 @@ def _sqlite(_call: Invocation, _home: Home) -> Iterator[Finding]:
 
 
 def _directory(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.config import check_private
     from rota.errors import RotaError
+    from rota.home import check_private
 
     if not home.path.exists():
         yield "note", f"{home} does not exist yet", "it is made when a manager starts"

@@ -75,7 +75,7 @@ def run(
     import msgspec
 
     from rota.client.dial import parse_address
-    from rota.config import node_home
+    from rota.home import node_home
     from rota.runner.node import NodeOptions
 
     parse_address(manager)

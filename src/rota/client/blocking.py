@@ -17,10 +17,10 @@ from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
-from rota.config import Home
 from rota.core.answers import Acted, WalltimeSet
 from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
+from rota.home import Home
 from rota.wire import messages as m
 from rota.wire import sums, views
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.config import Home, check_private
 from rota.errors import BadInput, NoManager, RotaError
+from rota.home import Home, check_private
 
 HOW_TO_START: Final = "start one with 'rota manager start'"
 

@@ -18,8 +18,8 @@ import msgspec
 
 from rota.client import dial
 from rota.client.here import JOB_VARIABLES
-from rota.config import Home
 from rota.errors import EnvironmentFault, NoManager, RotaError, from_code
+from rota.home import Home
 
 #: Recovering a large deployment takes time; silence for so long is a fault.
 READY_TIMEOUT: Final = 120.0

@@ -16,10 +16,10 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from rota.config import Settings
 from rota.core.energy_rules import EnergyRules, parse_keep_alive
 from rota.core.events import PowerCommandEnded
 from rota.errors import BadInput
+from rota.settings import Settings
 
 if TYPE_CHECKING:
     from rota.manager.service import Manager

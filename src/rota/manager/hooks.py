@@ -19,7 +19,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from rota.config import Settings
 from rota.core.effects import RunServerScript
 from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
 from rota.core.fencing import to_fence
@@ -27,6 +26,7 @@ from rota.core.serving import EPILOGUE, PROLOGUE
 from rota.core.suspecting import to_heal
 from rota.core.world import World
 from rota.errors import BadInput
+from rota.settings import Settings
 
 if TYPE_CHECKING:
     from rota.manager.service import Manager

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from rota.config import Home, Settings
 from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
@@ -27,6 +26,7 @@ from rota.core.turn import Batch, Turn
 from rota.core.usage import leave_hosts
 from rota.core.world import World, forget
 from rota.errors import Bug, EnvironmentFault
+from rota.home import Home
 from rota.manager import hooks
 from rota.manager.channels import Channels
 from rota.manager.checkup import CHECK_UP_TO_JOBS, Checkup
@@ -50,6 +50,7 @@ from rota.manager.watches import Watches
 from rota.manager.writer import Writer
 from rota.pools.base import DelegatedPool, Pool
 from rota.pools.local import hostname
+from rota.settings import Settings
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.tokens import TokenBook

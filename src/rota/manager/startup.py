@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 import msgspec
 
 from rota import __version__, config
-from rota.config import Home, ManagerFile, Settings
 from rota.core import restored
 from rota.core.changes import Changes
 from rota.core.pausing import PAUSED, YES
@@ -30,12 +29,14 @@ from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
 from rota.core.serving import HOOKS, restore_hooks
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
+from rota.home import Home, ManagerFile
 from rota.logs import log_to
 from rota.manager import gateway
 from rota.manager.recover import library_from, unused_limits, world_from
 from rota.manager.service import Manager
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
+from rota.settings import Settings
 from rota.store.sqlite import SqliteStore
 from rota.wire import tls, tokens
 

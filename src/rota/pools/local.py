@@ -15,11 +15,12 @@ import sys
 import time
 from pathlib import Path
 
-from rota.config import Home, Settings
 from rota.core.events import HostAppeared
+from rota.home import Home
 from rota.host import usable_memory
 from rota.plan.placement import Capacity
 from rota.plan.size import CORE
+from rota.settings import Settings
 
 log = logging.getLogger("rota.pools.local")
 

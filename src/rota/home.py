@@ -1,0 +1,169 @@
+"""Where a deployment lives: `Home`, its directory and the paths in it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from rota.errors import BadInput, EnvironmentFault
+
+#: The longest path a Unix socket can have.
+MAX_SOCKET_PATH: Final = 107
+
+
+class ManagerFile(Struct):
+    """`manager.json`: how to find the manager of this deployment. Written by the manager."""
+
+    pid: int = 0
+    socket: str = ""
+    address: str | None = None  #: HOST:PORT of the TLS listener
+    version: str = ""
+    generation: int = 0
+    started_at: str = ""
+
+
+def node_home(name: str) -> Path:
+    """Where the agent of a node keeps its own files, unless it is told."""
+    import socket
+
+    leaf = (name or socket.gethostname() or "localhost").replace("/", "_")
+    if os.geteuid() == 0:
+        return Path("/var/lib/rota/nodes") / leaf
+    return Home.find(environ={k: v for k, v in os.environ.items() if k != "ROTA_HOME"}).path / "nodes" / leaf
+
+
+class Home:
+    """The directory of one deployment and the paths in it. Creates nothing unless asked to."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(os.path.abspath(path))
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"Home({str(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Home) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    @classmethod
+    def find(cls, given: str | None = None, environ: Mapping[str, str] | None = None) -> Home:
+        """The deployment that is meant: what is given, `$ROTA_HOME`, or the place for a user's state."""
+        environ = os.environ if environ is None else environ
+        if explicit := given or environ.get("ROTA_HOME"):
+            if "\0" in explicit:
+                raise BadInput("the deployment's directory contains a NUL byte", hint="correct --home")
+            return cls(os.path.expanduser(explicit))
+        state = environ.get("XDG_STATE_HOME", "")
+        if not os.path.isabs(state):
+            user = environ.get("HOME") or os.path.expanduser("~")
+            if not os.path.isabs(user):
+                raise EnvironmentFault("there is no home directory", hint="set ROTA_HOME")
+            state = os.path.join(user, ".local", "state")
+        return cls(os.path.join(state, "rota"))
+
+    @property
+    def database(self) -> Path:
+        return self.path / "rota.db"
+
+    @property
+    def config(self) -> Path:
+        return self.path / "rota.toml"
+
+    @property
+    def manager_file(self) -> Path:
+        return self.path / "manager.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "manager.lock"
+
+    @property
+    def tls(self) -> Path:
+        return self.path / "tls"
+
+    @property
+    def ca(self) -> Path:
+        return self.tls / "ca.pem"
+
+    @property
+    def tokens(self) -> Path:
+        return self.path / "tokens"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def output(self) -> Path:
+        return self.path / "output"
+
+    @property
+    def runners(self) -> Path:
+        return self.path / "runners"
+
+    @property
+    def socket(self) -> Path:
+        """Where the manager listens: in the home, or, if that path is too long for a socket, in a
+        private directory with a short name made from it. `manager.json` records it."""
+        near = self.path / "manager.sock"
+        if len(os.fsencode(near)) <= MAX_SOCKET_PATH:
+            return near
+        import hashlib
+
+        name = f"rota-{os.getuid()}-{hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]}"
+        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+        for base in (runtime, "/tmp"):
+            far = os.path.join(base, name, "manager.sock")
+            if os.path.isabs(base) and os.path.isdir(base) and len(os.fsencode(far)) <= MAX_SOCKET_PATH:
+                return Path(far)
+        raise EnvironmentFault(
+            f"no place for the manager's socket: {near} is too long", hint="set a shorter ROTA_HOME"
+        )
+
+    def create(self) -> None:
+        """Make the home and its directories, private to this user. Raises `EnvironmentFault`."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_private(self.path)
+            for path in (self.tls, self.tokens, self.logs, self.output, self.runners):
+                path.mkdir(mode=0o700, exist_ok=True)
+            if self.socket.parent != self.path:
+                self.socket.parent.mkdir(mode=0o700, exist_ok=True)
+                check_private(self.socket.parent)
+        except OSError as error:
+            raise EnvironmentFault(
+                f"cannot use {self.path} as the deployment's directory: {error.strerror}",
+                hint="choose another with --home or ROTA_HOME",
+            ) from None
+
+    def read_manager_file(self) -> ManagerFile | None:
+        """What the manager wrote about itself; None if there is nothing usable. It may be stale."""
+        try:
+            return msgspec.json.decode(self.manager_file.read_bytes(), type=ManagerFile)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+
+
+def check_private(path: Path) -> None:
+    """Raise `EnvironmentFault` unless the directory is ours and nobody else may write to it."""
+    found = os.stat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        raise EnvironmentFault(f"{path} is not a directory", hint="choose another with --home or ROTA_HOME")
+    if found.st_uid != os.getuid():
+        raise EnvironmentFault(
+            f"{path} belongs to another user (uid {found.st_uid})",
+            hint="choose another with --home or ROTA_HOME",
+        )
+    if found.st_mode & 0o022:
+        raise EnvironmentFault(f"others may write to {path}", hint=f"run: chmod go-rwx '{path}'")
