@@ -43,6 +43,19 @@ def test_a_host_s_own_limit_keeps_jobs_apart_there(shared: Deployment) -> None:
     shared.ok("kill", str(first), str(second))
 
 
+def test_a_reason_is_shown_until_the_host_is_set_again(shared: Deployment) -> None:
+    host = socket.gethostname()
+    wait_until(lambda: nodes(shared), "the runner is connected")
+    shared.ok("node", "set", host, "--drain", "--reason", "new disks on Monday")
+    assert shared.ok("node", "list").splitlines()[1].endswith("new disks on Monday")
+    assert "because     new disks on Monday" in shared.ok("node", "show", host)
+    shared.ok("node", "set", host, "--no-drain")
+    assert [each["why"] for each in nodes(shared)] == [""]
+    done = shared.rota("node", "set", host, "--drain", "--reason", "x" * 201)
+    assert done.returncode == 2
+    assert [each["drain"] for each in nodes(shared)] == [False]
+
+
 def test_a_host_that_is_not_there_cannot_be_set(shared: Deployment) -> None:
     for change in (["--limit", "x:1"], ["--drain"]):
         done = shared.rota("node", "set", "nowhere", *change)

@@ -149,10 +149,11 @@ def test_a_job_starts_on_a_host_that_comes_later() -> None:
 @pytest.mark.parametrize(
     ("record", "said", "undone"),
     [
-        ({"drain": True}, "h1 is drained", "rota resource set --hosts h1 --no-drain"),
-        ({"state": "absent"}, "h1 is absent", "rota resource set --hosts h1 --state alive"),
-        ({"state": "dead"}, "h1 is dead", "rota resource set --hosts h1 --state alive"),
-        ({"state": "suspected"}, "h1 is suspected", "rota resource set --hosts h1 --state alive"),
+        ({"drain": True}, "h1 is drained", "rota node set h1 --no-drain"),
+        ({"drain": True, "reason": "new disks"}, "h1 is drained (new disks)", "rota node set h1 --no-drain"),
+        ({"state": "absent"}, "h1 is absent", "rota node set h1 --state alive"),
+        ({"state": "dead"}, "h1 is dead", "rota node set h1 --state alive"),
+        ({"state": "suspected"}, "h1 is suspected", "rota node set h1 --state alive"),
     ],
 )
 def test_who_waits_for_a_host_that_may_not_be_used_is_told_why_and_how_to_undo_it(

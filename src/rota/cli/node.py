@@ -14,6 +14,8 @@ from rota.cli.node_run import run
 from rota.cli.usage import usage
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rota.client.calls import SiteChange
     from rota.wire.sums import NodeDetailView, NodeView
     from rota.wire.views import SiteView
@@ -83,6 +85,7 @@ def show_node(call: Invocation, host: str) -> int:
     help="absent and dead also end what runs there.",
 )  # fmt: skip
 @click.option("--drain/--no-drain", default=None, help="Start no new jobs there; or start them again.")
+@click.option("--reason", metavar="TEXT", help="Why, for those who look at the node or wait for it.")
 @click.option(
     "--available-until", metavar="TIME", help="Not used from then on: 2026-11-16T08:00, now+2h, or never."
 )
@@ -98,14 +101,15 @@ def show_node(call: Invocation, host: str) -> int:
     help="Units of a limit that this host has, e.g. one for every 32 GB of memory; NAME:unlimited takes it away.",
 )  # fmt: skip
 def set_node(
-    call: Invocation, hosts: tuple[str, ...], state: str | None, drain: bool | None, available_until: str | None,
-    hours: str | None, gpus: int | None, mem: str | None, disk: str | None, limits: tuple[str, ...],
+    call: Invocation, hosts: tuple[str, ...], state: str | None, drain: bool | None, reason: str | None,
+    available_until: str | None, hours: str | None, gpus: int | None, mem: str | None, disk: str | None,
+    limits: tuple[str, ...],
 ) -> int:  # fmt: skip
     """Change what is known of hosts: their state, when they may be used, their figures and limits.
 
     \b
     Examples:
-      rota node set n[1-8] --drain
+      rota node set n[1-8] --drain --reason "new disks on Monday"
       rota node set n3 --state alive
       rota node set node7 --limit bigmem:3
       rota node set desk4 --hours "20:00-07:00 mon-fri, * sat,sun"
@@ -118,7 +122,15 @@ def set_node(
 
     names = expand(",".join(hosts))
     change = host_change(
-        gpus=gpus, mem=mem, disk=disk, limits=(), state=state, drain=drain, until=available_until, hours=hours
+        gpus=gpus,
+        mem=mem,
+        disk=disk,
+        limits=(),
+        state=state,
+        drain=drain,
+        reason=reason,
+        until=available_until,
+        hours=hours,
     )
     if not change and not limits:
         raise BadInput("say what to change", hint="give an option such as --drain or --state alive")
@@ -211,9 +223,21 @@ def _table(nodes: list[NodeView]) -> str:
         mem = about_size(each.mem_bytes) if each.mem_bytes else "?"
         cores = f"{each.cores_in_use:g}/{each.cores}"
         rows.append(
-            [harmless(each.host), _state(each), cores, mem, str(each.gpus), str(len(each.jobs)), harmless(own)]
-        )
-    return table(["HOST", "STATE", "CORES", "MEMORY", "GPUS", "JOBS", "LIMITS"], rows, right="llrrrr")
+            [harmless(each.host), _state(each), cores, mem, str(each.gpus), str(len(each.jobs)), harmless(own),
+             harmless(_note(each))]
+        )  # fmt: skip
+    return table(["HOST", "STATE", "CORES", "MEMORY", "GPUS", "JOBS", "LIMITS", "NOTE"], rows, right="llrrrr")
+
+
+def _note(each: NodeView) -> str:
+    """Why it may not be used, or when."""
+    until = _moment(each.available_until)
+    said = (each.why, each.hours and f"only {each.hours}", until and f"until {until}")
+    return "; ".join(filter(None, said))
+
+
+def _moment(at: datetime | None) -> str:
+    return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _details(found: NodeDetailView) -> str:
@@ -231,7 +255,7 @@ def _details(found: NodeDetailView) -> str:
         ("disk", about_size(found.disk_bytes)),
         ("gpus", found.gpus or ""),
         ("hours", found.hours),
-        ("until", found.available_until.astimezone().strftime("%Y-%m-%d %H:%M") if found.available_until else ""),
+        ("until", _moment(found.available_until)),
         ("properties", ", ".join(f"{name}={show_value(value)}" for name, value in found.properties.items())),
         ("limits", ", ".join(f"{name} {its['used']}/{its['capacity']}" for name, its in found.limits.items())),
         ("jobs", spans_of(found.jobs)),

@@ -223,12 +223,12 @@ def _asked(hosts: str | None, ids: str | None, where: str | None) -> str:
 
 def host_change(
     *, gpus: int | None, mem: str | None, disk: str | None, limits: tuple[str, ...], state: str | None,
-    drain: bool | None = None, until: str | None = None, hours: str | None = None,
+    drain: bool | None = None, reason: str | None = None, until: str | None = None, hours: str | None = None,
 ) -> HostChange:  # fmt: skip
     from rota.plan.availability import ALWAYS, parse_hours
     from rota.plan.inventory import HostChange
 
-    given: dict[str, Any] = {"gpus": gpus, "state": state, "drain": drain}
+    given: dict[str, Any] = {"gpus": gpus, "state": state, "drain": drain, "reason": reason}
     change = {name: value for name, value in given.items() if value is not None}
     change |= {name: _size(name, text) for name, text in (("mem", mem), ("disk", disk)) if text is not None}
     if until is not None:

@@ -15,9 +15,9 @@ MIB: Final = 1 << 20
 #: Set by Rota for every job, so those of the job we may be running in are not passed on.
 # fmt: off
 JOB_VARIABLES: Final = frozenset({
-    b"ROTA_JOB_ID", b"ROTA_JOB_NAME", b"ROTA_GROUP", b"ROTA_ATTEMPT", b"ROTA_ARRAY_INDEX", b"ROTA_NODEFILE",
-    b"ROTA_CPUS", b"ROTA_CPU_LIST", b"ROTA_MEM_MB", b"ROTA_WALLTIME_S", b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR",
-    b"ROTA_OUTCOME", b"ROTA_LEASE",
+    b"ROTA_JOB_ID", b"ROTA_JOB_NAME", b"ROTA_GROUP", b"ROTA_ATTEMPT", b"ROTA_ARRAY_INDEX", b"ROTA_NODE",
+    b"ROTA_NODES", b"ROTA_NODEFILE", b"ROTA_CPUS", b"ROTA_CPU_LIST", b"ROTA_MEM_MB", b"ROTA_WALLTIME_S",
+    b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR", b"ROTA_OUTCOME", b"ROTA_LEASE",
 })
 # fmt: on
 #: Belongs to the shell that started us, and differs between equal submissions.

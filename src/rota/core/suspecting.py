@@ -99,11 +99,9 @@ def welcome_back(world: World, turn: Turn, host: str) -> None:
 
 def set_state(world: World, turn: Turn, host: str, state: str, *, by: str, why: str) -> None:
     """Write a host's state into its record, with who decided that and why."""
-    record: dict[str, Any] = {
-        name: value
-        for name, value in world.site["host"].get(host, {}).items()
-        if name not in ("state", "by", "why")
-    }
+    before: dict[str, Any] = world.site["host"].get(host, {})
+    about = ("state", "by", "why") if before.get("drain") else ("state", "by", "why", "reason")
+    record: dict[str, Any] = {name: value for name, value in before.items() if name not in about}
     if state != "alive":
         record |= {"state": state, "by": by, "why": why}
     value = record or None

@@ -128,5 +128,5 @@ def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, A
         limits={each.name: each.hosts[host] for each in found.limits if host in each.hosts},
         properties=properties or (registered.properties if registered is not None else {}),
         hours=hours_of(found.records, host, record),
-        why=record.why if record.state != "alive" else found.records["energy"].get(host, {}).get("why", ""),
+        why="; ".join(filter(None, (record.reason, record.why, found.records["energy"].get(host, {}).get("why")))),
     )

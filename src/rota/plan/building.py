@@ -52,6 +52,7 @@ def site_of(
         until={id: until[str(values["host"])] for id, values in rows.items() if values["host"] in until},
         prefer=records.get("setting", {}).get(PREFER_SETTING, ()),
         away=away,
+        reasons={host: its.reason for host, its in hosts.items() if its.reason},
         hours={host: text for host, its in hosts.items() if (text := hours_of(records, host, its))},
         clock=clock or Clock(UTC),
         asleep={host: since for host, since in asleep.items() if host in hosts and host not in away},

@@ -40,6 +40,7 @@ class HostChange(Struct, frozen=True, kw_only=True):
     gpus: int | UnsetType = UNSET
     state: str | UnsetType = UNSET
     drain: bool | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
     available_until: float | UnsetType | None = UNSET
     hours: str | UnsetType = UNSET
     limits: dict[str, int | None] = {}  #: None takes a limit away
@@ -51,10 +52,14 @@ class HostChange(Struct, frozen=True, kw_only=True):
         given = {name: value for name in _HOST_FIELDS if (value := getattr(self, name)) is not UNSET}
         limits = {**record.limits, **self.limits}
         given["limits"] = {name: units for name, units in limits.items() if units is not None}
+        if "state" in given:  # whoever decided before does so no more
+            given |= {"by": "", "why": ""}
+        if "state" in given or "drain" in given:
+            given.setdefault("reason", "")
         return msgspec.structs.replace(record, **given)
 
 
-_HOST_FIELDS: Final = ("mem", "disk", "gpus", "state", "drain", "available_until", "hours")
+_HOST_FIELDS: Final = ("mem", "disk", "gpus", "state", "drain", "reason", "available_until", "hours")
 
 
 class Inventory:

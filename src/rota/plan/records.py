@@ -70,6 +70,7 @@ class HostRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     by: str = ""  #: who says so, where it was no administrator: a hook of the site
     why: str = ""  #: and why
     drain: bool = False  #: no new jobs
+    reason: Annotated[str, Meta(max_length=200)] = ""  #: of an administrator, for its state or its drain
     available_until: float | None = None  #: wall time at which it may not be used any more
     hours: str = ""  #: when it may be used (`plan.availability`); empty: what its agent says, else always
 

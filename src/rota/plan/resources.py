@@ -58,6 +58,7 @@ class Site:
         until: Mapping[int, float] | None = None,
         prefer: Sequence[str] = (),
         away: Mapping[str, str] | None = None,
+        reasons: Mapping[str, str] | None = None,
         hours: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         asleep: Mapping[str, float | None] | None = None,
@@ -84,6 +85,7 @@ class Site:
         #: those on which something may be placed
         self.usable = self.everything if usable is None else self.mask(usable)
         self.away = dict(away or {})  #: host of which nothing may be used → why, in a word
+        self.reasons = dict(reasons or {})  #: host → what an administrator said about that
         self.until: dict[float, int] = {}  #: moment → what may not be used from then on
         for id, moment in (until or {}).items():
             self.until[moment] = self.until.get(moment, 0) | 1 << self._bit[id]

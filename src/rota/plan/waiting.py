@@ -112,13 +112,17 @@ def _nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
 def away_hosts(site: Site, hosts: list[str]) -> Waits:
     """These hosts may not be used now: why, and what would change that."""
     words = {host: site.away.get(host, "") for host in hosts}
-    named = ", ".join(f"{host} {f'is {why}' if why else 'may not'}" for host, why in list(words.items())[:_NAMED])
+    named = ", ".join(
+        (f"{host} is {why}" if why else f"{host} may not")
+        + (f" ({said})" if (said := site.reasons.get(host)) else "")
+        for host, why in list(words.items())[:_NAMED]
+    )
     more = f" and {len(hosts) - _NAMED} more may not" if len(hosts) > _NAMED else ""
     hint, said = "", next((why for why in words.values() if why not in ("", SILENT)), "")
     if said:
         alike = fold(host for host, why in words.items() if why == said)
         alike = f"'{alike}'" if "[" in alike else alike
-        hint = f"rota resource set --hosts {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
+        hint = f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
     return Waits("no_resources", f"too few of the resources it asks for may be used now: {named}{more}", hint=hint)
 
 

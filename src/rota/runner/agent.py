@@ -87,6 +87,7 @@ class Agent:
         self.outbox = self.contact.outbox
         self.channels = Channels(self, self._poll)
         self.relay = Relay(self, self._poll)
+        self.catalogue.more[b"ROTA_NODE"] = os.fsencode(self.identity.host)
         self.catalogue.more[b"ROTA_RELAY"] = os.fsencode(self.relay.path)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self.streams = Streams(self, self._poll, null)

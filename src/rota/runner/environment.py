@@ -28,6 +28,8 @@ OF_ONE_JOB = (
     b"ROTA_ARRAY_ID",
     b"ROTA_ARRAY_INDEX",
     b"ROTA_CPU_LIST",
+    b"ROTA_NODE",
+    b"ROTA_NODES",
     b"ROTA_NODEFILE",
     b"ROTA_RELAY",
     b"ROTA_OUTCOME",
@@ -135,6 +137,7 @@ class Environment(Variables):
         if allocation is not None:
             if allocation.nodes:
                 own[b"ROTA_NODEFILE"] = os.fsencode(nodefile)
+                own[b"ROTA_NODES"] = b"%d" % len(allocation.nodes)
             own.update({name: value for name, value in mpi(allocation, nodefile).items() if name not in user})
         user.update(own)
         user.update(more or {})

@@ -85,7 +85,7 @@ class NodeView(Struct, kw_only=True, gc=False):
     limits: dict[str, dict[str, int]]  #: units that this host has: capacity and used
     properties: dict[str, str | int | bool]  #: those that all its resources share
     hours: str = ""  #: when it may be used; empty: always
-    why: str = ""  #: of its state, where a hook of the site decided about that
+    why: str = ""  #: of its state or its drain, where somebody said: an administrator, or a hook of the site
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):
