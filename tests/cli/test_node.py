@@ -49,6 +49,7 @@ def test_a_reason_is_shown_until_the_host_is_set_again(shared: Deployment) -> No
     shared.ok("node", "set", host, "--drain", "--reason", "new disks on Monday")
     assert shared.ok("node", "list").splitlines()[1].endswith("new disks on Monday")
     assert "because     new disks on Monday" in shared.ok("node", "show", host)
+    assert "note  nodes: 0 of 1 may be used now, with 0 cores" in shared.rota("doctor").stdout
     shared.ok("node", "set", host, "--no-drain")
     assert [each["why"] for each in nodes(shared)] == [""]
     done = shared.rota("node", "set", host, "--drain", "--reason", "x" * 201)
@@ -135,6 +136,21 @@ def test_a_host_gets_a_new_token_and_loses_the_old_one_only_when_its_new_agent_i
     agents.stop("desk")
     agents.made.ok("node", "remove", "desk")
     assert agents.tokens("desk") == []
+
+
+def test_jobs_know_their_node_and_lists_name_it_where_there_are_several(agents: Agents) -> None:
+    made, own = agents.made, socket.gethostname()
+    agents.add("desk")
+    there = made.json("add", "-l", "{host='desk'}/core=1,walltime=1m", "--", 'echo "on $ROTA_NODE"')["added"][0]
+    here = made.json("add", "-l", f"{{host='{own}'}}/core=1,walltime=1m", "--", 'echo "on $ROTA_NODE"')["added"][0]
+    made.ok("wait", str(there), str(here))
+    assert made.ok("logs", str(there)) == "on desk\n"
+    assert made.ok("logs", str(here)) == f"on {own}\n"
+    head, *lines = (line.split() for line in made.ok("jobs", str(there), str(here)).splitlines())
+    assert [line[head.index("HOST")] for line in lines] == ["desk", own]
+    assert "HOST" not in made.ok("jobs", str(here)).split(), "where there is only one, it tells nothing"
+    agents.stop("desk")
+    made.ok("node", "remove", "desk")
 
 
 def test_the_path_of_the_program_is_not_read_by_the_shell_of_a_host(agents: Agents) -> None:

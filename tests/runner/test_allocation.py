@@ -92,9 +92,11 @@ def test_whatever_happens_the_runner_keeps_its_own_cores() -> None:
 
 def test_a_nodefile_has_a_line_for_each_core_and_goes_with_the_job(joined: FakeManager) -> None:
     path, *lines = said(
-        joined, "echo $ROTA_NODEFILE; cat $ROTA_NODEFILE", Allocation(nodes=(("n1", 2), ("n2", 1)))
+        joined,
+        "echo $ROTA_NODEFILE; cat $ROTA_NODEFILE; echo $ROTA_NODES",
+        Allocation(nodes=(("n1", 2), ("n2", 1))),
     )
-    assert lines == ["n1", "n1", "n2"]
+    assert lines == ["n1", "n1", "n2", "2"]
     joined.until(lambda: not Path(path).exists())
 
 
@@ -107,13 +109,13 @@ def test_a_job_with_its_own_directory_finds_nothing_of_rota_in_it(joined: FakeMa
 
 
 def test_without_an_allocation_no_hosts_are_named_and_the_runner_picks_the_cores(joined: FakeManager) -> None:
-    words = "echo $ROTA_CPU_LIST; env | grep -c -e ROTA_NODEFILE"
+    words = "echo $ROTA_CPU_LIST; env | grep -c -e ROTA_NODEFILE -e ROTA_NODES"
     core = str(joined.picks()[0])
     assert said(joined, f"{words} || true", None) == [core, "0"]
     assert not (joined.home / "scratch").exists()
     spec = joined.spec()
     grant = joined.grant(50, f"{words} || true", spec)
-    joined.work([grant], spec, env=b"PATH=/bin:/usr/bin\0ROTA_CPU_LIST=7\0ROTA_NODEFILE=/x")
+    joined.work([grant], spec, env=b"PATH=/bin:/usr/bin\0ROTA_CPU_LIST=7\0ROTA_NODEFILE=/x\0ROTA_NODES=9")
     (done,) = joined.wait_for([50])
     assert joined.output(done)[0].split() == [core.encode(), b"0"], "not of the job that submitted it"
 

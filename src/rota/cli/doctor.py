@@ -168,6 +168,32 @@ def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
         yield "note", f"runners that do not answer: {', '.join(away)}", "see 'rota jobs state=lost'"
 
 
+def _nodes(call: Invocation, _home: Home) -> Iterator[Finding]:
+    from rota.errors import RotaError
+    from rota.plan.hostlist import fold
+
+    try:
+        with call.connect() as client:
+            nodes = client.nodes()
+    except RotaError:
+        return  # the check of the manager has said so
+    if not nodes:
+        return
+    usable = [each for each in nodes if each.usable]
+    cores = sum(each.cores for each in usable)
+    found = f"{len(usable)} of {len(nodes)} may be used now, with {cores} cores"
+    yield "good" if usable else "note", found, "" if len(usable) == len(nodes) else "see 'rota node list'"
+    doubtful = [each for each in nodes if each.state in ("suspected", "dead")]
+    if silent := fold(each.host for each in doubtful if not each.connected):
+        yield "note", f"no agent answers on {silent}", f"start it there, or: rota node add {silent}"
+    if ill := fold(each.host for each in doubtful if each.connected):
+        yield (
+            "note",
+            f"suspected: {ill}",
+            f"see 'rota node show HOST'; once mended: rota node set {ill} --state alive",
+        )
+
+
 def _containment(_call: Invocation, home: Home) -> Iterator[Finding]:
     from rota.config import load
     from rota.runner.fences import Fences, found_here
@@ -227,6 +253,7 @@ _CHECKS: Final[dict[str, Callable[[Invocation, Home], Iterator[Finding]]]] = {
     "disk": _disk,
     "configuration": _configuration,
     "manager": _manager,
+    "nodes": _nodes,
     "containment": _containment,
     "open files": _open_files,
     "machine": _machine,

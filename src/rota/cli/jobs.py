@@ -12,6 +12,7 @@ from rota.cli.numbers import WholeNumber
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from rota.wire.views import JobView
@@ -60,17 +61,14 @@ def _table(found: list[JobView]) -> str:
     from rota.cli.terminal import command_text, harmless, table
 
     now = datetime.now(UTC)
-    named = any(job.name for job in found)
-    arrays = any(job.array_id is not None for job in found)
-    own = [*(["ARRAY"] if arrays else []), *(["NAME"] if named else [])]
+    own = _telling(found)
     head = ["ID", "STATE", "GROUP", *own, "TRY", "EXIT", "TIME", "COMMAND"]
     rows = [
         [
             str(job.id),
             job.state,
             harmless(job.group),
-            *([f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""] if arrays else []),
-            *([harmless(job.name)] if named else []),
+            *(harmless(text(job)) for text in own.values()),
             str(job.attempt),
             exit_text(job),
             _time(job, now),
@@ -79,6 +77,24 @@ def _table(found: list[JobView]) -> str:
         for job in found
     ]
     return table(head, rows, right="rll" + "l" * len(own) + "rrr", state=1)
+
+
+def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
+    """Columns that tell something about these jobs: those in which they differ, or that few jobs have."""
+    from rota.plan.hostlist import fold
+
+    columns: dict[str, Callable[[JobView], str]] = {}
+    if any(job.array_id is not None for job in found):
+        columns["ARRAY"] = lambda job: "" if job.array_id is None else f"{job.array_id}_{job.array_index}"
+    if any(job.name for job in found):
+        columns["NAME"] = lambda job: job.name
+    if len({job.user for job in found}) > 1:
+        columns["USER"] = lambda job: job.user
+    if len({job.queue for job in found}) > 1:
+        columns["QUEUE"] = lambda job: job.queue
+    if len({host for job in found for host in job.hosts}) > 1:
+        columns["HOST"] = lambda job: fold(job.hosts)
+    return columns
 
 
 def exit_text(job: JobView) -> str:
