@@ -168,6 +168,40 @@ def test_what_ssh_says_may_be_no_utf_8(agents: Agents) -> None:
     assert (done.returncode, done.stderr) == (1, "rota: desk: caf\ufffd\n")
 
 
+def test_an_agent_that_is_never_let_in_ends_and_says_why(agents: Agents) -> None:
+    made, out = agents.made, agents.top / "old.pass"
+    made.ok("manager", "token", "add", "old", "--role", "runner", "--out", str(out))
+    made.ok("manager", "token", "remove", "old")
+    words = ["--manager", agents.manager, "--token", str(out), "--dir", str(agents.top / "old"), "--name", "old"]
+    done = made.rota("node", "run", *words)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-2]
+    assert last.endswith(
+        "this node is not wanted: this token is not accepted; get one with 'rota manager token add'"
+    )
+
+
+def test_of_many_agents_that_begin_together_in_one_directory_one_stays(agents: Agents) -> None:
+    made, out = agents.made, agents.top / "one.pass"
+    made.ok("manager", "token", "add", "one", "--role", "runner", "--host", "one", "--out", str(out))
+    words = ["--manager", agents.manager, "--token", str(out), "--dir", str(agents.top / "one"), "--name", "one"]
+    begun = [made.popen("node", "run", *words, stderr=subprocess.PIPE) for _ in range(4)]
+    try:
+        wait_until(lambda: agents.connected("one"), "one has joined")
+        wait_until(lambda: sum(each.poll() is None for each in begun) == 1, "the others have ended")
+        for each in begun:
+            if each.poll() is not None:
+                assert b"runs here already" in each.communicate()[1]
+        (last,) = (each for each in begun if each.poll() is None)
+        made.ok("node", "remove", "one")
+        assert last.wait(timeout=60) == 0
+        assert b"node 'one' was removed by" in last.communicate()[1]
+    finally:
+        for each in begun:
+            each.kill()
+            each.wait()
+
+
 def test_a_node_whose_agent_would_come_back_is_not_removed(agents: Agents) -> None:
     made, out = agents.made, agents.top / "any.pass"
     made.ok("manager", "token", "add", "any", "--role", "runner", "--out", str(out))

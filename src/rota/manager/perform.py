@@ -80,7 +80,7 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.DismissRunner(runner, why):
             if peer := manager.runners.peer_of(runner):
                 if why:
-                    peer.refuse(Denied(why))
+                    peer.refuse(Denied(why, code=m.REMOVED))
                 else:
                     peer.send(m.Leave())
         case e.SleepNodes(hosts):

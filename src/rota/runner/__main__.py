@@ -13,6 +13,8 @@ import sys
 
 from rota.runner import log
 from rota.runner.agent import Agent
+from rota.runner.identity import name_of
+from rota.runner.journal import lock_file
 from rota.runner.link import unix_dial
 
 USAGE = (
@@ -53,8 +55,11 @@ def _node_agent(given: dict[str, str]) -> Agent:
     options = msgspec.json.decode(given.get("--node", "{}"), type=NodeOptions)
     root = given["--dir"]
     os.makedirs(root, mode=0o700, exist_ok=True)
+    node = Node(options, token, root)
+    if lock_file(f"{root}/{name_of(node.name)}.lock", create=True) is None:  # held as long as we live
+        raise ValueError(f"an agent of {node.name} runs here already: {root} is in use")
     dial = tls_dial(host.removeprefix("[").removesuffix("]"), int(port), authority)
-    return Agent(dial, root, node=Node(options, token, root))
+    return Agent(dial, root, node=node)
 
 
 def main() -> int:
@@ -72,13 +77,13 @@ def main() -> int:
         else:
             ticket = _read(given["--ticket"]) if "--ticket" in given else ""
             agent = Agent(unix_dial(given["--socket"]), given["--dir"], ticket=ticket, linger_s=linger_s)
-    except (OSError, ValueError):
-        log.say_exception("cannot begin")
+    except (OSError, ValueError) as error:
+        log.say(f"cannot begin: {error}")
         return 1
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)  # what jobs leave behind has no cycles
     agent.run()
-    return 0
+    return 1 if agent.failed else 0
 
 
 if __name__ == "__main__":

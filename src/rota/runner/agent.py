@@ -100,6 +100,7 @@ class Agent:
 
         self._due = 0.0
         self.done = False
+        self.failed = False  #: has it ended for nothing?
         self.contain_first = False  #: every job must be in its control groups from its first moment
 
     # -------------------------------------------------------------- the loop

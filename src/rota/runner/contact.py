@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from rota import __version__
 from rota.core.leases import Held, LeaseRef
+from rota.errors import BadInput, Denied
 from rota.runner import settle
 from rota.runner.journal import Acked
 from rota.runner.link import MAX_DELAY_S, MOST_ENDED, Dial, Link, Lost, Outbox
 from rota.runner.log import say, say_exception
 from rota.runner.shipping import Shipping
 from rota.wire import codec
-from rota.wire.greeting import PROTOCOL, Failure, Hello, Welcome
+from rota.wire.greeting import PROTOCOL, REMOVED, Failure, Hello, Welcome
 from rota.wire.orders import Ack, Rules
 from rota.wire.reports import Join, Report, Settle
 
@@ -34,6 +35,8 @@ FLUSH_COUNT = 64
 SETTLE_EVERY = 4
 #: The agent of a node waits so long for being accepted, then tries again.
 PATIENCE_S = 20.0
+#: For so long an agent that was never let in goes on asking.
+REFUSED_S = 10.0
 #: While so many bytes wait to be sent, no more output is read from the disk.
 MOST_UNSENT = 4 << 20
 _NEVER = float("inf")
@@ -57,6 +60,8 @@ class Contact:
         self._shipping = None if node is None else Shipping(agent, self.send)
         self.fd = -1
         self.joined = False
+        self._was_in = False
+        self._refused_since = 0.0  #: 0: it was not
         self.report_at = _NEVER  #: when what is in the outbox must go at the latest
         self.away_since = agent.now
 
@@ -105,6 +110,7 @@ class Contact:
                     self._on_ack(seq)
                 case Failure():
                     self.lost(f"refused: {message.message}")
+                    self._consider_staying(message)
                     return
                 case _:
                     try:
@@ -133,6 +139,22 @@ class Contact:
         self._agent.followers.clear()
         self._agent.channels.lost()
         self._agent.due(self._link.retry_at)
+
+    def _consider_staying(self, refusal: Failure) -> None:
+        """The agent of a node that is one no more ends, and so does one that was never let in, after some tries.
+        Whoever answers for a job stays."""
+        agent = self._agent
+        if agent.node is None or agent.tasks or agent.seating.waiting or not self.outbox.clear:
+            return
+        if refusal.code != REMOVED:
+            if self._was_in or refusal.code not in (Denied.code, BadInput.code):
+                return
+            self._refused_since = self._refused_since or agent.now
+            if agent.now < self._refused_since + REFUSED_S:
+                return
+        say(f"this node is not wanted: {refusal.message}" + (f"; {refusal.hint}" if refusal.hint else ""))
+        agent.failed = refusal.code != REMOVED
+        agent.done = True
 
     def send(self, frame: bytes) -> None:
         """Send if connected; what must not get lost is in the outbox."""
@@ -234,7 +256,7 @@ class Contact:
     def _on_rules(self, rules: Rules) -> None:
         now = self._agent.now
         if not self.joined:
-            self.joined = True
+            self.joined = self._was_in = True
             self._link.accepted()
             say("joined")
             if self._shipping is not None:

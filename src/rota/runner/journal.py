@@ -301,11 +301,12 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def take_lock(directory: str, *, create: bool = False) -> int | None:
-    """Hold the lock of a runner's directory, or None: that runner lives, or has no lock yet.
+    """Hold the lock of a runner's directory, or None: that runner lives, or has no lock yet."""
+    return lock_file(f"{directory}/lock", create=create)
 
-    The lock is held until the returned descriptor is closed.
-    """
-    path = f"{directory}/lock"
+
+def lock_file(path: str, *, create: bool) -> int | None:
+    """A descriptor that holds this lock until it is closed, or None: somebody else does, or there is none."""
     flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
     try:
         fd = os.open(path, flags, 0o600)

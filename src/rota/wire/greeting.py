@@ -33,6 +33,10 @@ class Welcome(Message, frozen=True, tag="welcome"):
     until: float | None = None  #: when the token expires, in seconds since the epoch
 
 
+#: The code of a failure by which the agent of a node learns that its node was removed.
+REMOVED = "removed"
+
+
 class Failure(Message, frozen=True, tag="failure"):
     """Request `n` was refused; n = 0 concerns the connection, which is then closed."""
 
