@@ -107,6 +107,15 @@ def test_a_little_more_or_less_free_disk_is_not_written_down(m: Machine) -> None
     assert m.world.site_version == version
 
 
+def test_agents_cannot_announce_properties_without_end(m: Machine) -> None:
+    for n in range(20):
+        join(m, f"n{n}", NodeFacts(cores=1, mem=GIB, disk=GIB, properties={f"p{n}x{k}": 1 for k in range(49)}))
+    facts = NodeFacts(cores=1, mem=GIB, disk=GIB, properties={f"last{k}": 1 for k in range(49)})
+    with pytest.raises(BadInput, match="properties already"):
+        check_facts(m.world, "last", facts)
+    check_facts(m.world, "last", msgspec.structs.replace(facts, properties={"p3x4": 7}))
+
+
 def test_announced_properties_can_be_asked_for(m: Machine) -> None:
     join(m, "n1")
     join(m, "n2", NodeFacts(cores=2, mem=4 * GIB, disk=GIB, properties={"fast": True, "rack": 7}))

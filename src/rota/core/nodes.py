@@ -26,8 +26,9 @@ from rota.plan.predicates import Kind
 from rota.plan.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
 from rota.plan.size import CORE
 
-#: More properties than this nobody announces.
+#: More properties than this nobody announces, and more than that no site can use.
 _MOST_PROPERTIES = 64
+_MOST_OF_ALL = 1000
 
 
 # ------------------------------------------------------------------ registering
@@ -46,6 +47,8 @@ def check_facts(world: World, host: str, facts: NodeFacts) -> None:
             hint=f"give this one another --name, or remove the old one: rota node remove {host}",
         )
     kinds = kinds_of(world.site)
+    if len(kinds.keys() | facts.properties.keys()) > _MOST_OF_ALL:
+        raise BadInput(f"there are {_MOST_OF_ALL} properties already", hint="remove some: rota property remove")
     for name, value in facts.properties.items():
         if name in PLACE:
             raise BadInput(f"property '{name}' is built in and cannot be set", hint="use another name")
