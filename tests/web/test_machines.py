@@ -81,13 +81,18 @@ def test_the_page_of_a_machine_tells_its_jobs_and_its_past(busy: Deployment, hos
 def test_an_administrator_drains_a_machine(busy: Deployment, host: str, guest: Visitor) -> None:
     page = guest.page
     guest.go(f"/machines/{host}")
-    page.get_by_role("button", name="Drain", exact=True).click()
+    page.get_by_role("button", name="Drain…", exact=True).click()
+    dialog = page.get_by_role("dialog", name=f"Drain {host}")
+    dialog.get_by_label("Reason").fill("new disks on Monday")
+    dialog.get_by_role("button", name="Drain", exact=True).click()
     expect(page.get_by_text(f"{host} starts no new jobs; running ones go on")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_contain_text("draining")
+    expect(page.get_by_text("new disks on Monday").first).to_be_visible()
     job = busy.ok("add", "--quiet", "--", "true").strip()
     assert busy.json("why", job)["reasons"], "it cannot start"
     page.get_by_role("button", name="Undrain", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("busy")
+    expect(page.get_by_text("new disks on Monday")).to_have_count(0)
     busy.ok("wait", job)
 
 

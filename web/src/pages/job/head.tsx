@@ -1,6 +1,6 @@
 /** Which job this is, how it is doing, and what can be done about it. */
 
-import { type ReactNode, useState } from "react";
+import { Fragment, type ReactNode, useState } from "react";
 import type { JobView } from "../../api/types";
 import { duration, moment } from "../../format";
 import { Link } from "../../router";
@@ -48,6 +48,19 @@ function ending(job: JobView): string {
   return job.reason && job.state !== "complete" ? job.reason.message : "";
 }
 
+const SHOWN_HOSTS = 4;
+
+function Hosts({ hosts }: { hosts: readonly string[] }): ReactNode {
+  return (
+    <span title={hosts.length > SHOWN_HOSTS ? hosts.join(", ") : undefined}>
+      {hosts.slice(0, SHOWN_HOSTS).map((host, at) => (
+        <Fragment key={host}>{at ? ", " : null}<Link to={`/machines/${encodeURIComponent(host)}`}>{host}</Link></Fragment>
+      ))}
+      {hosts.length > SHOWN_HOSTS ? ` and ${hosts.length - SHOWN_HOSTS} more` : null}
+    </span>
+  );
+}
+
 export function Head({ job }: { job: JobView }): ReactNode {
   const part = element(job);
   return (
@@ -66,7 +79,7 @@ export function Head({ job }: { job: JobView }): ReactNode {
         <span><span className="faint">group</span> <Link to={`/jobs?group=${encodeURIComponent(job.group)}`}>{job.group}</Link></span>
         <span><span className="faint">user</span> <Link to={`/jobs?user=${encodeURIComponent(job.user)}`}>{job.user}</Link></span>
         <span><span className="faint">queue</span> <Link to="/policy?tab=queues">{job.queue}</Link></span>
-        {job.host ? <span><span className="faint">host</span> <Link to={`/machines/${encodeURIComponent(job.host)}`}>{job.host}</Link></span> : null}
+        {job.hosts.length ? <span><span className="faint">{job.hosts.length > 1 ? "hosts" : "host"}</span> <Hosts hosts={job.hosts} /></span> : null}
         <span className="num"><span className="faint">priority</span> {job.priority}</span>
         {part ? <span className="num"><span className="faint">array element</span> {part}</span> : null}
         <Running job={job} />

@@ -100,7 +100,7 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
       <span role="cell" className="num right wall">{ran === null ? "" : duration(ran)}</span>
       <span role="cell" className="num right cpu">{job.cpu_s === null ? "" : duration(job.cpu_s)}</span>
       <Memory job={job} />
-      <span role="cell" className="clip host" title={job.host ?? ""}>{job.host}</span>
+      <span role="cell" className="clip host" title={job.hosts.join(", ")}>{job.host}{job.hosts.length > 1 ? ` +${job.hosts.length - 1}` : ""}</span>
       <Ending job={job} />
     </div>
   );

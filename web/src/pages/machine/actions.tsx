@@ -5,7 +5,7 @@ import { type ReactNode, useState } from "react";
 import { get } from "../../api/client";
 import type { Records } from "../../api/types";
 import { Dialog } from "../../ui/dialog";
-import { ChoiceField } from "../../ui/form";
+import { ChoiceField, TextField } from "../../ui/form";
 import { Button, Trouble } from "../../ui/parts";
 import type { Machine } from "../machines/node";
 import { useSiteChange } from "../policy/change";
@@ -17,38 +17,63 @@ const STATES = [
   ["dead", "dead: it does not come back by itself"],
 ] as const;
 
+const LONGEST_REASON = 200;
+
 export function Actions({ node }: { node: Machine }): ReactNode {
   const { data } = useQuery({ queryKey: ["site", "hosts"], queryFn: ({ signal }) => get<Records>("/hosts", {}, signal) });
   const { change, busy, error } = useSiteChange();
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<"" | "drain" | "state">("");
   const [state, setState] = useState("alive");
+  const [reason, setReason] = useState("");
   if (!data) return null;
   // A machine whose runner is away is told as absent; what was written down may be something else.
   const written = String((data.records[node.host] as { state?: string } | undefined)?.state ?? "alive");
+  const close = (): void => setAsking("");
+  const ask = (what: "drain" | "state"): void => {
+    setState(written);
+    setReason("");
+    setAsking(what);
+  };
 
+  // What somebody said about it before is over.
   const write = (more: Record<string, unknown>, said: string, done?: () => void): void => {
     const before = (data.records[node.host] ?? {}) as Record<string, unknown>;
-    change({ changes: [{ kind: "host", name: node.host, value: { ...before, ...more } }], base: data.version, said }, done);
+    const value = { ...before, reason: reason.trim(), ...more };
+    change({ changes: [{ kind: "host", name: node.host, value }], base: data.version, said }, done);
   };
+  const why = <TextField label="Reason" hint="For those who look at it or wait for it" value={reason} change={setReason} maxLength={LONGEST_REASON} />;
   return (
     <>
-      <Button icon={node.drain ? "running" : "held"} disabled={busy}
-        onClick={() => write({ drain: !node.drain }, node.drain ? `${node.host} takes new jobs again` : `${node.host} starts no new jobs; running ones go on`)}>
-        {node.drain ? "Undrain" : "Drain"}
-      </Button>
-      <Button icon="edit" disabled={busy} onClick={() => { setState(written); setAsking(true); }}>State…</Button>
+      {node.drain ? (
+        <Button icon="running" disabled={busy} onClick={() => write({ drain: false, reason: "" }, `${node.host} takes new jobs again`)}>Undrain</Button>
+      ) : (
+        <Button icon="held" disabled={busy} onClick={() => ask("drain")}>Drain…</Button>
+      )}
+      <Button icon="edit" disabled={busy} onClick={() => ask("state")}>State…</Button>
       {error && !asking ? <Trouble error={error} /> : null}
-      {asking ? (
-        <Dialog title={`State of ${node.host}`} close={() => setAsking(false)}>
+      {asking === "drain" ? (
+        <Dialog title={`Drain ${node.host}`} close={close}>
+          <p className="muted">It starts no new jobs. Those that run there go on.</p>
+          {why}
+          {error ? <Trouble error={error} /> : null}
+          <div className="actions">
+            <Button kind="ghost" onClick={close}>Cancel</Button>
+            <Button kind="primary" disabled={busy} onClick={() => write({ drain: true }, `${node.host} starts no new jobs; running ones go on`, close)}>Drain</Button>
+          </div>
+        </Dialog>
+      ) : null}
+      {asking === "state" ? (
+        <Dialog title={`State of ${node.host}`} close={close}>
           <ChoiceField label="State" value={state} change={setState} options={STATES} />
+          {state !== "alive" ? why : null}
           {state !== "alive" && node.jobs.length ? (
-            <p className="muted">Jobs run there now. They are not killed, but the machine gets no others.</p>
+            <p className="muted">Jobs run there now. {state === "suspected" ? "They go on, but the machine gets no others." : "They end there, and their retries decide."}</p>
           ) : null}
           {error ? <Trouble error={error} /> : null}
           <div className="actions">
-            <Button kind="ghost" onClick={() => setAsking(false)}>Cancel</Button>
+            <Button kind="ghost" onClick={close}>Cancel</Button>
             <Button kind="primary" disabled={busy || state === written}
-              onClick={() => write({ state }, `${node.host} is ${state} now`, () => setAsking(false))}>
+              onClick={() => write({ state, by: "", why: "" }, `${node.host} is ${state} now`, close)}>
               Change
             </Button>
           </div>

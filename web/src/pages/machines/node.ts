@@ -17,8 +17,13 @@ export interface Mark {
 
 const SLEEP: readonly string[] = ["falling asleep", "asleep", "waking"];
 
-/** The one thing to know about a machine: what is wrong, and else how busy it is. */
+/** The one thing to know about a machine: what is wrong, and why if somebody said so; and else how busy it is. */
 export function mark(node: Machine): Mark {
+  const found = seen(node);
+  return node.why ? { ...found, about: node.why } : found;
+}
+
+function seen(node: Machine): Mark {
   if (node.state === "dead") return { name: "dead", tone: "bad", icon: "failed", about: "It does not come back by itself" };
   if (node.state === "absent") return { name: "absent", tone: "idle", icon: "cancelled", about: "Known, but its runner is not there or it is not to be used" };
   if (node.state === "suspected") return { name: "suspected", tone: "warn", icon: "odd", about: "It has been silent for a while" };
