@@ -200,6 +200,7 @@ def _learned(job: JobView) -> str:
 def _attempts(attempts: list[AttemptView]) -> str:
     """A table that fits a narrow screen: what takes more room follows below its row."""
     from rota.cli.terminal import harmless, table
+    from rota.plan.hostlist import fold
     from rota.units import about_duration, about_size
 
     today = datetime.now(UTC).astimezone().date()
@@ -215,7 +216,7 @@ def _attempts(attempts: list[AttemptView]) -> str:
             "-" if each.cpu_s is None else about_duration(each.cpu_s),
             "-" if each.peak_mem_bytes is None else about_size(each.peak_mem_bytes),
             "-" if each.size is None else about_size(each.size.mem_bytes),
-            harmless(each.host or "-"),
+            harmless(fold(each.hosts) or "-"),
         ]
         for each in attempts
     ]

@@ -13,6 +13,7 @@ from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
 from rota.plan.grammar import parse_request
+from rota.plan.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
@@ -205,6 +206,7 @@ def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -
         size=_taken_by(row, specs[row.spec]) if row.spec is not None else None,
         resources=(row.given.resources if row.given is not None else "") or None,
         behaviours=[BehavedView(each.behaviour, each.ok, each.message) for each in row.behaviours],
+        hosts=list(hosts_of(row.host or "", row.given)),
     )
 
 
@@ -218,7 +220,7 @@ def story(job: JobView, attempts: list[AttemptView], events: list[StoredEvent]) 
     lines = [StoryLine(job.submitted_at, 0, "added", f"by {job.user}")]
     for each in attempts:
         if each.scheduled_at:
-            lines.append(StoryLine(each.scheduled_at, each.attempt, "scheduled", f"on {each.host}"))
+            lines.append(StoryLine(each.scheduled_at, each.attempt, "scheduled", f"on {fold(each.hosts)}"))
         if each.started_at:
             lines.append(StoryLine(each.started_at, each.attempt, "started", ""))
         if each.ended_at:

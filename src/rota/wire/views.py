@@ -58,6 +58,7 @@ class AttemptView(Struct, kw_only=True, gc=False):
     size: SizeView | None = None  #: what it was given
     resources: str | None = None  #: likewise, where a plan gave them: ids, like 1-8,17
     behaviours: list[BehavedView] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)  #: all of them; its command was on the first, `host`
 
 
 class StoryLine(Struct, gc=False):

@@ -63,6 +63,7 @@ export interface AttemptView {
   size: SizeView | null;
   resources: string | null;
   behaviours: BehavedView[];
+  hosts: string[];
 }
 
 export interface BackupBody {

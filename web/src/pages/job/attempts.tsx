@@ -3,12 +3,12 @@
 import type { ReactNode } from "react";
 import type { AttemptView, JobView } from "../../api/types";
 import { duration, moment, size } from "../../format";
-import { Link } from "../../router";
 import { ENDED } from "../../states";
 import { Icon } from "../../ui/icons";
 import { Card, StateBadge } from "../../ui/parts";
 import { WithLinks } from "../../ui/with_links";
 import { useNow } from "../../now";
+import { Hosts } from "./hosts";
 import { type Usage, usage } from "./usage";
 import { attemptsOf } from "./view";
 import "./attempts.css";
@@ -69,7 +69,7 @@ function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): Reac
         {attempt.reason && attempt.reason.message !== ending(attempt) ? <span className="muted"><WithLinks text={attempt.reason.message} /></span> : null}
       </header>
       <dl className="facts">
-        <Fact name="host">{attempt.host ? <Link to={`/machines/${encodeURIComponent(attempt.host)}`}>{attempt.host}</Link> : null}</Fact>
+        <Fact name={attempt.hosts.length > 1 ? "hosts" : "host"}>{attempt.hosts.length ? <Hosts hosts={attempt.hosts} /> : null}</Fact>
         <Fact name={attempt.resources && /^\d+$/.test(attempt.resources) ? "core" : "cores"}>{attempt.resources ? <span title="The numbers of the cores that it had">no. {attempt.resources}</span> : null}</Fact>
         <Fact name="started">{attempt.started_at ? <time dateTime={attempt.started_at}>{moment(attempt.started_at)}</time> : null}</Fact>
         <Fact name="ended">{attempt.ended_at ? <time dateTime={attempt.ended_at}>{moment(attempt.ended_at)}</time> : null}</Fact>

@@ -43,7 +43,7 @@ function lines(job: JobView): Line[] {
     ["request", job.request ? list(job.request) : null],
     ["where", job.where ? <code>{job.where}</code> : null],
     ["types", list(job.type)],
-    ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.host ? ` of ${job.host}` : ""}</span> : null],
+    ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.hosts.length ? ` of ${job.hosts.join(", ")}` : ""}</span> : null],
     ["pool", job.pool],
     ["walltime", job.walltime_s ? duration(job.walltime_s) : null],
     ["limits", list(job.limits)],

@@ -1,12 +1,13 @@
 /** Which job this is, how it is doing, and what can be done about it. */
 
-import { Fragment, type ReactNode, useState } from "react";
+import { type ReactNode, useState } from "react";
 import type { JobView } from "../../api/types";
 import { duration, moment } from "../../format";
 import { Link } from "../../router";
 import { Icon } from "../../ui/icons";
 import { StateBadge } from "../../ui/parts";
 import { Doing } from "./doing";
+import { Hosts } from "./hosts";
 import { useNow } from "../../now";
 import { element, isLive, shellWords } from "./view";
 
@@ -46,19 +47,6 @@ function ending(job: JobView): string {
   if (job.signal) return `signal ${job.signal}`;
   if (job.exit_code) return `exit ${job.exit_code}`;
   return job.reason && job.state !== "complete" ? job.reason.message : "";
-}
-
-const SHOWN_HOSTS = 4;
-
-function Hosts({ hosts }: { hosts: readonly string[] }): ReactNode {
-  return (
-    <span title={hosts.length > SHOWN_HOSTS ? hosts.join(", ") : undefined}>
-      {hosts.slice(0, SHOWN_HOSTS).map((host, at) => (
-        <Fragment key={host}>{at ? ", " : null}<Link to={`/machines/${encodeURIComponent(host)}`}>{host}</Link></Fragment>
-      ))}
-      {hosts.length > SHOWN_HOSTS ? ` and ${hosts.length - SHOWN_HOSTS} more` : null}
-    </span>
-  );
 }
 
 export function Head({ job }: { job: JobView }): ReactNode {
