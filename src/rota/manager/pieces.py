@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections import OrderedDict
 from pathlib import Path
 
 from rota.errors import WireError
+from rota.manager.open_files import OpenFiles
 
 log = logging.getLogger("rota.manager")
 
@@ -27,7 +27,7 @@ class Pieces:
     def __init__(self, directory: Path, *, keep_output: int) -> None:
         self._directory = directory
         self._most = _MOST + 2 * keep_output + 4096
-        self._handles: OrderedDict[str, int] = OrderedDict()
+        self._files = OpenFiles(self._open, most=_OPEN)
         self._failed = False
 
     def keep(self, segment: str, offset: int, data: bytes) -> None:
@@ -35,7 +35,7 @@ class Pieces:
         if not _NAME.fullmatch(segment) or not 0 <= offset <= self._most - len(data):
             raise WireError("a piece of no segment")
         try:
-            handle = self._handle(segment)
+            handle = self._files[segment]
             while data:
                 written = os.pwrite(handle, data, offset)
                 data, offset = data[written:], offset + written
@@ -47,19 +47,9 @@ class Pieces:
             self._failed = False
 
     def close(self) -> None:
-        for handle in self._handles.values():
-            os.close(handle)
-        self._handles.clear()
+        self._files.close()
 
-    def _handle(self, segment: str) -> int:
-        handle = self._handles.get(segment)
-        if handle is not None:
-            self._handles.move_to_end(segment)
-            return handle
+    def _open(self, segment: str) -> int:
         self._directory.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        handle = os.open(self._directory / segment, flags, 0o600)
-        self._handles[segment] = handle
-        if len(self._handles) > _OPEN:
-            os.close(self._handles.popitem(last=False)[1])
-        return handle
+        return os.open(self._directory / segment, flags, 0o600)
