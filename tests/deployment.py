@@ -96,11 +96,13 @@ class Deployment:
         for _ in range(50):
             pids = _our_processes(self.home)
             if not pids:
-                return
+                break
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
+        # What it reserves against a full disk is much, and tells nobody anything.
+        (self.home / "ballast").unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
