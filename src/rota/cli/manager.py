@@ -247,10 +247,17 @@ def token() -> None:
     help="What its holder may do.",
 )
 @click.option("--expires", metavar="TIME", help="Worthless after this time (default: never).")
+@click.option("--user", metavar="USER", help="Whose it is: jobs added with it are theirs (default: yours).")
 @click.option("--host", metavar="HOST", help="Of a runner: good for the agent of this node alone.")
 @click.option("--out", metavar="FILE", help="Write it to this new file, readable by you alone.")
 def token_add(
-    call: Invocation, name: str, role: str, expires: str | None, host: str | None, out: str | None
+    call: Invocation,
+    name: str,
+    role: str,
+    expires: str | None,
+    user: str | None,
+    host: str | None,
+    out: str | None,
 ) -> int:
     """Make a token and print it. It is shown only once.
 
@@ -259,7 +266,7 @@ def token_add(
 
     \b
     Examples:
-      rota manager token add alice --out alice.token
+      rota manager token add alice --user alice --out alice.token
       rota manager token add ci --role user --expires 30d
       rota manager token add node7 --role runner --host node7 --out node7.token
     """
@@ -271,7 +278,7 @@ def token_add(
         check_name(host, "a node")  # also if it is empty: without one the token would be good for all of them
     seconds = None if expires is None else parse_duration(expires)
     with call.connect() as client:
-        made = client.add_token(name, role, expires_s=seconds, host=host or "")
+        made = client.add_token(name, role, expires_s=seconds, host=host, user=user)
     text = compose(made.token, made.authority) if made.authority else f"{made.token}\n"
     if out is not None:
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -309,13 +316,14 @@ def token_list(call: Invocation) -> int:
         [
             harmless(f"{each.name} of {each.of}" if each.of else each.name),
             each.role,
+            harmless(each.user or ""),
             harmless(each.host or ""),
             f"{each.created_at.astimezone():%Y-%m-%d %H:%M}",
             f"{each.expires_at.astimezone():%Y-%m-%d %H:%M}" if each.expires_at else "never",
         ]
         for each in found
     ]
-    print(table(["NAME", "ROLE", "HOST", "MADE", "EXPIRES"], rows))
+    print(table(["NAME", "ROLE", "USER", "HOST", "MADE", "EXPIRES"], rows))
     return 0
 
 

@@ -310,10 +310,16 @@ class AsyncClient:
         return watching.settled
 
     async def add_token(
-        self, name: str, role: str = "user", *, expires_s: float | None = None, host: str = ""
+        self,
+        name: str,
+        role: str = "user",
+        *,
+        expires_s: float | None = None,
+        host: str | None = None,
+        user: str | None = None,
     ) -> views.NewTokenView:
-        """Make a token; for a runner, that of the agent of this host alone."""
-        return await self._call(calls.token_add(name, role, expires_s=expires_s, host=host))
+        """Make a token, for this user; for a runner, that of the agent of this host alone."""
+        return await self._call(calls.token_add(name, role, expires_s=expires_s, host=host, user=user))
 
     async def tokens(self) -> list[views.TokenView]:
         """All tokens, without their secrets."""

@@ -286,10 +286,14 @@ def backup(path: str, *, force: bool) -> Stream[float, views.BackupView]:
     return Stream(lambda n: m.Control(n, "backup", args), float, views.BackupView)
 
 
-def token_add(name: str, role: str, *, expires_s: float | None, host: str = "") -> Call[views.NewTokenView]:
+def token_add(
+    name: str, role: str, *, expires_s: float | None, host: str | None = None, user: str | None = None
+) -> Call[views.NewTokenView]:
     args = {"name": name, "role": role}
-    if host:
+    if host is not None:
         args["host"] = host
+    if user is not None:
+        args["user"] = user
     if expires_s is not None:
         args["expires_s"] = str(expires_s)
     return Call(lambda n: m.Control(n, "token-add", args), views.NewTokenView)

@@ -80,28 +80,29 @@ class Connections:
         if hello.role == KEY:
             self._let_in_by_key(peer, hello)
             return
-        role, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
-        user = user_name(peer.uid) if peer.local and peer.uid != os.getuid() else self._owner
+        role, user, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
         peer.accept(role, user, until=until)
         manager = self._manager
         peer.send(m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until))
 
-    def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, float | None]:
-        """The role that a peer may have, and until when. Raises `Denied`."""
-        until = None
+    def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
+        """The role that a peer may have, whose it is, and until when. Raises `Denied`."""
+        user, until = self._owner, None
         if peer.local and peer.uid in (os.getuid(), 0) and not hello.token:
             held = hello.role if hello.role in ("user", "admin", "runner") else ""
+            user = user_name(peer.uid)
         else:
             record = self._manager.tokens.verify(hello.token, time.time()) if hello.token else None
             held = record.role if record else ""
             peer.token = record.name if record else ""
             until = record.expires_at if record else None
+            user = (record and record.user) or self._owner
             if record is not None and record.host not in (None, hello.host):
                 raise Denied(f"this token is for the agent of {record.host!r}", hint="use that of this node")
             peer.host = hello.host
         if not held or not (held == hello.role or may_be(held, hello.role)):
             raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
-        return hello.role, until
+        return hello.role, user, until
 
     def _let_in_by_key(self, peer: Peer, hello: m.Hello) -> None:
         """Somebody who has the key of a job that runs: it opens that and nothing else. Raises `Denied`."""
@@ -110,13 +111,13 @@ class Connections:
         peer.accept(KEY, "")
         peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._manager.generation, ""))
 
-    def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, float]:
+    def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float]:
         """The same for the session of a browser, which comes through the gateway and by no other way."""
         session = self._manager.logins.verify(hello.token) if peer.local else None
         if session is None:
             raise session_over()
         peer.token, peer.session = session.name, True
-        return session.role, session.expires_at
+        return session.role, session.maker.user, session.expires_at
 
     def hang_up(self, token: str) -> None:
         """A token was taken away: so are the connections that were opened with it."""

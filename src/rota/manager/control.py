@@ -166,7 +166,7 @@ async def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
         check_name(host)  # an empty one is no word for all of them
     # Whoever gets a token comes by TLS, and with that of a runner needs to be told whom to trust.
     authority = await _authority(manager)
-    token = manager.tokens.create(name, role, expires_at, now=now, host=host)
+    token = manager.tokens.create(name, role, expires_at, now=now, host=host, user=args.get("user"))
     expires = expires_on if expires_at is not None else None
     return NewTokenView(name, role, token, expires, authority if role == RUNNER else "")
 
@@ -198,4 +198,5 @@ def _token_view(record: Any) -> TokenView:
         created_at=datetime.fromtimestamp(record.created_at, UTC),
         expires_at=datetime.fromtimestamp(expires, UTC) if expires else None,
         host=record.host,
+        user=record.user,
     )

@@ -18,6 +18,7 @@ from rota.runner.conduit import Conduit
 from rota.runner.consoles import Consoles
 from rota.runner.environment import OF_ONE_JOB
 from rota.runner.log import say_exception
+from rota.runner.owner import Owner
 from rota.runner.place import Place, place_of
 from rota.runner.process import CannotRun, Refused, signal_session
 from rota.runner.terminal import Terminal
@@ -132,7 +133,7 @@ class Channels:
         cwd = start.cwd.encode("utf-8", "surrogateescape") or place.cwd
         words = process.words_of(cmd, pipefail=False)
         with ExitStack() as afterwards:
-            conduit, actions_at = self._streams(start, afterwards)
+            conduit, actions_at = self._streams(start, place.owner, afterwards)
             try:
                 pid = place.start(words, variables, actions_at, cwd=cwd)
             except BaseException:
@@ -143,11 +144,11 @@ class Channels:
         self._by_n[start.n] = conduit
         conduit.welcome()
 
-    def _streams(self, start: c.StartChannel, afterwards: ExitStack) -> tuple[Conduit, int]:
+    def _streams(self, start: c.StartChannel, owner: Owner | None, afterwards: ExitStack) -> tuple[Conduit, int]:
         """The conduit of a process, and what that is to do with its descriptors."""
         try:
             if start.tty:
-                terminal = Terminal(start.rows, start.cols)
+                terminal = Terminal(start.rows, start.cols, owner)
                 conduit = self.conduit(start.n, terminal.fd, {terminal.fd: c.STDOUT}, terminal=terminal)
                 afterwards.callback(terminal.started)
                 return conduit, terminal.actions_at
@@ -157,6 +158,8 @@ class Channels:
                     pipes.append(os.pipe())
                     for fd in pipes[-1]:
                         unless_all.callback(os.close, fd)
+                    if owner is not None:
+                        owner.given(*pipes[-1])
                 unless_all.pop_all()
         except OSError as error:
             raise Refused(f"cannot prepare: {error.strerror}") from None

@@ -7,6 +7,7 @@ import stat
 import time
 
 from rota.runner.log import say
+from rota.runner.owner import Owner
 
 #: A measurement may take this share of the time.
 _SHARE = 0.05
@@ -17,7 +18,7 @@ class Scratch:
 
     __slots__ = ("_measure_at", "path", "tmp")
 
-    def __init__(self, root: str, job: int, attempt: int) -> None:
+    def __init__(self, root: str, job: int, attempt: int, owner: Owner | None = None) -> None:
         """Makes it, empty and for the owner only. Raises `OSError`."""
         self.path = f"{root}/{job}.{attempt}"
         self.tmp = f"{self.path}/tmp"
@@ -29,6 +30,8 @@ class Scratch:
             remove(self.path)  # left over from a runner that died
             os.mkdir(self.path, 0o700)
         os.mkdir(self.tmp, 0o700)
+        if owner is not None:
+            owner.given(self.tmp, self.path)  # the outer one last: until then nobody else can be in it
 
     def measure(self, now: float) -> int:
         """Bytes on disk below it, or 0 if it was measured too recently for its size."""
@@ -81,7 +84,8 @@ def remove(path: str) -> None:
     except FileNotFoundError:
         pass
     except OSError:
-        _make_writable(path)
+        if os.geteuid():  # root may anyway, and must not be led to change what is elsewhere
+            _make_writable(path)
         shutil.rmtree(path, ignore_errors=True)
         if os.path.lexists(path):
             say(f"{path} is left: it could not be removed")

@@ -94,6 +94,7 @@ class TokenRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     expires_at: float | None = None
     host: str | None = None  #: it is good for the agent of this node alone
+    user: str | None = None  #: whose it is; None: of whoever runs the manager
 
 
 _Records = list[TokenRecord]  # inside the book `list` is a method
@@ -132,7 +133,14 @@ class TokenBook:
         return cls(path, file.tokens)
 
     def create(
-        self, name: str, role: str, expires_at: float | None = None, *, now: float, host: str | None = None
+        self,
+        name: str,
+        role: str,
+        expires_at: float | None = None,
+        *,
+        now: float,
+        host: str | None = None,
+        user: str | None = None,
     ) -> str:
         """A new token, which is told only here. Names are unique."""
         if role not in ROLES:
@@ -147,9 +155,19 @@ class TokenBook:
             raise BadInput("the token would have expired already", hint="give a time that is to come")
         if host is not None and role != RUNNER:
             raise BadInput("only the token of a runner is for one host", hint="leave out the host")
+        if user is not None and role == RUNNER:
+            raise BadInput("a runner is no user", hint="leave out the user")
+        if user is not None and not _NAME.fullmatch(user):
+            raise BadInput(f"{user!r} cannot be a user", hint="use at most 64 letters, digits and . _ @ -")
         token = f"rota_{role}_{secrets.token_urlsafe(32)}"
         record = TokenRecord(
-            name=name, role=role, sha256=_digest(token), created_at=now, expires_at=expires_at, host=host
+            name=name,
+            role=role,
+            sha256=_digest(token),
+            created_at=now,
+            expires_at=expires_at,
+            host=host,
+            user=user,
         )
         self._save([*self._records, record])
         return token

@@ -451,6 +451,7 @@ class TokenView(Struct, gc=False):
     expires_at: datetime | None = None
     of: str | None = None  #: of a browser's session: the token, or the user, that made it
     host: str | None = None  #: of a runner: for the agent of this node alone
+    user: str | None = None  #: whose it is; null: of whoever runs the manager
 
 
 class UiLink(Struct, gc=False):

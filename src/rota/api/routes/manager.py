@@ -77,12 +77,14 @@ class NewToken(Struct, forbid_unknown_fields=True):
     name: TokenName
     role: Literal["user", "admin", "runner"] = "user"
     expires_s: Annotated[float, Meta(gt=0, le=3.2e9)] | None = None
+    user: TokenName | None = None  #: whose it is; null: of whoever runs the manager
 
 
 @table.post("/tokens", body=NewToken, answer=NewTokenView, status=201, role="admin")
 async def add_token(ask: Ask) -> NewTokenView:
     """Make a token; its secret is told only here."""
-    return await ask.call(calls.token_add(ask.body.name, ask.body.role, expires_s=ask.body.expires_s))
+    new = ask.body
+    return await ask.call(calls.token_add(new.name, new.role, expires_s=new.expires_s, user=new.user))
 
 
 class OneToken(Struct, forbid_unknown_fields=True):
