@@ -153,6 +153,28 @@ def test_jobs_know_their_node_and_lists_name_it_where_there_are_several(agents: 
     made.ok("node", "remove", "desk")
 
 
+def test_when_one_of_two_agents_on_a_machine_dies_the_other_s_part_of_a_job_goes_on(agents: Agents) -> None:
+    made = agents.made
+    agents.add("desk", "lamp")
+    words = ["-l", "nodes=2/core=1,walltime=10m", "-p", "host='desk' or host='lamp'", "--", "sleep", "500"]
+    job = made.json("add", *words)["added"][0]
+    wait_until(lambda: made.state(job) == "running", "it runs")
+    first, other = made.json("show", str(job))["hosts"]
+    (pid,) = (each["pid"] for each in nodes(made) if each["host"] == other)
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not agents.connected(other), "its agent is gone")
+    agents.add(other)
+    wait_until(lambda: made.rota("exec", str(job), "--node", other, "--", "true").returncode == 0, "it is back")
+    assert made.ok("exec", str(job), "--node", first, "--", "sh", "-c", "echo $ROTA_NODE").strip() == first
+    assert made.state(job) == "running"
+    assert f"everything of it on {other} has ended" in made.ok("show", str(job))
+    made.ok("kill", str(job))
+    made.rota("wait", str(job))
+    for host in (first, other):
+        agents.stop(host)
+        made.ok("node", "remove", host)
+
+
 def test_the_path_of_the_program_is_not_read_by_the_shell_of_a_host(agents: Agents) -> None:
     odd = "x'\"$(touch " + str(agents.top / "harm") + ")`id`"
     done = agents.add("desk", "--rota", odd)

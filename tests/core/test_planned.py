@@ -447,6 +447,24 @@ def test_a_preemption_is_said_again_to_a_runner_that_did_not_hear_it(m: Machine)
     assert reason(m, low) == "preempted"
 
 
+@pytest.mark.parametrize(("checkpoint_s", "state"), [(60.0, State.READY), (None, State.COMPLETE)])
+def test_who_makes_room_after_a_checkpoint_has_not_done_its_work(
+    m: Machine, checkpoint_s: float | None, state: State
+) -> None:
+    fields: Any = {"types": ("besteffort", "idempotent"), "queue": "besteffort", "checkpoint_s": checkpoint_s}
+    low = add(m, request="core=2", **fields)
+    (model,) = m.runners.values()
+    spec = msgspec.structs.replace(m.world.jobs[low].spec, types=(), queue="default", checkpoint_s=None)
+    m.send_chunk([Entry("high", spec)])
+    model.disconnect()  # before it is told; it writes its checkpoint and ends with 0
+    m.pump()
+    model.end(next(iter(model.busy)), Outcome(exit_code=0, started_at=m.wall, ended_at=m.wall), m.wall)
+    m.join(model)
+    m.pump()
+    assert m.state(low) is state
+    assert len(running(m)) == 1
+
+
 def test_a_preemption_is_remembered_over_a_crash(m: Machine) -> None:
     low = add(m, request="core=2", types=("besteffort",), queue="besteffort")
     m.send_chunk([Entry("high", msgspec.structs.replace(m.world.jobs[low].spec, types=(), queue="default"))])

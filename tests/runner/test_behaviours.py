@@ -100,7 +100,7 @@ def test_behaviours_have_the_environment_and_directory_of_the_job(joined: FakeMa
     assert (directory / "where").read_text().strip() == str(directory.resolve())
     pairs = dict(entry.split("=", 1) for entry in (directory / "env").read_text().split("\0") if entry)
     assert pairs["GREETING"] == "hello world"
-    assert pairs["ROTA_LEASE"] == f"{done.token:x}"
+    assert pairs["ROTA_LEASE"].startswith(f"{done.token:x}@")
     assert pairs["ROTA_JOB_NAME"] == "nick"
     assert pairs["ROTA_OUTCOME"] == "complete"
 

@@ -179,6 +179,19 @@ def test_sigterm_lets_jobs_end_first(manager: FakeManager) -> None:
     assert process.wait(30) == 0
 
 
+def test_the_second_sigterm_ends_them_and_their_retries_decide(manager: FakeManager) -> None:
+    process = manager.begin()
+    spec = manager.spec()
+    manager.work([manager.grant(1, WAIT, spec)], spec)
+    manager.until(lambda: manager.started)
+    process.send_signal(signal.SIGTERM)
+    manager.until(lambda: manager.log().count("asked to terminate") == 1)
+    process.send_signal(signal.SIGTERM)
+    (done,) = manager.wait_for([1])
+    assert done.outcome.reason == "lost"
+    assert done.outcome.message.endswith("was stopped")
+
+
 def test_an_orphaned_runner_ends_its_jobs_and_keeps_their_records(manager: FakeManager) -> None:
     manager.rules["orphan_after_s"] = 0.3
     process = manager.begin()

@@ -32,11 +32,11 @@ def witnessed(home: Path) -> tuple[list[int], list[int]]:
 def carriers(grants: list[m.Grant]) -> list[int]:
     """Living processes of these leases."""
     tokens = {f"{grant.token:x}".encode() for grant in grants}
-    return [
-        pid
-        for pid, seen in procfs.table().items()
-        if seen.alive and procfs.environ_value(pid, b"ROTA_LEASE") in tokens
-    ]
+
+    def token(pid: int) -> bytes:
+        return (procfs.environ_value(pid, b"ROTA_LEASE") or b"").partition(b"@")[0]
+
+    return [pid for pid, seen in procfs.table().items() if seen.alive and token(pid) in tokens]
 
 
 def check(manager: FakeManager, grants: list[m.Grant], settled: list[m.Settle]) -> dict[int, Finished]:

@@ -114,7 +114,11 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)
     again = ""  #: why it is queued again, at no cost
-    if reason is None or (reason.code == "walltime" and "noop" in job.spec.types and not killed):
+    if reason is None and preempted and not killed and job.spec.checkpoint_s is not None and _idempotent(job):
+        # It was asked for a checkpoint, wrote it and made room. That is not the end of its work.
+        state, reason = State.FAILED, Reason("preempted", f"ended for {named(preempted)}, after a checkpoint")
+        again = reason.message
+    elif reason is None or (reason.code == "walltime" and "noop" in job.spec.types and not killed):
         state, reason = State.COMPLETE, None  # one that only holds resources does so to the end of its time
     elif preempted and not killed:
         state = State.FAILED
@@ -122,7 +126,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
             reason = Reason("container", f"ended with its container {preempted}")
         else:
             reason = Reason("preempted", f"ended for {named(preempted)}, which began on its resources")
-        again = reason.message if "idempotent" in job.spec.types else ""
+        again = reason.message if _idempotent(job) else ""
     elif _asks_again(job, outcome, lease) and not killed:
         state, again = State.FAILED, "exit 99 of an idempotent job"
     elif killed or outcome.reason == "kill_requested":
@@ -247,13 +251,17 @@ def named(job: int) -> str:
     return f"job {job}" if job > 0 else "another job"
 
 
+def _idempotent(job: Job) -> bool:
+    return "idempotent" in job.spec.types
+
+
 def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
     """An idempotent job that ran for a minute and ends with 99 wants to run again."""
     began = outcome.started_at if outcome.started_at is not None else lease.started_at
     return (
         outcome.exit_code == _AGAIN
         and not outcome.reason
-        and "idempotent" in job.spec.types
+        and _idempotent(job)
         and began is not None
         and outcome.ended_at - began >= _AGAIN_AFTER_S
     )

@@ -46,11 +46,6 @@ def index_entry(index: int) -> bytes:
     return b"ROTA_ARRAY_INDEX=%d" % index
 
 
-def lease_entry(token: int) -> bytes:
-    """What a process of a lease carries in its environment, for whoever looks for survivors."""
-    return b"ROTA_LEASE=%x" % token
-
-
 class Variables:
     """What a process is started with."""
 

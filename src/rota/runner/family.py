@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 
-from rota.runner import procfs
-from rota.runner.environment import lease_entry
+from rota.runner import mark, procfs
 from rota.runner.procfs import Process
 from rota.runner.task import Task
 
@@ -104,9 +103,9 @@ def _owner(subtree: list[Process], tasks: Iterable[Task]) -> Task | None:
             inside = task.fence.pids()
             if any(seen.pid in inside for seen in subtree):
                 return task
-    entries = {lease_entry(task.key[2]).partition(b"=")[2]: task for task in tasks}
+    entries = {mark.value(task.key[2]): task for task in tasks}
     for seen in subtree:
-        value = procfs.environ_value(seen.pid, b"ROTA_LEASE")
+        value = procfs.environ_value(seen.pid, mark.VARIABLE)
         if value is not None and value in entries:
             return entries[value]
     return None

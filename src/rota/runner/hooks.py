@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from rota.core.job import Outcome
 from rota.core.leases import Finished, NodeFault, Phase
 from rota.plan.size import CORE, Size
-from rota.runner import libc, process, procfs
+from rota.runner import libc, mark, process, procfs
 from rota.runner.allocation import nodefile_path, write_nodefile
 from rota.runner.behaviours import outcome_word
-from rota.runner.environment import OF_ONE_JOB, Variables, lease_entry, scratch_goes
+from rota.runner.environment import OF_ONE_JOB, Variables, scratch_goes
 from rota.runner.journal import Ended, Key, Preparing, Void
 from rota.runner.log import say
 from rota.runner.process import CannotRun, Refused, start
@@ -71,7 +71,7 @@ class Hooks:
                 b"ROTA_NODE=" + os.fsencode(agent.identity.host),
                 b"ROTA_JOB_ID=%d" % key[0],
                 b"ROTA_ATTEMPT=%d" % key[1],
-                lease_entry(key[2]),  # by which whatever it leaves is found
+                mark.entry(key[2]),  # by which whatever it leaves is found
                 *entries,
             ],
             own.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin"),

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import socket
 
-from rota.runner import journal, procfs
+from rota.runner import journal, mark, procfs
 
 
 def name_of(host: str) -> str:
     """With what the names of all runners of a host begin; then follow the process and eight random digits."""
     short = host.partition(".")[0]
     return "".join(c if c.isascii() and (c.isalnum() or c == "-") else "_" for c in short)
+
+
+def node_of(runner: str) -> str:
+    """With what the name of a runner begins: `name_of` its host."""
+    return runner.rsplit("-", 2)[0]
 
 
 class Identity:
@@ -26,6 +31,7 @@ class Identity:
         seen = procfs.process(self.pid)
         self.start_time = seen.start_time if seen is not None else 0
         self.id, self.directory, self._lock = self._claim(root)
+        mark.set_node(node_of(self.id))
 
     def _claim(self, root: str) -> tuple[str, str, int]:
         os.makedirs(root, mode=0o700, exist_ok=True)

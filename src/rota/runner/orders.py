@@ -74,7 +74,7 @@ class Orders:
                 else:
                     self._agent.followers.stop(job, attempt)
             case m.Leave(kill):
-                self._leave(kill=kill)
+                self._leave("kill_requested" if kill else "", "the manager stops")
             case StartChannel() | ChannelData() | ChannelCredit():
                 self._agent.channels.received(message)
             case ChannelResize() | ChannelSignal() | ChannelEnd():
@@ -134,8 +134,8 @@ class Orders:
         if self._agent.seating.drop(key):
             self._agent.outbox.give_back(key)
 
-    def _leave(self, *, kill: bool) -> None:
-        """Start nothing more, hand back what has not begun, leave when nothing runs."""
+    def _leave(self, reason: str, message: str) -> None:
+        """Start nothing more, hand back what has not begun, leave when nothing runs; for a reason, end it."""
         agent = self._agent
         # The agent of a node waits for the next manager.
         self.leaving = agent.node is None or bool(self._terminated)
@@ -144,19 +144,21 @@ class Orders:
         for line in list(agent.seating.lines.values()):
             if line.free:
                 agent.beginnings.dirty[line] = None
-        if kill:
+        if reason:
             for task in list(agent.tasks.values()):
                 if task.part:
                     agent.parts.close(task.key)
                 else:
-                    agent.endings.end(task, agent.now, reason="kill_requested", message="the manager stops")
+                    agent.endings.end(task, agent.now, reason=reason, message=message)
         agent.due(agent.now)
 
     def terminate(self) -> None:
         """The first SIGTERM asks to leave when the jobs are done, the second ends them."""
         self._terminated += 1
         say("asked to terminate")
-        self._leave(kill=self._terminated > 1)
+        # Nobody wanted the jobs to end: their retries decide.
+        reason = "lost" if self._terminated > 1 else ""
+        self._leave(reason, f"the agent of {self._agent.identity.host} was stopped")
         self._agent.contact.leaving()
 
     def tick(self, now: float) -> None:

@@ -12,9 +12,10 @@ import time
 
 from rota.core.job import Outcome
 from rota.core.leases import Finished
-from rota.runner import fences, journal, process, procfs, scratch
+from rota.runner import fences, journal, mark, process, procfs, scratch
 from rota.runner.allocation import nodefile_path, remove_nodefile
 from rota.runner.fence import Fence
+from rota.runner.identity import node_of
 from rota.runner.log import say
 
 GRACE_S = 5.0
@@ -99,7 +100,7 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) 
         found = fences.of_runner(dead.runner)
         fenced = {lease.intent.key: _fence(lease, found) for lease in open_leases}
         if open_leases:
-            ended_count = _end_survivors(open_leases, fenced, hasty=hasty)
+            ended_count = _end_survivors(open_leases, fenced, node=node_of(dead.runner), hasty=hasty)
         for fence in list(found.values()):
             fence.remove_patiently()
     finished = []
@@ -143,7 +144,7 @@ def _fence(lease: journal.Lease, found: dict[str, Fence]) -> Fence | None:
 
 
 def _end_survivors(
-    leases: list[journal.Lease], fenced: dict[journal.Key, Fence | None], *, hasty: bool
+    leases: list[journal.Lease], fenced: dict[journal.Key, Fence | None], *, node: str, hasty: bool
 ) -> dict[journal.Key, int]:
     """TERM, grace, KILL, until nothing is left; how many processes each lease still had."""
     grace_s, give_up_s = (0.0, GIVE_UP_HASTILY_S) if hasty else (GRACE_S, GIVE_UP_S)
@@ -151,7 +152,7 @@ def _end_survivors(
     begun = time.monotonic()
     asked: set[tuple[int, int]] = set()
     known: dict[journal.Key, dict[int, int]] = {}
-    while left := _survivors(leases, fenced, known):
+    while left := _survivors(leases, fenced, known, node):
         elapsed = time.monotonic() - begun
         if elapsed > grace_s + give_up_s:
             raise TimeoutError(f"{sum(map(len, left.values()))} processes of dead jobs cannot be ended")
@@ -179,6 +180,7 @@ def _survivors(
     leases: list[journal.Lease],
     fenced: dict[journal.Key, Fence | None],
     known: dict[journal.Key, dict[int, int]],
+    node: str,
 ) -> dict[journal.Key, list[procfs.Process]]:
     """Living processes of these leases: by pid, session, fence, environment and ancestry.
 
@@ -188,12 +190,12 @@ def _survivors(
     children: dict[int, list[procfs.Process]] = {}
     for seen in table.values():
         children.setdefault(seen.ppid, []).append(seen)
-    by_token: dict[bytes, journal.Key] = {}
+    by_mark: dict[bytes, journal.Key] = {}
     roots: dict[journal.Key, set[int]] = {}
     for lease in leases:
         key = lease.intent.key
         roots[key] = {pid for pid, start in known.get(key, {}).items() if _same(table, pid, start)}
-        by_token[b"%x" % lease.intent.token] = key
+        by_mark[mark.value(lease.intent.token, node)] = key
         if lease.spawned is not None:
             roots[key].update(_of_session(table, lease.spawned))
         if (fence := fenced[key]) is not None:
@@ -201,9 +203,9 @@ def _survivors(
     own = os.getpid()
     for pid, seen in table.items():
         if seen.alive and pid != own:
-            value = procfs.environ_value(pid, b"ROTA_LEASE")
-            if value is not None and value in by_token:
-                roots[by_token[value]].add(pid)
+            value = procfs.environ_value(pid, mark.VARIABLE)
+            if value is not None and value in by_mark:
+                roots[by_mark[value]].add(pid)
     found = {}
     for key, pids in roots.items():
         pids.discard(own)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.core.leases import Started
-from rota.runner.environment import Environment, index_entry, job_entry, lease_entry
+from rota.runner import mark
+from rota.runner.environment import Environment, index_entry, job_entry
 from rota.runner.journal import Intent, Key, Spawned, pack
 from rota.runner.output import Capture
 
@@ -85,7 +86,7 @@ class Task:
         self.spec = spec
         self.block = pack((Intent(job, attempt, token, env.scratch_goes),))
         self.job_entry = job_entry(job)
-        self.lease_entry = lease_entry(token)
+        self.lease_entry = mark.entry(token)
         #: The command line, if nothing is special about it and a plain shell can run it.
         self.text: bytes | None = None
         if grant.element is not None:

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from rota.runner import procfs
-from rota.runner.environment import lease_entry
+from rota.runner import mark, procfs
 
 
 class Trail:
     """Processes of one attempt."""
 
     def __init__(self, token: int | None = None) -> None:
-        self._lease = b"" if token is None else lease_entry(token).partition(b"=")[2]
+        self._lease = b"" if token is None else mark.value(token)
         self._known: dict[int, int] = {}  #: pid -> start time
         self._sessions: dict[int, int] = {}  #: the same of those that lead a session
 
@@ -59,4 +58,4 @@ class Trail:
             leader = table.get(seen.session)
             # A number is not used again while a session of that number is left.
             return leader is None or leader.start_time == self._sessions[seen.session]
-        return bool(self._lease) and seen.alive and procfs.environ_value(seen.pid, b"ROTA_LEASE") == self._lease
+        return bool(self._lease) and seen.alive and procfs.environ_value(seen.pid, mark.VARIABLE) == self._lease
