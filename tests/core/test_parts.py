@@ -342,6 +342,36 @@ def test_what_died_with_the_runner_of_another_host_does_not_end_the_job() -> Non
     assert m.states(job, job + 1) == [State.COMPLETE, State.RUNNING]
 
 
+def test_a_suspended_job_one_of_whose_hosts_is_gone_goes_on_when_it_is_asked_to() -> None:
+    m, runners, job = running(2)
+    m.do("kill", job + 1)
+    m.do("suspend", job)
+    assert m.state(job) is State.SUSPENDED
+    m.die(runners["h2"])
+    m.settle(runners["h2"])  # and no successor comes
+    m.do("resume", job)
+    m.pump()
+    assert m.state(job) is State.RUNNING
+    assert not m.witness.stands_still(job)
+    m.end(job)
+    assert m.state(job) is State.COMPLETE
+
+
+def test_a_job_is_suspended_when_the_host_that_did_not_answer_is_gone() -> None:
+    m, runners, job = running(2)
+    m.do("kill", job + 1)
+    m.disconnect(runners["h2"])
+    m.do("suspend", job)
+    assert m.state(job) is State.RUNNING, "it may run on where nobody hears of it"
+    m.die(runners["h2"])
+    m.settle(runners["h2"])
+    m.pump()
+    assert m.state(job) is State.SUSPENDED
+    m.do("resume", job)
+    m.pump()
+    assert m.state(job) is State.RUNNING
+
+
 def test_a_part_does_not_go_to_a_dead_runner_whose_connection_was_not_missed_yet() -> None:
     m, runners, job = running(2)
     m.die(runners["h2"], noticed=False)

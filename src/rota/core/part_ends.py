@@ -5,6 +5,7 @@ from __future__ import annotations
 from rota.core.attempts import conclude, revive, void_attempt
 from rota.core.job import Job
 from rota.core.parts import ask, drop_part, forget_part, lease_of, parts_by_host, release_part, remember
+from rota.core.suspending import host_left
 from rota.core.turn import Turn
 from rota.core.world import World
 
@@ -14,6 +15,7 @@ def part_shut(world: World, turn: Turn, job: Job, host: str) -> None:
     lease = lease_of(job)
     if lease.ended is None:
         release_part(world, turn, job, host)  # nobody asked for that; the next runner there opens it again
+        host_left(world, turn, job, host)
         return
     drop_part(world, job, host)
     if lease.parts is None:

@@ -146,6 +146,19 @@ def take_pauses(world: World, turn: Turn, runner: Runner, said: Iterable[Paused]
                 _all_thawed(world, turn, job, lease, each.at)
 
 
+def host_left(world: World, turn: Turn, job: Job, host: str) -> None:
+    """Nothing of a job is on this host any more: what the others said decides."""
+    lease = job.lease
+    if lease is None or lease.ended is not None or lease.frozen is None:
+        return
+    lease.frozen.discard(host)
+    phase = of_lease(lease).phase
+    if phase == FREEZING and set(hosts_of(world, lease)) <= lease.frozen:
+        _all_frozen(world, turn, job, lease, turn.wall)
+    elif phase == THAWING and not lease.frozen:
+        _all_thawed(world, turn, job, lease, turn.wall)
+
+
 def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> None:
     pause = of_lease(lease)
     if pause.since is not None:
