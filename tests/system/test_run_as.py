@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rota.runner import procfs
 from tests.deployment import ROTA, Deployment, deployment, is_alive, wait_until
 from tests.typist import typing_in
 
@@ -203,7 +204,7 @@ def test_a_user_at_the_limit_of_processes_does_not_keep_others_from_theirs(clust
     (runner,) = cluster.made.runner_pids()
     before = resource.prlimit(runner, resource.RLIMIT_NPROC)
     uid = pwd.getpwnam(ONE).pw_uid
-    many = sum(os.stat(each).st_uid == uid for each in Path("/proc").glob("[0-9]*"))
+    many = sum(procfs.user_of(pid) == uid for pid in procfs.table())
     resource.prlimit(runner, resource.RLIMIT_NPROC, (many + 1, before[1]))
     try:
         assert "cannot start a process as nobody" in cluster.fails(ONE, "--cpus", "0.1", "--", "true")

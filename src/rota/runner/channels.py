@@ -20,7 +20,7 @@ from rota.runner.environment import OF_ONE_JOB
 from rota.runner.log import say_exception
 from rota.runner.owner import Owner
 from rota.runner.place import Place, place_of
-from rota.runner.process import CannotRun, Refused, signal_session
+from rota.runner.process import CannotRun, Refused, signal_sessions
 from rota.runner.terminal import Terminal
 from rota.wire import channels as c
 from rota.wire import codec
@@ -48,6 +48,7 @@ class Channels:
         self.by_fd: dict[int, Ready] = {}
         self._by_n: dict[int, Conduit] = {}
         self._by_pid: dict[int, tuple[Conduit, Place]] = {}  #: processes that were not reaped yet
+        self._to_hang_up: set[int] = set()  #: pids
         self._kill_at: dict[int, float] = {}  #: pid → when its grace is over
         self.consoles = Consoles(agent, self)
 
@@ -204,7 +205,7 @@ class Channels:
         """The command of a job has ended: whatever else was started in it is to end too."""
         for pid, (_, place) in self._by_pid.items():
             if place.task is task:
-                signal_session(pid, signal.SIGHUP)
+                self._hang_up(pid)
 
     # -------------------------------------------------------------- the end of the other side
 
@@ -216,9 +217,13 @@ class Channels:
         conduit.close()
         for pid, (other, _) in self._by_pid.items():
             if other is conduit:
-                signal_session(pid, signal.SIGHUP)
+                self._hang_up(pid)
                 self._kill_at[pid] = self._agent.now + self._agent.rules.grace_s
-                self._agent.due(self._kill_at[pid])
+
+    def _hang_up(self, pid: int) -> None:
+        """Soon, together with others: to find the processes of a session all there are must be looked at."""
+        self._to_hang_up.add(pid)
+        self._agent.due(self._agent.now)
 
     def lost(self) -> None:
         """The connection to the manager is gone, and with it whoever listened."""
@@ -227,12 +232,15 @@ class Channels:
         self._agent.relay.lost()
 
     def tick(self, now: float) -> None:
-        for pid, at in list(self._kill_at.items()):
-            if now >= at:
+        if self._to_hang_up:
+            signal_sessions(self._to_hang_up, signal.SIGHUP)
+            self._to_hang_up.clear()
+        if over := {pid for pid, at in self._kill_at.items() if now >= at}:
+            signal_sessions(over, signal.SIGKILL)
+            for pid in over:
                 del self._kill_at[pid]
-                signal_session(pid, signal.SIGKILL)
-            else:
-                self._agent.due(at)
+        if self._kill_at:
+            self._agent.due(min(self._kill_at.values()))
         self.consoles.tick(now)
 
     def _signal(self, conduit: Conduit, number: int) -> None:

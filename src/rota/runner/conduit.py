@@ -62,12 +62,16 @@ class Conduit:
 
     def ready(self, fd: int, events: int) -> None:
         """Something can be read or written."""
+        if self.terminal is not None and events & select.EPOLLHUP:
+            self._close_input()  # nobody is there to read it, and what was written may have to wait
         if events & select.EPOLLOUT and fd == self._inp:
             self._write()
         if events & ~select.EPOLLOUT and fd in self._outs:
             self._read(fd)
         elif events & (select.EPOLLERR | select.EPOLLHUP) and fd == self._inp:
             self._write()
+        if self._inp < 0:
+            self._write()  # what is left of the input
         self._settle()
 
     def _may_read(self) -> bool:
@@ -78,6 +82,8 @@ class Conduit:
     def _read(self, fd: int) -> bool:
         """Take one piece; False if there is nothing now."""
         most = self.room if self.n is not None else KEEP - len(self._tail)
+        if most <= 0:
+            return False
         try:
             data = os.read(fd, min(PIECE, most))
         except BlockingIOError:

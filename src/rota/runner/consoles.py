@@ -10,7 +10,7 @@ from rota.runner.conduit import Conduit
 from rota.runner.log import say
 from rota.runner.output import Capture
 from rota.runner.owner import Owner
-from rota.runner.process import CannotRun, signal_session
+from rota.runner.process import CannotRun, signal_sessions
 from rota.runner.terminal import Terminal
 from rota.wire import channels as c
 
@@ -83,7 +83,7 @@ class Consoles:
     def _hang_up(self, task: Task) -> None:
         self._hang_up_at.pop(task, None)
         if task.status is None and task.kill_at is None and not task.over:
-            signal_session(task.pid, signal.SIGHUP)
+            signal_sessions({task.pid}, signal.SIGHUP)
             self._agent.endings.end(task, self._agent.now, reason="signal", message="its terminal was hung up")
         if task.console is not None:
             task.console.close()

@@ -107,6 +107,7 @@ class Parts:
             owner = agent.owners.of(part.spec.user)
         except CannotRun:
             owner = None  # no fault of this node: whoever wants to start something here is told
+        part.uid = None if owner is None else owner.uid
         if allocation.nodes:
             part.nodefile = nodefile_path(agent.scratch_root, job, attempt)
             write_nodefile(part.nodefile, allocation, owner)

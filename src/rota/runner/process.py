@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from rota.core.job import Command
 from rota.runner import libc, procfs
@@ -212,8 +212,8 @@ def kill(processes: list[procfs.Process]) -> None:
         send(seen.pid, seen.start_time, signal.SIGKILL)
 
 
-def signal_session(leader: int, number: int) -> None:
-    """Signal all processes of a session, with CONT so that stopped ones hear it."""
+def signal_sessions(leaders: Container[int], number: int) -> None:
+    """Signal all processes of these sessions, with CONT so that stopped ones hear it."""
     for seen in procfs.table().values():
-        if seen.session == leader and seen.alive and send(seen.pid, seen.start_time, number):
+        if seen.session in leaders and seen.alive and send(seen.pid, seen.start_time, number):
             send(seen.pid, seen.start_time, signal.SIGCONT)

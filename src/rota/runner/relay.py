@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import struct
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from rota.runner.journal import Key
 
 SOCKET: Final = "relay"
-_MOST_CALLERS: Final = 256
+_MOST_CALLERS: Final = 1024
+_MOST_OF_A_JOB: Final = 128  #: so that no job keeps others out
 _MOST_CHANNELS: Final = 64  #: of one caller
 _MAX_FRAME: Final = 4 * 1024 * 1024
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -43,6 +45,7 @@ class Caller:
         )
         self._out = bytearray()
         self.key = key
+        self.counted = False
         self.welcome = False
         self.channels: dict[int, int] = {}  #: its numbers → ours
 
@@ -73,6 +76,10 @@ class Caller:
         except OSError:
             self.close()
 
+    def refuse(self, code: str, why: str) -> None:
+        self.send(Failure(0, code, why))
+        self.close()
+
     def _flush(self) -> None:
         try:
             while self._out:
@@ -97,6 +104,7 @@ class Relay:
         self._registry = agent.channels.by_fd
         self._callers: dict[int, int] = {}  #: descriptor → events that are watched
         self._by_number: dict[int, tuple[Caller, int]] = {}
+        self._of_jobs: Counter[Key] = Counter()
         self._last = 0
         self.path = f"{agent.identity.directory}/{SOCKET}"
         self._listener: socket.socket | None = None
@@ -116,13 +124,18 @@ class Relay:
         except OSError:
             return
         stream.setblocking(False)
-        if len(self._callers) >= _MOST_CALLERS:
-            stream.close()
-            return
         packed = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, _uid, _gid = _CREDENTIALS.unpack(packed)
-        caller = Caller(self, stream, self._agent.channels.lease_of(pid))
+        key = self._agent.channels.lease_of(pid)
+        caller = Caller(self, stream, key)
         self.watch(stream.fileno(), caller, select.EPOLLIN)
+        if key is None:
+            caller.refuse("denied", "only processes of a job that runs here may do this")
+        elif self._of_jobs[key] >= _MOST_OF_A_JOB or len(self._callers) > _MOST_CALLERS:
+            caller.refuse("environment", "too many processes of jobs call at once; try again later")
+        else:
+            self._of_jobs[key] += 1
+            caller.counted = True
 
     def watch(self, fd: int, caller: Caller, wanted: int) -> None:
         before = self._callers.get(fd)
@@ -140,6 +153,10 @@ class Relay:
         if self._callers.pop(fd, None) is not None:
             self._poll.unregister(fd)
             self._registry.pop(fd, None)
+        if caller.counted and caller.key is not None:
+            caller.counted = False
+            self._of_jobs[caller.key] -= 1
+            self._of_jobs += Counter()  # forgets those that have none
         for number in caller.channels.values():
             self._by_number.pop(number, None)
             self._agent.channels.tell(c.ChannelEnd(number, lost=True))
@@ -150,12 +167,8 @@ class Relay:
     def heard(self, caller: Caller, message: Hello | c.OpenChannel | c.InChannel) -> None:
         """A message of a caller."""
         if isinstance(message, Hello):
-            if caller.key is None:
-                caller.send(Failure(0, "denied", "only processes of a job that runs here may do this"))
-                caller.close()
-            else:
-                caller.welcome = True
-                caller.send(Welcome(PROTOCOL, "lease", "", 0, ""))
+            caller.welcome = True
+            caller.send(Welcome(PROTOCOL, "lease", "", 0, ""))
         elif not caller.welcome or caller.key is None:
             caller.close()
         elif isinstance(message, c.OpenChannel):

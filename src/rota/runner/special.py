@@ -33,6 +33,7 @@ class Special:
         job, attempt, _ = task.key
         words = words_of(task.grant.cmd, pipefail=spec.pipefail)
         owner = agent.owners.of(spec.user)
+        task.uid = None if owner is None else owner.uid
         cwd, actions_at = env.cwd, task.pipes.actions_at
         files: Files | None = None
         allocation = task.grant.allocation
