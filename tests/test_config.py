@@ -152,3 +152,19 @@ def test_what_is_in_manager_json_is_believed_only_if_it_can_be_read(home: Home) 
     found = home.read_manager_file()
     assert found is not None
     assert (found.pid, found.socket) == (5, "/s")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("prologue", "scripts/before", "is not an absolute path"),
+        ("containment_script", "hold", "is not an absolute path"),
+        ("fence_cmd", "off 'b", "cannot be read as a command"),
+        ("sleep_cmd", 'ipmi "', "cannot be read as a command"),
+    ],
+)
+def test_scripts_and_commands_are_looked_at_before_somebody_needs_them(
+    tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    with pytest.raises(BadInput, match=f"setting '{name}'.*{said}"):
+        load(Home(tmp_path), environ={f"ROTA_{name.upper()}": value})

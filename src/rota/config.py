@@ -26,7 +26,7 @@ class Setting(Struct, frozen=True):
     """One setting as documented: what `config show` and the reference page print."""
 
     name: str
-    kind: str  #: text, int, duration, size, choice
+    kind: str  #: text, path, command, int, duration, size, choice
     doc: str
     default: Any
     low: float | None = None
@@ -76,7 +76,20 @@ class Setting(Struct, frozen=True):
             raise BadInput("must be a text")
         if self.choices and value not in self.choices:
             raise BadInput(f"'{value}' is not one of its values", hint=f"use {', '.join(self.choices)}")
+        if self.kind == "path" and not os.path.isabs(value):
+            raise BadInput(f"'{value}' is not an absolute path", hint="begin it with /")
+        if self.kind == "command":
+            _check_command(value)
         return value
+
+
+def _check_command(text: str) -> None:
+    import shlex
+
+    try:
+        shlex.split(text)
+    except ValueError as error:
+        raise BadInput(f"it cannot be read as a command: {error}", hint="quote it as for a shell") from None
 
 
 def _as_text(value: object) -> str:

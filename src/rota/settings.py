@@ -111,7 +111,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "Path of a script on every node that holds the processes of a job together instead of control groups: "
             "`SCRIPT make|add|freeze|thaw|kill|clean JOB ATTEMPT CPU_LIST [PID]`.",
-            "text",
+            "path",
         ),
     ] = None
     enforce_memory: Annotated[
@@ -147,7 +147,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "Path of a script on every node that runs there before the command of a job. If it fails, the node is "
             "`suspected` and the job runs elsewhere.",
-            "text",
+            "path",
         ),
     ] = None
     epilogue: Annotated[
@@ -155,7 +155,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "The same for when nothing of a job is left on the node. If it fails, the node is `suspected`; what "
             "became of the job stays as it is.",
-            "text",
+            "path",
         ),
     ] = None
     server_prologue: Annotated[
@@ -163,21 +163,21 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "Path of a script on the manager's host that runs before a job is sent to its node. A job for which "
             "it fails three times is `failed`.",
-            "text",
+            "command",
         ),
     ] = None
     server_epilogue: Annotated[
-        str | None, _setting("The same for when an attempt of a job is over. Its failure is recorded.", "text")
+        str | None, _setting("The same for when an attempt of a job is over. Its failure is recorded.", "command")
     ] = None
     suspend_hook: Annotated[
         str | None,
         _setting(
             "Path of a script on every node that runs there just after all processes of a job were stopped. "
             "Its failure is recorded in the story of the job.",
-            "text",
+            "path",
         ),
     ] = None
-    resume_hook: Annotated[str | None, _setting("The same just before they go on.", "text")] = None
+    resume_hook: Annotated[str | None, _setting("The same just before they go on.", "path")] = None
     walltime_warning: Annotated[
         float,
         _setting(
@@ -208,7 +208,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "Path of a script on the manager's host, called with the name of a silent node that has lost jobs. "
             "That it succeeds proves that the machine is off: the jobs end, and their retries decide.",
-            "text",
+            "command",
         ),
     ] = None
     heal_cmd: Annotated[
@@ -216,7 +216,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "Path of a script on the manager's host, called every `heal_every` with the name of a suspected node "
             "whose agent answers. If it succeeds, the node is `alive` again.",
-            "text",
+            "command",
         ),
     ] = None
     heal_every: Annotated[
@@ -248,10 +248,12 @@ class Settings(Struct, frozen=True, kw_only=True):
         _setting(
             "Command on the manager's host that puts a node to sleep; the node's name is its last argument. "
             "Needs `wake_cmd` as well. Unset: nodes do not sleep.",
-            "text",
+            "command",
         ),
     ] = None
-    wake_cmd: Annotated[str | None, _setting("Command that wakes a node, called like `sleep_cmd`.", "text")] = None
+    wake_cmd: Annotated[str | None, _setting("Command that wakes a node, called like `sleep_cmd`.", "command")] = (
+        None
+    )
     sleep_after: Annotated[
         float, _setting("A node that has been idle for this long may be put to sleep.", "duration", low=0.1)
     ] = 1800.0

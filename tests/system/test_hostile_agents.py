@@ -109,7 +109,7 @@ def test_nobody_from_elsewhere_is_the_managers_own_host(site: Deployment, node: 
     "more",
     [
         {"runner": "n1-1-00000001"},
-        {"runner": "settling-1"},
+        {"runner": ".settling-1"},
         {"runner": ""},
         {"runner": "n2-1-00000001" + "x" * 3_000},
         {"held": [Held(1, 1, 1, 5, float("nan"), 5)]},

@@ -201,5 +201,5 @@ class Runners:
 
 
 def _settling(peer: Peer) -> str:
-    """What a runner is called between settling its dead predecessors and joining."""
-    return f"settling-{peer.id}"
+    """What a runner is called between settling its dead predecessors and joining: no name of a real one."""
+    return f".settling-{peer.id}"

@@ -23,13 +23,11 @@ _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
-#: What a runner is called before it has joined; see `manager.runners`.
-SETTLING: Final = "settling-"
 
 
 def check_join(join: m.Join, *, now: float) -> None:
     """Raise `WireError` for a join that no runner sends."""
-    if not _NAME.fullmatch(join.runner) or join.runner.startswith(SETTLING):
+    if not _NAME.fullmatch(join.runner):
         raise WireError("a join without a proper name")
     fine = (
         0 <= join.pid < _MOST
