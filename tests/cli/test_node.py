@@ -148,7 +148,7 @@ def test_jobs_know_their_node_and_lists_name_it_where_there_are_several(agents: 
     assert made.ok("logs", str(here)) == f"on {own}\n"
     head, *lines = (line.split() for line in made.ok("jobs", str(there), str(here)).splitlines())
     assert [line[head.index("HOST")] for line in lines] == ["desk", own]
-    assert "HOST" not in made.ok("jobs", str(here)).split(), "where there is only one, it tells nothing"
+    assert "HOST" not in made.ok("jobs", str(here)).split(), "all of it is on this machine"
     agents.stop("desk")
     made.ok("node", "remove", "desk")
 

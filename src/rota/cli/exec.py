@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rota.client.channels import Opening
 
 _NODE = click.option(
-    "--node", default="", metavar="N", help="On this host of the job: its name, or its place in the node file."
+    "--node", default="", metavar="N", help="On this host of the job: its name, or its number; its first is 0."
 )
 _KEY = click.option(
     "--job-key", metavar="FILE", help="Enter the job with its key (see 'rota add --job-key'); no token is needed."

@@ -80,7 +80,9 @@ def _table(found: list[JobView]) -> str:
 
 
 def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
-    """Columns that tell something about these jobs: those in which they differ, or that few jobs have."""
+    """Columns that tell something about these jobs: those in which they differ, or that few have."""
+    from socket import gethostname
+
     from rota.plan.hostlist import fold
 
     columns: dict[str, Callable[[JobView], str]] = {}
@@ -92,7 +94,7 @@ def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
         columns["USER"] = lambda job: job.user
     if len({job.queue for job in found}) > 1:
         columns["QUEUE"] = lambda job: job.queue
-    if len({host for job in found for host in job.hosts}) > 1:
+    if {host for job in found for host in job.hosts} - {gethostname()}:
         columns["HOST"] = lambda job: fold(job.hosts)
     return columns
 

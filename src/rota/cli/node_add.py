@@ -190,7 +190,8 @@ def _over_ssh(program: list[str], host: str, script: str, text: str) -> Added:
     try:
         done = subprocess.run(argv, input=text.encode("ascii"), capture_output=True, timeout=_SSH_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Added(host, f"{type(error).__name__}: {error}" if isinstance(error, OSError) else "no answer")
+        why = f"cannot run {argv[0]}: {error.strerror}" if isinstance(error, OSError) else "no answer"
+        return Added(host, why)
     if done.returncode == 0:
         return Added(host, "")
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines()

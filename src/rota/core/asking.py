@@ -237,5 +237,9 @@ def refuse_unplannable(world: World, spec: Spec) -> None:
         for alternative in ask.alternatives
     ):
         raise NeverFits(f"never fits: {_too_little(ledger, taking, site)}")
-    asked = " or ".join(spec.request) if spec.request else f"{spec.size.cpus / CORE:g} cpus on one host"
-    raise NeverFits(f"never fits: no set of the {site.count} resources is {asked}")
+    if spec.where and not site.matching(spec.where):
+        raise NeverFits(f"never fits: none of the {site.count} resources is {spec.where}")
+    cpus = f"{spec.size.cpus / CORE:g}"
+    asked = " or ".join(spec.request) if spec.request else f"{cpus} cpu{'s' * (cpus != '1')} on one host"
+    like = f", where {spec.where}" if spec.where else ""
+    raise NeverFits(f"never fits: no set of the {site.count} resources is {asked}{like}")
