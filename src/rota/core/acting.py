@@ -21,7 +21,7 @@ from rota.core.seating import vacate_seat
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, World, dequeue, erase, move, reopen, write
-from rota.errors import BadInput
+from rota.errors import BadInput, Denied
 
 
 def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
@@ -164,6 +164,8 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
         job = world.jobs.get(id) or event.loaded.get(id)
         if job is None:
             continue
+        if event.only and job.spec.user != event.only:
+            raise Denied(f"job {id} belongs to {job.spec.user}", hint="it waits for one of yours, which stays")
         if job.state in LEASED:
             raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
         for child in waiting_for(world, job):

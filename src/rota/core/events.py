@@ -104,6 +104,7 @@ class JobsRemoved(Event, frozen=True):
     jobs: list[int]
     loaded: dict[int, Job]
     cascade: bool = False  #: with all that wait for them
+    only: str = ""  #: whose jobs may go; empty: everybody's
 
 
 class JobsSuspended(Event, frozen=True):

@@ -91,12 +91,14 @@ class Connections:
         if peer.local and peer.uid in (os.getuid(), 0) and not hello.token:
             held = hello.role if hello.role in ("user", "admin", "runner") else ""
             user = user_name(peer.uid)
+            peer.trusted = True
         else:
             record = self._manager.tokens.verify(hello.token, time.time()) if hello.token else None
             held = record.role if record else ""
             peer.token = record.name if record else ""
             until = record.expires_at if record else None
             user = (record and record.user) or self._owner
+            peer.trusted = user == self._owner
             if record is not None and record.host not in (None, hello.host):
                 raise Denied(f"this token is for the agent of {record.host!r}", hint="use that of this node")
             peer.host = hello.host
@@ -117,6 +119,7 @@ class Connections:
         if session is None:
             raise session_over()
         peer.token, peer.session = session.name, True
+        peer.trusted = not session.maker.token or session.maker.user == self._owner
         return session.role, session.maker.user, session.expires_at
 
     def hang_up(self, token: str) -> None:

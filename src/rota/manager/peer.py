@@ -43,6 +43,7 @@ class Peer(asyncio.Protocol):
         self.local = local
         self.role = ""
         self.user = ""
+        self.trusted = False  #: it comes from whoever owns this deployment, or from root on this machine
         self.uid = -1
         self.token = ""  #: name of the token it showed, or of the session, if it showed one
         self.session = False  #: a browser's, by way of the gateway

@@ -19,6 +19,7 @@ from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound
 from rota.manager import gantt, limits, modify, quotas, site, sums, whatif
 from rota.manager.admission import Admission
+from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
 from rota.manager.forecast import foresee
 from rota.manager.intake import load_jobs
@@ -60,6 +61,7 @@ class Requests:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._admission = Admission(manager.world)
+        self._belongings = Belongings(manager.world, manager.store)
         self.uploads = Uploads(manager, self._admission)
 
     async def handle(self, peer: Peer, message: Any) -> None:
@@ -84,6 +86,8 @@ class Requests:
             case m.Show(n, job):
                 view = await self._manager.read(lambda: self._manager.queries.show(job))
                 self._manager.queries.explain(view)
+                if restricted(peer) and view.user != peer.user:
+                    without_output(view)
                 self._manager.answer(_by(peer, n), view)
             case m.Why(n, job):
                 self._manager.answer(_by(peer, n), self._manager.queries.why(job, wall=time.time()))
@@ -116,7 +120,7 @@ class Requests:
             case m.Act():
                 await self._act(peer, message)
             case m.ChangeWalltime():
-                self._change_walltime(peer, message)
+                await self._change_walltime(peer, message)
             case m.Modify():
                 await self._modify(peer, message)
             case m.Watch():
@@ -185,6 +189,21 @@ class Requests:
                     hint = "that is a dependency group, which only --after can name; " + hint
                 raise NotFound(f"there is no group '{clause.group}'", hint=hint)
 
+    # -- whose they are
+
+    async def _own(self, peer: Peer, selectors: list[str]) -> list[Clause]:
+        """What these selectors mean to somebody who may touch perhaps no jobs but their own."""
+        manager = self._manager
+        clauses = await manager.read(lambda: manager.queries.clauses(selectors, peer.user))
+        self._refuse_unknown(clauses)
+        if not restricted(peer):
+            return clauses
+        return await manager.read(lambda: self._belongings.narrowed(clauses, peer.user))
+
+    async def _refuse_others(self, peer: Peer, jobs: list[int]) -> None:
+        if restricted(peer):
+            await self._manager.read(lambda: self._belongings.check(jobs, peer.user))
+
     # -- actions
 
     async def _act(self, peer: Peer, act: m.Act) -> None:
@@ -192,10 +211,11 @@ class Requests:
             raise BadInput("say which jobs", hint="use ids, @group, state=failed, last or all")
         if act.verb not in {*_VERBS, "retry", "remove", "suspend", "signal"}:
             raise BadInput(f"there is no action '{act.verb}'")
+        if act.verb == "confirm-dead" and restricted(peer):
+            raise Denied("only an administrator may declare jobs dead", hint="ask one, or wait for its runner")
         manager, queries = self._manager, self._manager.queries
         by = _by(peer, act.n)
-        clauses = await self._manager.read(lambda: queries.clauses(act.selectors, peer.user))
-        self._refuse_unknown(clauses)
+        clauses = await self._own(peer, act.selectors)
         # Jobs named one by one are always meant; of groups only those that the action can concern.
         named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
         ended: list[int] = []
@@ -222,15 +242,19 @@ class Requests:
             if act.verb == "retry":
                 manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
             else:
-                manager.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade))
+                only = peer.user if restricted(peer) else ""
+                manager.happened(
+                    events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade, only=only)
+                )
 
-    def _change_walltime(self, peer: Peer, ask: m.ChangeWalltime) -> None:
+    async def _change_walltime(self, peer: Peer, ask: m.ChangeWalltime) -> None:
         if not 0 < abs(ask.seconds) < _LONGEST_S:
             raise BadInput("that walltime is out of range", hint="write it like +1h, -30m or 2h")
         if ask.force and peer.role != ADMIN:
             raise Denied("only an administrator may force a walltime", hint="leave out --force")
         if self._manager.world.outcome(ask.job) == NO_JOB:
             raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
+        await self._refuse_others(peer, [ask.job])
         self._manager.happened(
             events.WalltimeAsked(
                 by=_by(peer, ask.n), job=ask.job, seconds=ask.seconds, relative=ask.relative, force=ask.force
@@ -244,8 +268,7 @@ class Requests:
         if not fields:
             raise BadInput("say what to change", hint="give an option such as --priority 5")
         manager, queries = self._manager, self._manager.queries
-        clauses = await self._manager.read(lambda: queries.clauses(ask.selectors, peer.user))
-        self._refuse_unknown(clauses)
+        clauses = await self._own(peer, ask.selectors)
         named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
         ended = await self._manager.read(lambda: queries.ended_ids(clauses, RETRYABLE))
         live = await self._manager.read(lambda: queries.live_ids(clauses))
@@ -296,13 +319,20 @@ class Requests:
         manager, queries = self._manager, self._manager.queries
         if manager.watches.count(peer) >= _WATCHES_MAX:
             raise BadInput(f"more than {_WATCHES_MAX} watches are open", hint="close one first")
+        reads = watch.outputs or watch.follow
         fresh: set[int] | None = None
         if len(watch.selectors) == 1 and watch.selectors[0].startswith("submission="):
             submission = watch.selectors[0].partition("=")[2]
             ids, fresh = await self._manager.read(lambda: queries.submitted(submission))
+            if reads:
+                await self._refuse_others(peer, ids[:1])  # all are of one user
         else:
-            clauses = await self._manager.read(lambda: queries.clauses(watch.selectors or ["all"], peer.user))
-            self._refuse_unknown(clauses)
+            selectors = watch.selectors or ["all"]
+            if reads:
+                clauses = await self._own(peer, selectors)
+            else:
+                clauses = await self._manager.read(lambda: queries.clauses(selectors, peer.user))
+                self._refuse_unknown(clauses)
             live = await self._manager.read(lambda: queries.live_ids(clauses))
             ended = await self._manager.read(lambda: queries.ended_ids(clauses, TERMINAL))
             ids = sorted({*live, *ended})
@@ -343,6 +373,7 @@ class Requests:
             raise BadInput("there is no such part of an output")
         if manager.world.outcome(ask.job) == NO_JOB:
             raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
+        await self._refuse_others(peer, [ask.job])
         attempts = await self._manager.read(lambda: manager.store.attempts(ask.job))
         executed = [each for each in attempts if each.outcome != "void"]
         number = ask.attempt or (executed[-1].number if executed else 0)

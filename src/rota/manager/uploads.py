@@ -56,6 +56,8 @@ class Uploads:
                 else:
                     manager.answer(by, None)  # the rest may come; the last chunk gets the first answer
                 return
+            if (begun := self._intakes.get(add.submission)) is not None and begun.user != peer.user:
+                raise Denied("this submission belongs to somebody else")
             if not add.check and not manager.store.can_accept(manager.world.live):
                 raise StoreFull(
                     "the disk is nearly full; no job was added", hint="free some space, then add again"
