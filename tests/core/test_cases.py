@@ -12,7 +12,7 @@ from rota.core.retry import MAX_DELAY_S, delay_s
 from rota.core.states import HOLDABLE, LIVE, State
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB
-from rota.errors import BadInput, NeverFits, NotFound
+from rota.errors import BadInput, Denied, NeverFits, NotFound
 from rota.plan.size import Size
 from tests.core.machine import Entry, Machine, spec
 from tests.core.runners import ModelRunner
@@ -593,6 +593,18 @@ def test_a_dependent_keeps_running_when_the_parent_it_was_content_with_is_remove
     assert m.state(child) is S.READY
     m.crash()
     assert m.state(child) is S.READY
+
+
+def test_jobs_of_others_are_not_removed_with_what_they_wait_for(m: Machine) -> None:
+    (first,) = m.add("a", user="ann", size=Size(cpus=400)).added
+    (second,) = m.add("b", user="ann", after=((first, OK, False),)).added
+    (third,) = m.add("c", user="bob", after=((second, OK, False),)).added
+    m.do("kill", first)
+    with pytest.raises(Denied, match=f"job {third} belongs to bob"):
+        m.do("remove", first, cascade=True, only="ann")
+    assert [m.world.outcome(id) == NO_JOB for id in (first, second, third)] == [False] * 3
+    m.do("remove", third, only="bob")
+    assert m.do("remove", first, cascade=True, only="ann").changed == [first, second]
 
 
 def test_removing_twice_counts_once(m: Machine) -> None:
