@@ -367,6 +367,7 @@ export interface NewToken {
   name: string;
   role?: "admin" | "runner" | "user";
   expires_s?: number | null;
+  user?: string | null;
 }
 
 /** A token that was just made. The secret is told only here. */
@@ -656,6 +657,7 @@ export interface TokenView {
   expires_at: string | null;
   of: string | null;
   host: string | null;
+  user: string | null;
 }
 
 /** Would it be taken in, by which rules was it changed, and what would it be? */
