@@ -251,6 +251,23 @@ def test_keys_move_select_and_open(full: Deployment, visit: Callable[..., Visito
     expect(page).to_have_url(re.compile(r"/jobs/39$"))
 
 
+#: Presses a key as soon as the first row is there, before the page has done anything else.
+PRESS_AT_ONCE = """
+new MutationObserver((_, watch) => {
+  if (!document.querySelector(".job-rows [role=row] .id a")) return;
+  watch.disconnect();
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "End", bubbles: true }));
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_a_key_counts_from_the_first_row_on(full: Deployment, visit: Callable[..., Visitor]) -> None:
+    visitor = visit(full)
+    visitor.page.add_init_script(PRESS_AT_ONCE)
+    visitor.go("/jobs?group=align")
+    expect(visitor.page.get_by_role("grid", name="Jobs")).to_have_attribute("aria-activedescendant", "row-39")
+
+
 def test_a_row_follows_its_job(full: Deployment, visit: Callable[..., Visitor]) -> None:
     visitor = visit(full)
     visitor.go("/jobs?group=live")

@@ -1,6 +1,6 @@
 /** The keys of a table: j and k move, x selects, Enter opens, Escape clears. */
 
-import { useEffect, useRef } from "react";
+import { useEffect, useLayoutEffect, useRef } from "react";
 import { typing } from "../../frame";
 import { stepped } from "./selection";
 
@@ -18,7 +18,8 @@ interface TableKeys {
 
 export function useTableKeys(keys: TableKeys): void {
   const latest = useRef(keys);
-  useEffect(() => {
+  // With the rows, not after them: a key may be pressed as soon as they are seen.
+  useLayoutEffect(() => {
     latest.current = keys;
   });
   useEffect(() => {
