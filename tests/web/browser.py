@@ -8,7 +8,15 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from tests.deployment import Deployment
 
@@ -17,6 +25,9 @@ _ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-default-apps",
 )  # fmt: skip
+
+#: The window of somebody at a desk.
+DESK: ViewportSize = {"width": 1280, "height": 720}
 
 # How long to wait for what must appear; the bound only ends a hanging test.
 expect.set_options(timeout=20_000)
@@ -40,7 +51,7 @@ class Visitor:
     """Somebody with a browser window of their own, and what went wrong in it."""
 
     def __init__(self, browser: Browser, **options: object) -> None:
-        self.context: BrowserContext = browser.new_context(**{"locale": "en-GB", **options})  # type: ignore[arg-type]
+        self.context: BrowserContext = browser.new_context(**{"locale": "en-GB", "viewport": DESK, **options})  # type: ignore[arg-type]
         self.page: Page = self.context.new_page()
         self.complaints: list[str] = []
         self.asked: set[str] = set()  #: hosts that the page talked to

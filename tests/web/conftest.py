@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.deployment import Deployment, deployment, wait_until
-from tests.web.browser import Visitor, chromium
+from tests.web.browser import DESK, Visitor, chromium
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +68,9 @@ def staying(browser: Browser, busy: Deployment) -> Iterator[Visitor]:
 
 @pytest.fixture
 def guest(staying: Visitor) -> Iterator[Visitor]:
-    """The visitor who stays, and who must have seen no error in this test."""
+    """The visitor who stays, in a window of the usual size, and who must have seen no error in this test."""
     yield staying
+    staying.page.set_viewport_size(DESK)
     complaints, staying.complaints = staying.complaints, []
     assert complaints == []
     assert len(staying.asked) == 1, f"it talked to {staying.asked}"

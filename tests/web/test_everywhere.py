@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.deployment import Deployment, deployment, wait_until
-from tests.web.browser import Visitor, unnamed
+from tests.web.browser import DESK, Visitor, unnamed
 from tests.web.conftest import HOSTILE
 
 #: Every page by an address that somebody may have kept, and what it is called.
@@ -56,7 +56,6 @@ EMPTY = {
 _WIDER = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
     [...document.querySelectorAll("main *")].filter((each) => each.getBoundingClientRect().right > innerWidth)
         .map((each) => each.outerHTML.slice(0, 120))"""
-_DESK: ViewportSize = {"width": 1280, "height": 720}
 _PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
@@ -110,7 +109,7 @@ def test_a_page_is_sound(busy: Deployment, guest: Visitor, host: str, path: str)
     assert page.locator("img:not([src='/icon.svg'])").count() == 0, "text became an element"
     page.set_viewport_size(_PHONE)
     assert wider(page) == []
-    page.set_viewport_size(_DESK)
+    page.set_viewport_size(DESK)
 
 
 @pytest.mark.parametrize("path", ["/jobs", "/groups", "/learning", "/accounting?by=project", "/machines/HOST"])
@@ -133,7 +132,7 @@ def test_every_page_is_within_reach_of_a_thumb(busy: Deployment, guest: Visitor)
     )
     assert len(edges) == len(KEYS)
     assert [edge for edge in edges if edge[0] < 0 or edge[1] > _PHONE["width"] or edge[1] - edge[0] < 30] == []
-    guest.page.set_viewport_size(_DESK)
+    guest.page.set_viewport_size(DESK)
 
 
 def test_keys_go_to_every_page(busy: Deployment, guest: Visitor) -> None:

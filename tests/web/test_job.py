@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
@@ -40,10 +39,9 @@ def until(flag: Path) -> str:
     return f"until test -e {flag}; do sleep 0.1; done"
 
 
-def test_the_story_and_the_attempts_tell_what_happened(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy)
-    visitor.go("/jobs/41")
-    page = visitor.page
+def test_the_story_and_the_attempts_tell_what_happened(busy: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs/41")
+    page = guest.page
     expect(state(page)).to_have_text("failed")
     expect(page).to_have_title(re.compile(r"^41 .*failed"))
     events = [line["event"] for line in busy.json("show", "41")["story"]]
@@ -56,10 +54,9 @@ def test_the_story_and_the_attempts_tell_what_happened(busy: Deployment, visit: 
     expect(attempt.get_by_role("img", name=re.compile("^memory: used"))).to_be_visible()
 
 
-def test_each_stream_has_its_tab_and_its_address(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy)
-    visitor.go("/jobs/41")
-    page = visitor.page
+def test_each_stream_has_its_tab_and_its_address(busy: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs/41")
+    page = guest.page
     # Of a job that failed, what it complained about comes first.
     expect(page.get_by_role("tab", name="stderr")).to_have_attribute("aria-selected", "true")
     expect(output(page, "stderr")).to_have_text("wrong")
@@ -74,14 +71,13 @@ def test_each_stream_has_its_tab_and_its_address(busy: Deployment, visit: Callab
     expect(output(page, "stderr")).to_have_text("wrong")
 
 
-def test_output_grows_while_the_job_prints(busy: Deployment, visit: Callable[..., Visitor]) -> None:
+def test_output_grows_while_the_job_prints(busy: Deployment, guest: Visitor) -> None:
     more, end = busy.work / "print-more", busy.work / "print-end"
     job = add(
         busy, "prints", "--", "sh", "-c", f"echo first; {until(more)}; echo second; {until(end)}; echo third"
     )
-    visitor = visit(busy)
-    visitor.go(f"/jobs/{job}")
-    page = visitor.page
+    guest.go(f"/jobs/{job}")
+    page = guest.page
     expect(output(page)).to_have_text("first")
     expect(state(page)).to_have_text("running")
     page.evaluate("window.stayed = true")
@@ -95,10 +91,9 @@ def test_output_grows_while_the_job_prints(busy: Deployment, visit: Callable[...
     assert page.evaluate("window.stayed") is True
 
 
-def test_a_waiting_job_names_what_it_waits_for(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy)
-    visitor.go("/jobs/43")
-    page = visitor.page
+def test_a_waiting_job_names_what_it_waits_for(busy: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs/43")
+    page = guest.page
     why = card(page, "Why it is not running")
     expect(why).to_contain_text("waits for job 42")
     expect(card(page, "Output")).to_contain_text("It has not run yet")
@@ -108,17 +103,15 @@ def test_a_waiting_job_names_what_it_waits_for(busy: Deployment, visit: Callable
     expect(card(page, "Why it is not running")).to_have_count(0)
 
 
-def test_a_job_that_can_never_run_says_so(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy)
-    visitor.go("/jobs/44")
-    expect(state(visitor.page)).to_have_text("blocked")
-    expect(card(visitor.page, "Why it is not running").get_by_role("link", name="job 41")).to_be_visible()
+def test_a_job_that_can_never_run_says_so(busy: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs/44")
+    expect(state(guest.page)).to_have_text("blocked")
+    expect(card(guest.page, "Why it is not running").get_by_role("link", name="job 41")).to_be_visible()
 
 
-def test_the_graph_leads_to_its_neighbours(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy)
-    visitor.go("/jobs/42")
-    page = visitor.page
+def test_the_graph_leads_to_its_neighbours(busy: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs/42")
+    page = guest.page
     graph = page.get_by_role("group", name="Dependencies")
     graph.get_by_role("link", name=re.compile("^job 43, dependent")).click()
     expect(page).to_have_url(re.compile(r"/jobs/43$"))
@@ -128,11 +121,10 @@ def test_the_graph_leads_to_its_neighbours(busy: Deployment, visit: Callable[...
     expect(state(page)).to_have_text("running")
 
 
-def test_a_kill_is_asked_about_and_retry_runs_it_again(busy: Deployment, visit: Callable[..., Visitor]) -> None:
+def test_a_kill_is_asked_about_and_retry_runs_it_again(busy: Deployment, guest: Visitor) -> None:
     job = add(busy, "doomed", "--", "sh", "-c", "echo here; sleep 1000")
-    visitor = visit(busy)
-    visitor.go(f"/jobs/{job}")
-    page = visitor.page
+    guest.go(f"/jobs/{job}")
+    page = guest.page
     expect(state(page)).to_have_text("running")
     dialog = page.get_by_role("dialog", name=f"Kill job {job}?")
     page.get_by_role("button", name="Kill", exact=True).click()
@@ -155,11 +147,10 @@ def test_a_kill_is_asked_about_and_retry_runs_it_again(busy: Deployment, visit: 
     busy.ok("kill", str(job))
 
 
-def test_a_waiting_job_is_held_changed_and_released(busy: Deployment, visit: Callable[..., Visitor]) -> None:
+def test_a_waiting_job_is_held_changed_and_released(busy: Deployment, guest: Visitor) -> None:
     job = add(busy, "patient", "--after", "42", "--", "true")
-    visitor = visit(busy)
-    visitor.go(f"/jobs/{job}")
-    page = visitor.page
+    guest.go(f"/jobs/{job}")
+    page = guest.page
     page.get_by_role("button", name="Hold", exact=True).click()
     expect(state(page)).to_have_text("held")
     assert busy.state(job) == "held"
@@ -174,24 +165,22 @@ def test_a_waiting_job_is_held_changed_and_released(busy: Deployment, visit: Cal
     assert busy.state(job) == "dependent"
 
 
-def test_a_job_that_is_not_there_is_said_so(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy)
+def test_a_job_that_is_not_there_is_said_so(busy: Deployment, guest: Visitor) -> None:
     for id in ("999999", "<b>1", "0"):
-        visitor.go(f"/jobs/{id}")
-        expect(visitor.page.get_by_role("heading", name=f"There is no job {id}", exact=True)).to_be_visible()
-    visitor.page.get_by_role("link", name="See all jobs").click()
-    expect(visitor.page).to_have_url(re.compile(r"/jobs$"))
+        guest.go(f"/jobs/{id}")
+        expect(guest.page.get_by_role("heading", name=f"There is no job {id}", exact=True)).to_be_visible()
+    guest.page.get_by_role("link", name="See all jobs").click()
+    expect(guest.page).to_have_url(re.compile(r"/jobs$"))
     # The browser itself tells of the one answer that was asked for.
-    assert [each for each in visitor.complaints if "404 (Not Found)" not in each] == []
-    visitor.complaints.clear()
+    assert [each for each in guest.complaints if "404 (Not Found)" not in each] == []
+    guest.complaints.clear()
 
 
-def test_hostile_output_and_a_hostile_name_are_text(busy: Deployment, visit: Callable[..., Visitor]) -> None:
+def test_hostile_output_and_a_hostile_name_are_text(busy: Deployment, guest: Visitor) -> None:
     job = add(busy, "hostile", "-n", HOSTILE, "--", "printf", PRINTED)
     wait_until(lambda: busy.state(job) == "complete", "it has printed")
-    visitor = visit(busy)
-    visitor.go(f"/jobs/{job}")
-    page = visitor.page
+    guest.go(f"/jobs/{job}")
+    page = guest.page
     printed = output(page)
     expect(printed.get_by_text("red <script>document.title='owned'</script>", exact=True)).to_be_visible()
     expect(printed.get_by_text("after <b>all</b>", exact=True)).to_be_visible()
@@ -201,31 +190,28 @@ def test_hostile_output_and_a_hostile_name_are_text(busy: Deployment, visit: Cal
     expect(page).to_have_title(re.compile(rf"^{job} .*complete"))
 
 
-def test_everything_on_it_has_a_name_and_fits_a_phone(busy: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(busy, viewport={"width": 390, "height": 844})
+def test_everything_on_it_has_a_name_and_fits_a_phone(busy: Deployment, guest: Visitor) -> None:
+    guest.page.set_viewport_size({"width": 390, "height": 844})
     for id in (41, 42, 43):
-        visitor.go(f"/jobs/{id}")
-        expect(state(visitor.page)).to_be_visible()
-        expect(card(visitor.page, "Details")).to_be_visible()
-        assert unnamed(visitor.page) == []
-        assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"job {id} is too wide"
+        guest.go(f"/jobs/{id}")
+        expect(state(guest.page)).to_be_visible()
+        expect(card(guest.page, "Details")).to_be_visible()
+        assert unnamed(guest.page) == []
+        assert guest.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"job {id} is too wide"
 
 
-def test_it_looks_the_same_from_the_table_as_from_a_bookmark(
-    busy: Deployment, visit: Callable[..., Visitor]
-) -> None:
+def test_it_looks_the_same_from_the_table_as_from_a_bookmark(busy: Deployment, guest: Visitor) -> None:
     """Styles of one page must not reach another, whichever was seen first."""
     looks = """() => [...document.querySelectorAll("main header *, main header")].map((it) => {
         const { color, fontWeight, borderTopWidth, backgroundColor, paddingLeft } = getComputedStyle(it);
         return [it.tagName, color, fontWeight, borderTopWidth, backgroundColor, paddingLeft].join();
     })"""
-    visitor = visit(busy)
-    page = visitor.page
-    visitor.go("/jobs/44")
+    page = guest.page
+    guest.go("/jobs/44")
     expect(card(page, "Why it is not running")).to_be_visible()
     alone = page.evaluate(looks)
     assert len(alone) > 10
-    visitor.go("/jobs?state=blocked")
+    guest.go("/jobs?state=blocked")
     page.get_by_role("link", name="44", exact=True).click()
     expect(card(page, "Why it is not running")).to_be_visible()
     page.mouse.move(0, 0)

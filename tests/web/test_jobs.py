@@ -66,19 +66,17 @@ def until(rota: Deployment, jobs: list[int], states: set[str]) -> None:
     wait_until(lambda: all(rota.state(each) in states for each in jobs), f"{jobs} are {states}")
 
 
-def test_a_row_tells_what_is_known_of_its_job(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=broken")
-    found = row(visitor.page, 41)
+def test_a_row_tells_what_is_known_of_its_job(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?group=broken")
+    found = row(guest.page, 41)
     for text in ("41", "failed", "echo wrong", "broken", "exit 3"):
         expect(found).to_contain_text(text)
-    expect(visitor.page.get_by_text("1 job matches", exact=True)).to_be_visible()
+    expect(guest.page.get_by_text("1 job matches", exact=True)).to_be_visible()
 
 
-def test_a_filter_made_by_hand_is_in_the_address(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs")
-    page = visitor.page
+def test_a_filter_made_by_hand_is_in_the_address(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs")
+    page = guest.page
     page.get_by_role("button", name="failed").click()
     expect(page).to_have_url(re.compile(r"/jobs\?state=failed$"))
     expect_jobs(page, [41])
@@ -97,26 +95,22 @@ def test_a_filter_made_by_hand_is_in_the_address(full: Deployment, visit: Callab
     expect_jobs(page, [8])
 
 
-def test_an_address_with_a_filter_shows_the_same_anew(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=align&q=sample+3&sort=id")
-    page = visitor.page
+def test_an_address_with_a_filter_shows_the_same_anew(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?group=align&q=sample+3&sort=id")
+    page = guest.page
     expect_jobs(page, [4, *range(31, 41)])
     expect(page.get_by_role("combobox", name="Group")).to_have_value("align")
     expect(page.get_by_role("searchbox", name="Text in the name or command")).to_have_value("sample 3")
-    visitor.go("/jobs?state=blocked")
+    guest.go("/jobs?state=blocked")
     expect(page.get_by_role("button", name="blocked")).to_have_attribute("aria-pressed", "true")
     expect_jobs(page, [44])
-    visitor.go("/jobs?q=nothing+is+called+so")
+    guest.go("/jobs?q=nothing+is+called+so")
     expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
 
 
-def test_a_click_on_a_header_sorts_and_another_turns_it_round(
-    full: Deployment, visit: Callable[..., Visitor]
-) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?q=echo")
-    page = visitor.page
+def test_a_click_on_a_header_sorts_and_another_turns_it_round(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?q=echo")
+    page = guest.page
     header = page.get_by_role("columnheader", name="Id")
     expect(header).to_have_attribute("aria-sort", "descending")
     header.get_by_role("button").click()
@@ -131,14 +125,11 @@ def test_a_click_on_a_header_sorts_and_another_turns_it_round(
     expect(row(page, newest["id"])).to_have_attribute("aria-rowindex", "2")
 
 
-def test_thousands_of_jobs_scroll_to_the_last_with_few_rows_in_the_page(
-    full: Deployment, visit: Callable[..., Visitor]
-) -> None:
+def test_thousands_of_jobs_scroll_to_the_last_with_few_rows_in_the_page(full: Deployment, guest: Visitor) -> None:
     jobs = sorted(full.states("@many"))
     assert len(jobs) == MANY
-    visitor = visit(full)
-    visitor.go("/jobs?group=many")
-    page = visitor.page
+    guest.go("/jobs?group=many")
+    page = guest.page
     expect(page.get_by_text(f"{MANY:,} jobs match", exact=True)).to_be_visible()
     expect(row(page, jobs[-1])).to_be_in_viewport()
     expect(row(page, jobs[0])).to_have_count(0)
@@ -157,10 +148,9 @@ def test_thousands_of_jobs_scroll_to_the_last_with_few_rows_in_the_page(
     assert page.get_by_role("row").count() < 100
 
 
-def test_held_jobs_and_the_way_back(full: Deployment, waiting: list[int], visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=waiting")
-    page = visitor.page
+def test_held_jobs_and_the_way_back(full: Deployment, waiting: list[int], guest: Visitor) -> None:
+    guest.go("/jobs?group=waiting")
+    page = guest.page
     select(page, waiting[:2])
     do(page, "Hold")
     undo = page.get_by_role("button", name="Undo")
@@ -171,11 +161,10 @@ def test_held_jobs_and_the_way_back(full: Deployment, waiting: list[int], visit:
     expect(row(page, waiting[0])).to_contain_text("dependent")
 
 
-def test_released_jobs_go_on(full: Deployment, waiting: list[int], visit: Callable[..., Visitor]) -> None:
+def test_released_jobs_go_on(full: Deployment, waiting: list[int], guest: Visitor) -> None:
     full.ok("hold", *map(str, waiting))
-    visitor = visit(full)
-    visitor.go("/jobs?group=waiting&state=held")
-    page = visitor.page
+    guest.go("/jobs?group=waiting&state=held")
+    page = guest.page
     page.get_by_role("checkbox", name="Select all jobs that match").check()
     expect(page.get_by_role("toolbar", name="Selected jobs")).to_contain_text("All 3 that match")
     do(page, "Release")
@@ -183,12 +172,9 @@ def test_released_jobs_go_on(full: Deployment, waiting: list[int], visit: Callab
     expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
 
 
-def test_a_kill_is_asked_about_and_retry_brings_back(
-    full: Deployment, waiting: list[int], visit: Callable[..., Visitor]
-) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=waiting")
-    page = visitor.page
+def test_a_kill_is_asked_about_and_retry_brings_back(full: Deployment, waiting: list[int], guest: Visitor) -> None:
+    guest.go("/jobs?group=waiting")
+    page = guest.page
     select(page, waiting)
     do(page, "Kill…")
     dialog = page.get_by_role("dialog", name="Kill 3 jobs?")
@@ -206,16 +192,13 @@ def test_a_kill_is_asked_about_and_retry_brings_back(
     expect(row(page, waiting[1])).to_contain_text("dependent")
 
 
-def test_another_priority_and_the_way_back(
-    full: Deployment, waiting: list[int], visit: Callable[..., Visitor]
-) -> None:
+def test_another_priority_and_the_way_back(full: Deployment, waiting: list[int], guest: Visitor) -> None:
     def priorities() -> list[int]:
         with full.client() as client:
             return [client.job(each).priority for each in waiting]
 
-    visitor = visit(full)
-    visitor.go("/jobs?group=waiting")
-    page = visitor.page
+    guest.go("/jobs?group=waiting")
+    page = guest.page
     select(page, waiting)
     do(page, "Priority…")
     page.get_by_role("dialog").get_by_role("spinbutton").fill("7")
@@ -227,19 +210,17 @@ def test_another_priority_and_the_way_back(
     assert priorities() == [0, 0, 0]
 
 
-def test_what_cannot_be_done_is_said(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?state=failed&group=broken")
-    select(visitor.page, [41])
-    do(visitor.page, "Hold")
-    expect(visitor.page.get_by_text("Nothing was changed")).to_be_visible()
+def test_what_cannot_be_done_is_said(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?state=failed&group=broken")
+    select(guest.page, [41])
+    do(guest.page, "Hold")
+    expect(guest.page.get_by_text("Nothing was changed")).to_be_visible()
     assert full.state(41) == "failed"
 
 
-def test_keys_move_select_and_open(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=align")
-    page = visitor.page
+def test_keys_move_select_and_open(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?group=align")
+    page = guest.page
     expect(row(page, 40)).to_be_visible()
     for key in ("j", "j", "j", "k", "x"):
         page.keyboard.press(key)
@@ -268,10 +249,9 @@ def test_a_key_counts_from_the_first_row_on(full: Deployment, visit: Callable[..
     expect(visitor.page.get_by_role("grid", name="Jobs")).to_have_attribute("aria-activedescendant", "row-39")
 
 
-def test_a_row_follows_its_job(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=live")
-    page = visitor.page
+def test_a_row_follows_its_job(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?group=live")
+    page = guest.page
     expect(page.get_by_role("heading", name="No job matches")).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     page.evaluate("window.stayed = true")
@@ -284,24 +264,21 @@ def test_a_row_follows_its_job(full: Deployment, visit: Callable[..., Visitor]) 
     assert page.evaluate("window.stayed") is True
 
 
-def test_a_hostile_name_is_text(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full)
-    visitor.go("/jobs?group=slow")
-    page = visitor.page
+def test_a_hostile_name_is_text(full: Deployment, guest: Visitor) -> None:
+    guest.go("/jobs?group=slow")
+    page = guest.page
     expect(row(page, 42).get_by_text(HOSTILE, exact=True)).to_be_visible()
     assert page.get_by_role("grid").locator("img").count() == 0
     assert "owned" not in page.title()
 
 
 @pytest.mark.parametrize("width", [700, 1024, 1280, 1440, 1700, 1800, 2000])
-def test_the_result_is_in_view_and_the_name_has_room(
-    width: int, full: Deployment, visit: Callable[..., Visitor]
-) -> None:
-    visitor = visit(full, viewport={"width": width, "height": 700})
-    visitor.go("/jobs")
-    table = visitor.page.get_by_role("grid", name="Jobs").bounding_box()
-    result = visitor.page.get_by_role("columnheader", name="Result").bounding_box()
-    name = visitor.page.get_by_role("columnheader", name="Name and command").bounding_box()
+def test_the_result_is_in_view_and_the_name_has_room(width: int, full: Deployment, guest: Visitor) -> None:
+    guest.page.set_viewport_size({"width": width, "height": 700})
+    guest.go("/jobs")
+    table = guest.page.get_by_role("grid", name="Jobs").bounding_box()
+    result = guest.page.get_by_role("columnheader", name="Result").bounding_box()
+    name = guest.page.get_by_role("columnheader", name="Name and command").bounding_box()
     assert table is not None
     assert result is not None
     assert name is not None
@@ -310,10 +287,10 @@ def test_the_result_is_in_view_and_the_name_has_room(
     assert name["width"] >= 200
 
 
-def test_everything_on_it_has_a_name_and_fits_a_phone(full: Deployment, visit: Callable[..., Visitor]) -> None:
-    visitor = visit(full, viewport={"width": 390, "height": 844})
-    visitor.go("/jobs?group=align")
-    page = visitor.page
+def test_everything_on_it_has_a_name_and_fits_a_phone(full: Deployment, guest: Visitor) -> None:
+    guest.page.set_viewport_size({"width": 390, "height": 844})
+    guest.go("/jobs?group=align")
+    page = guest.page
     row(page, 40).get_by_role("checkbox").check()
     expect(page.get_by_role("toolbar", name="Selected jobs")).to_be_visible()
     assert unnamed(page) == []
