@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,42 +13,62 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployment import ROTA, Deployment, is_alive, wait_until
+from tests.deployment import ROTA, Deployment, deployment, is_alive, wait_until
 from tests.typist import Typist, typing_in
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """A deployment for all tests that leave its manager alone."""
+    with deployment(tmp_path_factory.mktemp("shared"), grace="1s") as made:
+        yield made
+
+
 @pytest.fixture
-def job(rota: Deployment) -> str:
-    """A job that runs."""
-    (id,) = rota.json("add", "--env", "SHELL=/bin/sh", "--env", "PS1=inside> ", "--", "sleep", "1000")["added"]
+def job(shared: Deployment) -> Iterator[str]:
+    """A job that runs, of this test only."""
+    id = start_job(shared)
+    yield id
+    shared.rota("kill", id)  # unless it has ended
+
+
+@pytest.fixture
+def shell(shared: Deployment, job: str) -> Iterator[Typist]:
+    """Somebody in a shell inside it."""
+    with in_shell(shared, job) as typist:
+        yield typist
+
+
+def start_job(rota: Deployment) -> str:
+    environment = ("--env", "SHELL=/bin/sh", "--env", "PS1=inside> ")
+    (id,) = rota.json("add", "--rerun", *environment, "--", "sleep", "1000")["added"]
     wait_until(lambda: rota.state(id) == "running", "the job runs")
     return str(id)
 
 
-@pytest.fixture
-def shell(rota: Deployment, job: str) -> Iterator[Typist]:
-    """Somebody in a shell inside it."""
+@contextlib.contextmanager
+def in_shell(rota: Deployment, job: str) -> Iterator[Typist]:
     with typing_in([ROTA, "connect", job], env=rota.env, cwd=rota.work) as typist:
         typist.sees("inside> ")
         yield typist
 
 
-def test_a_command_has_our_input_and_we_have_its_outputs_and_exit_code(rota: Deployment, job: str) -> None:
-    done = rota.rota("exec", job, "--", "sh", "-c", "cat; echo wrong >&2; exit 7", input="words")
+def test_a_command_has_our_input_and_we_have_its_outputs_and_exit_code(shared: Deployment, job: str) -> None:
+    done = shared.rota("exec", job, "--", "sh", "-c", "cat; echo wrong >&2; exit 7", input="words")
     assert (done.returncode, done.stdout, done.stderr) == (7, "words", "wrong\n")
 
 
-def test_a_command_that_a_signal_ends_gives_128_and_its_number(rota: Deployment, job: str) -> None:
-    assert rota.rota("exec", job, "--", "sh", "-c", "kill -USR1 $$").returncode == 128 + signal.SIGUSR1
+def test_a_command_that_a_signal_ends_gives_128_and_its_number(shared: Deployment, job: str) -> None:
+    assert shared.rota("exec", job, "--", "sh", "-c", "kill -USR1 $$").returncode == 128 + signal.SIGUSR1
 
 
-def test_it_is_inside_the_job(rota: Deployment, job: str) -> None:
-    seen = rota.ok("exec", job, "--env", "MORE=yes", "--", "sh", "-c", "echo $ROTA_JOB_ID $MORE; pwd")
-    assert seen.split() == [job, "yes", str(rota.work)]
+def test_it_is_inside_the_job(shared: Deployment, job: str) -> None:
+    seen = shared.ok("exec", job, "--env", "MORE=yes", "--", "sh", "-c", "echo $ROTA_JOB_ID $MORE; pwd")
+    assert seen.split() == [job, "yes", str(shared.work)]
 
 
-def test_in_json_it_is_one_value(rota: Deployment, job: str) -> None:
-    done = rota.rota("exec", "--json", job, "--", "sh", "-c", "cat; echo wrong >&2; exit 7", input="words")
+def test_in_json_it_is_one_value(shared: Deployment, job: str) -> None:
+    done = shared.rota("exec", "--json", job, "--", "sh", "-c", "cat; echo wrong >&2; exit 7", input="words")
     found = json.loads(done.stdout)
     assert found == {
         "id": int(job), "exit_code": 7, "signal": None, "message": "", "stdout": "words", "stderr": "wrong\n",
@@ -55,9 +76,9 @@ def test_in_json_it_is_one_value(rota: Deployment, job: str) -> None:
     assert done.returncode == 7
 
 
-def test_ctrl_c_is_passed_on(rota: Deployment, job: str) -> None:
+def test_ctrl_c_is_passed_on(shared: Deployment, job: str) -> None:
     script = "trap 'echo caught; exit 4' INT; echo ready; while :; do sleep 0.05; done"
-    caller = rota.popen("exec", job, "--", "sh", "-c", script, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    caller = shared.popen("exec", job, "--", "sh", "-c", script, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     assert caller.stdout is not None
     assert caller.stdout.readline() == b"ready\n"
     caller.send_signal(signal.SIGINT)
@@ -65,34 +86,34 @@ def test_ctrl_c_is_passed_on(rota: Deployment, job: str) -> None:
     assert caller.wait(60) == 4
 
 
-def test_large_data_goes_both_ways_byte_for_byte(rota: Deployment, job: str) -> None:
+def test_large_data_goes_both_ways_byte_for_byte(shared: Deployment, job: str) -> None:
     data = os.urandom(5 << 20)
     done = subprocess.run(
-        [ROTA, "exec", job, "--", "cat"], env=rota.env, input=data, capture_output=True, timeout=120
+        [ROTA, "exec", job, "--", "cat"], env=shared.env, input=data, capture_output=True, timeout=120
     )
     assert done.returncode == 0
     assert done.stdout == data
 
 
-def test_a_reader_that_has_enough_ends_the_command(rota: Deployment, job: str) -> None:
+def test_a_reader_that_has_enough_ends_the_command(shared: Deployment, job: str) -> None:
     script = f"{ROTA} exec {job} -- sh -c 'echo $$ >pid; exec yes' | head -c 100000 | wc -c"
-    done = subprocess.run(["sh", "-c", script], env=rota.env, cwd=rota.work, capture_output=True, timeout=60)
+    done = subprocess.run(["sh", "-c", script], env=shared.env, cwd=shared.work, capture_output=True, timeout=60)
     assert done.stdout.strip() == b"100000", done.stderr
-    pid = int((rota.work / "pid").read_text())
+    pid = int((shared.work / "pid").read_text())
     wait_until(lambda: not is_alive(pid), "nothing writes any more")
 
 
-def test_who_does_not_read_keeps_nobody_else_waiting(rota: Deployment, job: str) -> None:
-    idle = rota.popen("exec", job, "--", "yes", stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+def test_who_does_not_read_keeps_nobody_else_waiting(shared: Deployment, job: str) -> None:
+    idle = shared.popen("exec", job, "--", "yes", stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
-        assert rota.ok("exec", job, "--", "echo", "hello") == "hello\n"
+        assert shared.ok("exec", job, "--", "echo", "hello") == "hello\n"
     finally:
         idle.kill()
         idle.wait()
 
 
-def test_a_caller_that_dies_ends_the_command(rota: Deployment, job: str) -> None:
-    caller = rota.popen("exec", job, "--", "sh", "-c", "echo $$; sleep 1000", stdout=subprocess.PIPE)
+def test_a_caller_that_dies_ends_the_command(shared: Deployment, job: str) -> None:
+    caller = shared.popen("exec", job, "--", "sh", "-c", "echo $$; sleep 1000", stdout=subprocess.PIPE)
     assert caller.stdout is not None
     pid = int(caller.stdout.readline())
     caller.kill()
@@ -100,17 +121,18 @@ def test_a_caller_that_dies_ends_the_command(rota: Deployment, job: str) -> None
     wait_until(lambda: not is_alive(pid), "the command has ended")
 
 
-def test_the_end_of_the_job_ends_the_command(rota: Deployment, job: str) -> None:
-    caller = rota.popen("exec", job, "--", "sh", "-c", "echo $$; sleep 1000", stdout=subprocess.PIPE)
+def test_the_end_of_the_job_ends_the_command(shared: Deployment, job: str) -> None:
+    caller = shared.popen("exec", job, "--", "sh", "-c", "echo $$; sleep 1000", stdout=subprocess.PIPE)
     assert caller.stdout is not None
     pid = int(caller.stdout.readline())
-    rota.ok("kill", job)
+    shared.ok("kill", job)
     assert caller.wait(60) > 128
     assert not is_alive(pid)
-    wait_until(lambda: rota.state(int(job)) == "cancelled", "the job is cancelled")
+    wait_until(lambda: shared.state(int(job)) == "cancelled", "the job is cancelled")
 
 
-def test_a_lost_connection_is_told_and_exits_with_4(rota: Deployment, job: str) -> None:
+def test_a_lost_connection_is_told_and_exits_with_4(rota: Deployment) -> None:
+    job = start_job(rota)
     caller = rota.popen(
         "exec", job, "--", "sh", "-c", "echo ready; sleep 1000", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -139,8 +161,8 @@ def test_a_lost_connection_is_told_and_exits_with_4(rota: Deployment, job: str) 
         (["rsh", "host", "id"], 2, "this is not inside a job"),
     ],
 )
-def test_a_mistake_is_one_line(rota: Deployment, job: str, arguments: list[str], status: int, text: str) -> None:
-    done = rota.rota(*[job if word == "JOB" else word for word in arguments])
+def test_a_mistake_is_one_line(shared: Deployment, job: str, arguments: list[str], status: int, text: str) -> None:
+    done = shared.rota(*[job if word == "JOB" else word for word in arguments])
     assert done.returncode == status, done.stderr
     assert text in done.stderr
     assert done.stderr.count("\n") == 1
@@ -156,7 +178,7 @@ def test_a_job_that_has_ended_cannot_be_entered(rota: Deployment) -> None:
 # ------------------------------------------------------------------ terminals
 
 
-def test_a_shell_has_our_terminal_and_gives_it_back(rota: Deployment, job: str, shell: Typist) -> None:
+def test_a_shell_has_our_terminal_and_gives_it_back(shared: Deployment, job: str, shell: Typist) -> None:
     shell.type("stty size; echo job $ROTA_JOB_ID\n")
     seen = shell.sees(f"job {job}")
     assert "30 90" in seen
@@ -178,7 +200,7 @@ def test_ctrl_c_goes_to_what_runs_in_the_shell_and_ctrl_d_ends_it(shell: Typist)
     assert shell.restored
 
 
-def test_the_escape_leaves_and_ends_what_runs(rota: Deployment, shell: Typist) -> None:
+def test_the_escape_leaves_and_ends_what_runs(shared: Deployment, shell: Typist) -> None:
     shell.type("echo pid=$$, 'not ~.' he''re\n")
     pid = int(re.findall(r"pid=(\d+)", shell.sees("not ~. here"))[-1])
     shell.sees("inside> ")
@@ -188,12 +210,13 @@ def test_the_escape_leaves_and_ends_what_runs(rota: Deployment, shell: Typist) -
     wait_until(lambda: not is_alive(pid), "the shell has ended")
 
 
-def test_the_terminal_comes_back_when_the_connection_is_lost(rota: Deployment, shell: Typist) -> None:
-    assert not shell.restored
-    os.kill(rota.manager_pid(), signal.SIGKILL)
-    assert shell.ends() == 4
-    assert shell.restored
-    assert "the connection to the manager was lost" in shell.shown
+def test_the_terminal_comes_back_when_the_connection_is_lost(rota: Deployment) -> None:
+    with in_shell(rota, start_job(rota)) as shell:
+        assert not shell.restored
+        os.kill(rota.manager_pid(), signal.SIGKILL)
+        assert shell.ends() == 4
+        assert shell.restored
+        assert "the connection to the manager was lost" in shell.shown
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -19,6 +19,14 @@ from rota.wire import messages as m
 from tests.deployment import Deployment, deployment, wait_until
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    """A deployment with a manager to which nobody ever adds anything, whatever they try."""
+    with deployment(tmp_path_factory.mktemp("empty"), grace="1s") as made:
+        made.start()
+        yield made
+
+
 def _one_line(done: subprocess.CompletedProcess[str], status: int, *words: str) -> None:
     assert done.returncode == status, done.stderr
     assert done.stderr.startswith("rota: "), done.stderr
@@ -45,20 +53,18 @@ def _one_line(done: subprocess.CompletedProcess[str], status: int, *words: str) 
         (["jobs", "what,ever"], "what"),
     ],
 )
-def test_bad_words_on_the_command_line(rota: Deployment, words: list[str], said: str) -> None:
-    rota.start()
-    _one_line(rota.rota(*words), 2, said)
-    assert rota.json("jobs")["total"] == 0
+def test_bad_words_on_the_command_line(empty: Deployment, words: list[str], said: str) -> None:
+    _one_line(empty.rota(*words), 2, said)
+    assert empty.json("jobs")["total"] == 0
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "\n\n# only a comment\n", "true\n\x00\n", '{"cmd": 3}\n', '{"cmd": "x", "cpu": 1}\n', "[1, 2]", "[{]\n"],
 )
-def test_bad_input_adds_nothing(rota: Deployment, text: str) -> None:
-    rota.start()
-    _one_line(rota.rota("add", "-", input=text), 2)
-    assert rota.json("jobs")["total"] == 0
+def test_bad_input_adds_nothing(empty: Deployment, text: str) -> None:
+    _one_line(empty.rota("add", "-", input=text), 2)
+    assert empty.json("jobs")["total"] == 0
 
 
 def test_strange_but_valid_commands_are_kept_byte_for_byte(rota: Deployment) -> None:
