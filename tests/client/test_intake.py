@@ -21,7 +21,9 @@ from rota.wire.messages import NewAfter, NewElement, NewUse
 BASE = Wanted(cwd="/where", mem=1 << 30)
 
 
-def read(data: bytes, *, block: int = 7, base: Wanted = BASE) -> list[Batch]:
+def read(data: bytes, *, block: int | None = None, base: Wanted = BASE) -> list[Batch]:
+    """In blocks that no line fits into, unless it is a very long one."""
+    block = block or max(7, len(data) // 1000)
     blocks = (data[at : at + block] for at in range(0, len(data), block))
     return list(from_bytes(blocks, base, source="in.txt"))
 
