@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import typing
 from typing import Any
@@ -40,6 +41,7 @@ TAGGED: list[type[messages.Message]] = sorted(
 ANY = typing.Union[tuple(TAGGED)]  # noqa: UP007
 
 
+@functools.cache
 def of(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a type that occurs in messages."""
     if kind in _PLAIN:
