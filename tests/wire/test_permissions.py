@@ -49,7 +49,7 @@ def expected(role: str, message: m.Message) -> bool:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in TAGGED if kind is not m.Control], ids=lambda k: k.__name__)
-@dose(8)
+@dose(20)
 @given(data=st.data())
 def test_each_role_may_send_exactly_its_messages(kind: type[m.Message], data: st.DataObject) -> None:
     message = data.draw(of(kind))

@@ -171,6 +171,7 @@ class Joint:
                             self._on_opened()
                         if not self._ends_input and not self._tty:
                             self._channel.send(b"")
+                        return None  # our terminal must be theirs before anything of theirs is shown on it
                 case m.ChannelData(_, stream, data):
                     self._write(2 if stream == m.STDERR else 1, data)
                     self._channel.took(len(data))
