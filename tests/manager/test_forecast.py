@@ -11,7 +11,7 @@ from rota.core.states import State
 from rota.core.world import Runner, World
 from rota.manager.forecast import foresee
 from rota.manager.rates import WINDOW_S, Rates
-from rota.plan.placement import Capacity
+from rota.plan.placement import Capacity, Given, Pause
 from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.wire.views import StatusView
@@ -152,6 +152,15 @@ def test_long_jobs_are_foreseen_by_what_such_jobs_took() -> None:
     assert _seconds(found.group_expected_end["long"]) == (8 * 600.0 - 200.0) / 2
 
 
+def test_time_that_a_job_stood_suspended_brings_its_end_no_nearer() -> None:
+    world = _world(long={State.RUNNING: 1})
+    _run(world, "long", jobs=1, time_s=600.0, ran_s=500.0)
+    lease = world.jobs[1].lease
+    assert lease is not None
+    lease.given = Given(size=Size(), pause=Pause(before_s=400.0))
+    assert _seconds(_foreseen(world, Rates()).expected_end) == 500.0
+
+
 def test_jobs_that_take_longer_than_others_did_may_end_whenever_they_like() -> None:
     world = _world(a={State.RUNNING: 1})
     _run(world, "a", jobs=1, time_s=None, ran_s=4.0)
@@ -168,7 +177,7 @@ def test_before_any_end_the_users_own_estimate_counts() -> None:
     assert (found.cores, found.cores_in_use) == (8.0, 1.0)
 
 
-@pytest.mark.parametrize("state", [State.HELD, State.BLOCKED, State.LOST, State.FAILED])
+@pytest.mark.parametrize("state", [State.HELD, State.BLOCKED, State.SUSPENDED, State.LOST, State.FAILED])
 def test_of_what_does_not_move_no_end_is_expected(state: State) -> None:
     world = _world(a={state: 5})
     rates = Rates()

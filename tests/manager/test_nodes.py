@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from rota.core import events
+from rota.core.job import Outcome
+from rota.core.states import State
 from rota.manager import nodes
+from rota.manager.forecast import foresee
+from rota.manager.rates import Rates
+from rota.manager.status import runner_view
+from rota.plan.size import Size
 from rota.wire.sums import NodeView
+from rota.wire.views import StatusView
 from tests.core.machine import GIB, Machine, spec
+from tests.core.test_parts import running, talk
 
 
 def shown(machine: Machine) -> dict[str, NodeView]:
@@ -68,3 +76,50 @@ def test_properties_are_those_that_all_resources_of_a_host_share() -> None:
     assert (found["n1"].properties, found["n1"].cores) == ({"rack": "s1"}, 2)
     assert (found["n2"].properties, found["n2"].cores) == ({"rack": "s2", "rank": 2}, 1)
     assert found["n2"].state == "absent"
+
+
+# ------------------------------------------------------------------ what is in use
+
+
+def counted(machine: Machine) -> tuple[float, float]:
+    status = StatusView({}, {})
+    foresee(status, machine.world, Rates(), now=0.0, wall=machine.wall)
+    return status.cores_in_use, status.cores
+
+
+def test_all_nodes_of_a_job_are_counted_wherever_somebody_looks() -> None:
+    machine, runners, job = running(hosts=3)
+    assert counted(machine) == (12.0, 12.0)
+    assert {host: (node.cores_in_use, node.jobs) for host, node in shown(machine).items()} == {
+        host: (4.0, [job]) for host in runners
+    }
+    assert [runner_view(machine.world, model.id).running for model in runners.values()] == [1, 1, 1]
+
+
+def test_of_a_node_that_is_away_neither_what_it_has_nor_what_is_held_there_is_counted() -> None:
+    machine, runners, _job = running(hosts=3)
+    machine.disconnect(runners["h3"])
+    assert counted(machine) == (8.0, 8.0)
+    assert shown(machine)["h3"].cores_in_use == 4.0
+
+
+def test_a_job_whose_parts_are_being_closed_holds_all_that_it_held() -> None:
+    machine, runners, job = running(hosts=2)
+    runners["h1"].end(machine.running()[job][1], Outcome(exit_code=0, ended_at=machine.wall), machine.wall)
+    talk(machine, runners["h1"])
+    assert machine.state(job) is State.FINISHING
+    assert counted(machine) == (8.0, 8.0)
+
+
+def test_a_suspended_job_has_memory_and_no_cores_unless_it_keeps_them() -> None:
+    machine = Machine()
+    machine.with_runner()
+    (job,) = machine.add("a", size=Size(cpus=400, mem=GIB)).added
+    machine.do("suspend", job)
+    node = shown(machine)["h1"]
+    assert (node.cores_in_use, node.mem_in_use, node.jobs) == (0.0, GIB, [job])
+    assert counted(machine) == (0.0, 4.0)
+    machine.do("resume", job)
+    assert counted(machine) == (4.0, 4.0)
+    machine.do("suspend", job, keep=True)
+    assert (shown(machine)["h1"].cores_in_use, counted(machine)[0]) == (4.0, 4.0)

@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from rota.core.holding import cores_held, holders
 from rota.core.job import Job
+from rota.core.pauses import suspended_s
 from rota.core.states import LIVE, State
 from rota.core.world import World
 from rota.manager.rates import Rates
 from rota.plan.size import CORE
 from rota.wire.views import StatusView
 
-#: These end without anybody's doing; of held, blocked and lost jobs nobody can say when.
-_MOVING: Final = [state.label for state in sorted(LIVE - {State.HELD, State.BLOCKED, State.LOST})]
+#: These end without anybody's doing; of held, blocked, suspended and lost jobs nobody can say when.
+_MOVING: Final = [state.label for state in sorted(LIVE - {State.HELD, State.BLOCKED, State.SUSPENDED, State.LOST})]
 #: With fewer rounds left than this, those that run now decide: a rate says nothing about a few long ones.
 _ROUNDS: Final = 4
 #: Further ahead nothing can be foreseen (nor written as a date).
@@ -40,7 +42,7 @@ class Running:
     def add(self, job: Job, wall: float) -> None:
         self.jobs += 1
         if job.lease is not None and job.lease.started_at is not None:
-            self.ran_s += max(0.0, wall - job.lease.started_at)
+            self.ran_s += max(0.0, wall - job.lease.started_at - suspended_s(job.lease, wall))
         if "time" in job.spec.given:
             self.timed += 1
             self.time_s += job.spec.size.time_s
@@ -84,16 +86,13 @@ def foresee(status: StatusView, world: World, rates: Rates, *, now: float, wall:
 def _running(status: StatusView, world: World, wall: float) -> dict[str, Running]:
     """The running jobs by group; the cores that they take are noted in passing."""
     found: dict[str, Running] = {}
-    taken = room = 0
-    for runner in world.runners.values():
-        if runner.connected and (capacity := world.capacity.get(runner.host)):
-            room += capacity.cpus
-        for id in runner.leases:
-            job = world.jobs.get(id)
-            if job is not None and job.lease is not None and job.lease.started_at is not None:
-                taken += job.size.cpus
-                if job.state is State.RUNNING:
-                    found.setdefault(job.spec.group, Running()).add(job, wall)
+    there = {runner.host for runner in world.runners.values() if runner.connected} & world.capacity.keys()
+    taken = 0
+    for job, first in holders(world):
+        taken += sum(cpus for host, cpus in cores_held(job, first).items() if host in there)
+        if job.state is State.RUNNING:
+            found.setdefault(job.spec.group, Running()).add(job, wall)
+    room = sum(world.capacity[host].cpus for host in there)
     status.cores, status.cores_in_use = room / CORE, taken / CORE
     return found
 

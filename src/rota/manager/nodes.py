@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from rota.core.elsewhere import is_nowhere
 from rota.core.energy import WORDS
-from rota.core.job import Job
-from rota.core.world import Runner, World
+from rota.core.holding import cores_held, holders
+from rota.core.world import World
 from rota.manager.limits import view as limits_view
 from rota.plan.building import host_record, hours_of, node_record
 from rota.plan.placement import Capacity
@@ -54,31 +54,15 @@ def snapshot(world: World, *, heard_before: float = -inf) -> Snapshot:
     uses: dict[str, Use] = {}
     for runner in world.runners.values():
         if is_nowhere(runner.id):
-            pass  # no process, but what it holds is held
-        elif runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
+            continue  # no process
+        if runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
             silence = "" if not runner.silent else DEAD if runner.heard < heard_before else SUSPECTED
             silence = silence or (LEAVING if runner.leaving else "")
             runners[runner.host] = (runner.id, runner.pid, runner.connected, silence)
-        _add_uses(uses, world, runner)
+    for job, first in holders(world):
+        for host, cpus in cores_held(job, first).items():
+            uses.setdefault(host, Use()).add(job.id, cpus, job.size.mem)
     return Snapshot(dict(world.capacity), runners, uses, world.site, limits_view(world))
-
-
-def _add_uses(uses: dict[str, Use], world: World, runner: Runner) -> None:
-    for id in runner.leases:
-        job = world.jobs.get(id)
-        if job is None or job.lease is None or job.lease.started_at is None:
-            continue  # sent ahead: it has nothing yet
-        for host, cpus in _cores(job, runner.host).items():
-            uses.setdefault(host, Use()).add(id, cpus, job.size.mem)
-
-
-def _cores(job: Job, host: str) -> dict[str, int]:
-    given = job.lease.given if job.lease is not None else None
-    if given is None or not given.nodes:
-        return {host: job.size.cpus}
-    if given.elsewhere:
-        return {node: CORE * cores for node, cores in given.nodes}
-    return {node: CORE * cores for node, cores in given.nodes} | {host: given.size.cpus}
 
 
 def view(found: Snapshot) -> list[NodeView]:

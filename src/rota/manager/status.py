@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rota import __version__
 from rota.core.elsewhere import is_nowhere
+from rota.core.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.figures import resident_bytes
@@ -35,7 +36,7 @@ def manager_view(manager: Manager) -> ManagerView:
         address=manager.address,
         http=manager.gateway.url,
         counts=status.counts,
-        runners=[_runner_view(manager.world, id) for id in manager.world.runners if not is_nowhere(id)],
+        runners=[runner_view(manager.world, id) for id in manager.world.runners if not is_nowhere(id)],
         live_jobs=manager.world.live,
         resident_bytes=resident_bytes(),
         cpu_s=usage.ru_utime + usage.ru_stime,
@@ -48,10 +49,12 @@ def manager_view(manager: Manager) -> ManagerView:
     )
 
 
-def _runner_view(world: World, id: str) -> RunnerView:
+def runner_view(world: World, id: str) -> RunnerView:
+    """One runner; what runs on it are also the parts of jobs whose first host is another."""
     runner = world.runners[id]
     capacity = world.capacity.get(runner.host)
-    running = sum(1 for job in runner.leases if world.jobs[job].state is State.RUNNING)
+    here = [*(world.jobs[job] for job in runner.leases), *parts_of(world, runner)]
+    running = sum(job.state is State.RUNNING for job in here)
     return RunnerView(
         id=id,
         host=runner.host,
