@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
+from rota.cli.jobs import ran_s
 from rota.errors import BadInput
 from rota.manager import rows
 from rota.manager.queries import Queries
@@ -15,6 +17,7 @@ from rota.plan.size import Size
 from rota.wire.views import JobView
 from tests.core.machine import Machine, spec
 from tests.core.test_parts import running, silence
+from tests.core.test_suspending import wait
 
 
 def view(**fields: Any) -> JobView:
@@ -109,3 +112,40 @@ def test_the_story_blames_no_runner_that_was_never_silent():
     m.pump()
     story = Queries(m.world, m.store, m.store.load().specs).show(job).story
     assert [line.text for line in story or () if line.event == "revived"] == ["all its hosts answer again"]
+
+
+def test_the_time_of_an_attempt_is_that_in_which_it_did_not_stand_still():
+    m = Machine()
+    m.with_runner()
+    (job,) = m.add("a").added
+    wait(m, 100)
+    m.do("suspend", job)
+    wait(m, 1000)
+    m.do("resume", job)
+    wait(m, 50)
+    m.end(job)
+    found = Queries(m.world, m.store, m.store.load().specs).show(job)
+    assert (found.wall_s, found.suspended_s) == (150.0, 1000.0)
+    assert isinstance(found.attempts, list)
+    assert [each.wall_s for each in found.attempts] == [150.0]
+
+
+def test_of_an_attempt_that_ended_suspended_only_the_time_before_counts():
+    m = Machine()
+    m.with_runner()
+    (job,) = m.add("a").added
+    wait(m, 100)
+    m.do("suspend", job)
+    wait(m, 1000)
+    m.end(job)
+    found = Queries(m.world, m.store, m.store.load().specs).show(job)
+    assert (found.wall_s, found.suspended_s) == (100.0, 1000.0)
+
+
+def test_while_a_job_lives_its_time_stands_still_when_it_does():
+    found = view()
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    found.started_at, found.suspended_s = now - timedelta(seconds=500), 300.0
+    assert ran_s(found, now) == 200.0
+    found.suspended_s = None
+    assert ran_s(found, now) == 500.0

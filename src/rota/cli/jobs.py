@@ -108,11 +108,17 @@ def exit_text(job: JobView) -> str:
     return "-"
 
 
+def ran_s(job: JobView, now: datetime) -> float | None:
+    """How long its attempt took or has taken so far, without the time that it stood suspended."""
+    if job.wall_s is not None:
+        return job.wall_s
+    if job.started_at is None or job.ended_at is not None:
+        return None
+    return max(0.0, (now - job.started_at).total_seconds() - (job.suspended_s or 0.0))
+
+
 def _time(job: JobView, now: datetime) -> str:
     from rota.units import about_duration
 
-    if job.wall_s is not None:
-        return about_duration(job.wall_s)
-    if job.started_at is not None and job.ended_at is None:
-        return about_duration(max(0.0, (now - job.started_at).total_seconds()))
-    return "-"
+    seconds = ran_s(job, now)
+    return "-" if seconds is None else about_duration(seconds)

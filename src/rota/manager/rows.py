@@ -67,6 +67,7 @@ def view(
         size = attempt.size or spec.size
     element, walltime_s = job.element, walltime_of(spec)
     given = lease.given if lease is not None else attempt.given if attempt is not None else None
+    suspended = _suspended(given, ended_at)
     first = host if lease is not None else (attempt.host if attempt else None)
     hosts = hosts_of(first or "", given)
     if job.state in WAITING:
@@ -109,7 +110,7 @@ def view(
         started_at=_time(started_at),
         ended_at=_time(ended_at if ended_at is not None else job.ended_at),
         expected_start=_time(starts if starts is not None else job.due_at),
-        wall_s=_wall(started_at, ended_at),
+        wall_s=_wall(started_at, ended_at, suspended),
         cpu_s=attempt.cpu_s if attempt else None,
         peak_mem_bytes=attempt.peak_mem if attempt else None,
         peak_disk_bytes=attempt.peak_disk if attempt else None,
@@ -136,7 +137,7 @@ def view(
         expected_end=_time(planned.end) if planned is not None else None,
         given_walltime_s=given.walltime_s if given is not None else None,
         pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
-        suspended_s=_suspended(given, ended_at),
+        suspended_s=suspended if given is not None else None,
         suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
         checkpoint_s=spec.checkpoint_s,
         checkpoint_signal=spec.signal or None,
@@ -197,7 +198,7 @@ def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -
         scheduled_at=_time(row.leased_at),
         started_at=_time(started_at),
         ended_at=_time(row.ended_at),
-        wall_s=_wall(started_at, row.ended_at),
+        wall_s=_wall(started_at, row.ended_at, _suspended(row.given, row.ended_at)),
         cpu_s=row.cpu_s,
         peak_mem_bytes=row.peak_mem,
         peak_disk_bytes=row.peak_disk,
@@ -259,8 +260,11 @@ def _time(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def _wall(started_at: float | None, ended_at: float | None) -> float | None:
-    return None if started_at is None or ended_at is None else max(0.0, round(ended_at - started_at, 6))
+def _wall(started_at: float | None, ended_at: float | None, suspended_s: float | None) -> float | None:
+    """How long an attempt took of its walltime, which does not count the time that it stood still."""
+    if started_at is None or ended_at is None:
+        return None
+    return max(0.0, round(ended_at - started_at - (suspended_s or 0.0), 6))
 
 
 def _signal_name(number: int | None) -> str | None:

@@ -49,7 +49,7 @@ class AttemptView(Struct, kw_only=True, gc=False):
     scheduled_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    wall_s: float | None = None
+    wall_s: float | None = None  #: without the time that it stood suspended
     cpu_s: float | None = None
     peak_mem_bytes: int | None = None
     peak_disk_bytes: int | None = None
@@ -106,7 +106,7 @@ class JobView(Struct, kw_only=True, gc=False):
     started_at: datetime | None
     ended_at: datetime | None
     expected_start: datetime | None
-    wall_s: float | None
+    wall_s: float | None  #: without the time that it stood suspended
     cpu_s: float | None
     peak_mem_bytes: int | None
     peak_disk_bytes: int | None

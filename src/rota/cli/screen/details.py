@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Log, Static
 
-from rota.cli.jobs import exit_text
+from rota.cli.jobs import exit_text, ran_s
 from rota.cli.screen.output import OutputOver, Printed, Tail
 from rota.cli.screen.rows import STYLES
 from rota.cli.status_text import span_text
@@ -110,9 +110,8 @@ def _lines(job: JobView, now: datetime) -> list[tuple[str, str]]:
     asked = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu", f"{about_size(size.mem_bytes)} memory"]
     asked.append(f"about {about_duration(size.time_s)}")
     ran = ""
-    if job.started_at:
-        ran_s = ((job.ended_at or now) - job.started_at).total_seconds()
-        ran = f"{span_text(ran_s)}, begun {_clock(job.started_at, now)}"
+    if job.started_at and (seconds := ran_s(job, now)) is not None:
+        ran = f"{span_text(seconds)}, begun {_clock(job.started_at, now)}"
         if job.peak_mem_bytes:
             ran += f", used {about_size(job.peak_mem_bytes)} memory"
         if exit_text(job) != "-":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from rota.cli.jobs import exit_text
+from rota.cli.jobs import exit_text, ran_s
 from rota.cli.status_text import done, done_parts, left_text, rate_text, span_text
 from rota.cli.terminal import cells, command_text, harmless
 from rota.units import about_duration, about_size
@@ -125,7 +125,7 @@ def reason(job: JobView) -> Text:
 
 
 def running_row(job: JobView, now: datetime) -> list[Text]:
-    ran = span_text((now - job.started_at).total_seconds()) if job.started_at else "-"
+    seconds = ran_s(job, now)
     memory = job.peak_mem_bytes or job.size.mem_bytes
     return [
         number(job),
@@ -133,7 +133,7 @@ def running_row(job: JobView, now: datetime) -> list[Text]:
         command(job),
         plain(job.group),
         plain(job.host or "-"),
-        plain(ran, right=True),
+        plain("-" if seconds is None else span_text(seconds), right=True),
         plain(about_size(memory) if memory else "-", right=True),
         plain(str(job.attempt), right=True),
     ]

@@ -33,7 +33,7 @@ function CommandLine({ text }: { text: string }): ReactNode {
 function Running({ job }: { job: JobView }): ReactNode {
   const now = useNow();
   if (!job.started_at || !isLive(job)) return null;
-  const ran = Math.max(0, (now - Date.parse(job.started_at)) / 1000);
+  const ran = Math.max(0, (now - Date.parse(job.started_at)) / 1000 - (job.suspended_s ?? 0));
   return (
     <span className="num">
       <span className="faint">running for</span> {duration(ran)}

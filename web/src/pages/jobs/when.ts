@@ -16,8 +16,10 @@ export function since(moment: string | null, now: number): string {
   return seconds < 0 ? `in ${text}` : `${text} ago`;
 }
 
-/** How long it ran, or runs. */
+/** How long it ran, or runs; the time that it stood suspended does not count. */
 export function lasted(job: JobView, now: number): number | null {
-  if (ACTIVE.includes(job.state) && job.started_at) return Math.max(0, (now - Date.parse(job.started_at)) / 1000);
+  if (ACTIVE.includes(job.state) && job.started_at) {
+    return Math.max(0, (now - Date.parse(job.started_at)) / 1000 - (job.suspended_s ?? 0));
+  }
   return job.wall_s;
 }

@@ -37,7 +37,7 @@ export function Running({ ids, now }: { ids: number[]; now: number }): ReactNode
                   <td className="rare">{job.user}</td>
                   <td className="right rare">{job.size.cpus}</td>
                   <td className="right rare">{size(job.size.mem_bytes)}</td>
-                  <td className="right nowrap">{job.started_at ? duration((now - Date.parse(job.started_at)) / 1000) : "–"}</td>
+                  <td className="right nowrap">{job.started_at ? duration(Math.max(0, (now - Date.parse(job.started_at)) / 1000 - (job.suspended_s ?? 0))) : "–"}</td>
                 </tr>
               ))}
             </tbody>
