@@ -57,6 +57,19 @@ def test_a_reason_is_shown_until_the_host_is_set_again(shared: Deployment) -> No
     assert [each["drain"] for each in nodes(shared)] == [False]
 
 
+def test_a_host_that_may_not_be_used_now_is_shown_as_closed(shared: Deployment) -> None:
+    host = socket.gethostname()
+    wait_until(lambda: nodes(shared), "the runner is connected")
+    said = shared.ok("node", "set", host, "--available-until", "2020-01-01T08:00")
+    assert said == f"changed 1 node; {host} may not be used any more, since that time is over\n"
+    wait_until(lambda: [each["usable"] for each in nodes(shared)] == [False], "it may not be used")
+    assert shared.ok("node", "list").splitlines()[1].split()[:3] == [host, "alive,", "closed"]
+    assert "state       alive, closed" in shared.ok("node", "show", host)
+    assert "note  nodes: 0 of 1 may be used now, with 0 cores" in shared.rota("doctor").stdout
+    assert shared.ok("node", "set", host, "--available-until", "never") == "changed 1 node\n"
+    wait_until(lambda: [each["usable"] for each in nodes(shared)] == [True], "it may be used again")
+
+
 def test_a_host_that_is_not_there_cannot_be_set(shared: Deployment) -> None:
     for change in (["--limit", "x:1"], ["--drain"]):
         done = shared.rota("node", "set", "nowhere", *change)
@@ -173,6 +186,21 @@ def test_when_one_of_two_agents_on_a_machine_dies_the_other_s_part_of_a_job_goes
     for host in (first, other):
         agents.stop(host)
         made.ok("node", "remove", host)
+
+
+def test_a_property_that_an_agent_announces_is_one_of_its_resources(agents: Agents) -> None:
+    made = agents.made
+    agents.add("desk", "--option", "--cores 2 --property fast=yes")
+
+    def resources() -> list[int]:
+        found = made.json("property", "list")["properties"]
+        return [each["resources"] for each in found if each["property"] == "fast"]
+
+    assert resources() == [2]
+    made.ok("property", "remove", "fast")
+    assert resources() == []
+    agents.stop("desk")
+    made.ok("node", "remove", "desk")
 
 
 def test_the_path_of_the_program_is_not_read_by_the_shell_of_a_host(agents: Agents) -> None:

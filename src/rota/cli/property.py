@@ -90,13 +90,13 @@ def list_properties(call: Invocation) -> int:
     from rota.plan.records import BUILT_IN, levels_of
 
     with call.connect() as client:
-        view = client.site(*_KINDS)
+        view = client.site(*_KINDS, "node")  # agents announce properties of what their hosts bring
     site = view.site()
     inventory = Inventory(site, {host: its.ids for host, its in view.hosts.items()})
     levels = levels_of(site)
     used = dict.fromkeys(inventory.kinds, 0)
     for values in inventory.rows.values():
-        for name in values:
+        for name in values.keys() & used.keys():  # one that was removed may still be announced
             used[name] += 1
     names = [*levels, *sorted(inventory.kinds.keys() - set(levels))]
     found = [
