@@ -61,6 +61,16 @@ def test_a_host_that_is_drained_is_neither_idle_nor_away() -> None:
     assert [state for _at, state in states(machine)] == ["idle", "drained"]
 
 
+def test_a_host_that_is_suspected_has_a_word_of_its_own() -> None:
+    machine = Machine()
+    machine.with_runner()
+    tick(machine)
+    for record in ({"state": "suspected", "drain": True}, {"state": "dead"}, {}):
+        machine.happened(events.SiteChanged(by=None, changes=[("host", "h1", record)], about="", base=None))
+        tick(machine)
+    assert [state for _at, state in states(machine)] == ["idle", "suspected", "drained", "idle"]
+
+
 def test_a_restart_goes_on_where_it_was() -> None:
     machine = Machine()
     machine.with_runner()

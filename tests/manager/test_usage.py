@@ -27,7 +27,7 @@ def stored(*rows: tuple[str, int, str]) -> MemoryStore:
 def test_a_window_is_split_into_seconds_of_each_state() -> None:
     store = stored(
         ("a", 100 * S, "idle"), ("a", 200 * S, "busy"), ("a", 260 * S, "drained"), ("a", 270 * S, "away"),
-        ("a", 300 * S, "busy"), ("b", 150 * S, "busy"),
+        ("a", 290 * S, "suspected"), ("a", 300 * S, "busy"), ("b", 150 * S, "busy"),
     )  # fmt: skip
     found = usage.usage(store, m.GetUsage(1, 150.0, 310.0))
     assert [(each.host, each.busy_s, each.idle_s, each.down_s) for each in found.hosts] == [

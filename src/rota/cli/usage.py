@@ -17,7 +17,7 @@ _BAR: Final = 30
 @command("usage")
 @spans.options("a day ago", "now")
 def usage(call: Invocation, since: str | None, until: str | None) -> int:
-    """Show how hosts spent their time: busy with jobs, idle, down (away, or drained) or asleep.
+    """Show how hosts spent their time: busy with jobs, idle, down (away, drained or suspected) or asleep.
 
     Together they add up to the time for which anything is known of a host. WHEN is like 2026-11-16, -2d or
     @1700000000.

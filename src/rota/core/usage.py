@@ -14,10 +14,11 @@ from rota.core.world import World
 BUSY: Final = "busy"
 IDLE: Final = "idle"
 DRAINED: Final = "drained"  #: it is there, but an administrator lets nothing run there
+SUSPECTED: Final = "suspected"  #: it is there, but a hook or an administrator found it unfit
 ASLEEP: Final = "asleep"  #: it was put to sleep, and can be woken
 AWAY: Final = "away"  #: no runner answers there, or nobody is there to ask
 GONE: Final = "gone"  #: it is not one of our hosts any more
-STATES: Final = (BUSY, IDLE, DRAINED, ASLEEP, AWAY, GONE)
+STATES: Final = (BUSY, IDLE, DRAINED, SUSPECTED, ASLEEP, AWAY, GONE)
 
 
 def look_at_hosts(world: World, turn: Turn) -> None:
@@ -32,8 +33,8 @@ def look_at_hosts(world: World, turn: Turn) -> None:
     records = world.site["host"]
     for host in world.capacity:
         state = BUSY if (busy := holding.get(host)) else AWAY if busy is None else IDLE
-        if state is IDLE and (record := records.get(host)) is not None and _is_closed(record):
-            state = DRAINED
+        if state is IDLE and (record := records.get(host)) is not None:
+            state = _unused(record)
         if (
             state is AWAY
             and (energy := world.site["energy"].get(host)) is not None
@@ -57,8 +58,12 @@ def leave_hosts(world: World, turn: Turn) -> None:
             _write(world, turn, host, AWAY)
 
 
-def _is_closed(record: dict[str, object]) -> bool:
-    return bool(record.get("drain")) or record.get("state", "alive") != "alive"
+def _unused(record: dict[str, object]) -> str:
+    """What a host does on which nothing is, by what is written down about it."""
+    state = record.get("state", "alive")
+    if state == "suspected":
+        return SUSPECTED
+    return DRAINED if record.get("drain") or state != "alive" else IDLE
 
 
 def _write(world: World, turn: Turn, host: str, state: str) -> None:

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from rota.core.accounting import micros
-from rota.core.usage import ASLEEP, AWAY, BUSY, DRAINED, IDLE
+from rota.core.usage import ASLEEP, AWAY, BUSY, DRAINED, IDLE, SUSPECTED
 from rota.errors import BadInput
 from rota.store.base import Store
 from rota.wire import messages as m
@@ -19,6 +19,8 @@ DAY_S: Final = 86_400.0
 #: Of a host so much is told, and at most so many changes.
 _HISTORY_S: Final = 7 * DAY_S
 _MOST: Final = 1000
+#: In these nothing could run, and nobody would have woken the host.
+_DOWN: Final = (AWAY, DRAINED, SUSPECTED)
 
 
 class Span(NamedTuple):
@@ -59,7 +61,7 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
                 host=host,
                 busy_s=its.get(BUSY, 0) / 1e6,
                 idle_s=its.get(IDLE, 0) / 1e6,
-                down_s=(its.get(AWAY, 0) + its.get(DRAINED, 0)) / 1e6,
+                down_s=sum(its.get(state, 0) for state in _DOWN) / 1e6,
                 asleep_s=its.get(ASLEEP, 0) / 1e6,
             )
             for host, its in sorted(sums.items())

@@ -89,7 +89,7 @@ class NodeView(Struct, kw_only=True, gc=False):
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):
-    """What a host did for a while: busy, idle, drained, asleep, away, gone."""
+    """What a host did for a while: busy, idle, drained, suspected, asleep, away, gone."""
 
     at: datetime
     until: datetime | None  #: null: until now

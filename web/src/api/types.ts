@@ -403,7 +403,7 @@ export interface NodeDetailView {
   history: NodeHistory[];
 }
 
-/** What a host did for a while: busy, idle, drained, asleep, away, gone. */
+/** What a host did for a while: busy, idle, drained, suspected, asleep, away, gone. */
 export interface NodeHistory {
   at: string;
   until: string | null;

@@ -6,7 +6,7 @@ import { duration, moment } from "../../format";
 import type { Tone } from "../../states";
 import { Card } from "../../ui/parts";
 
-const TONES: Record<string, Tone> = { busy: "run", idle: "good", drained: "warn", asleep: "idle", away: "bad", gone: "idle" };
+const TONES: Record<string, Tone> = { busy: "run", idle: "good", drained: "warn", suspected: "bad", asleep: "idle", away: "bad", gone: "idle" };
 const toneOf = (state: string): Tone => TONES[state] ?? "idle";
 const SHOWN = 12;
 
