@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.command import Invocation, command, print_json
 
 if TYPE_CHECKING:
     from rota.home import Home
+    from rota.wire.sums import NodeView
 
 #: (how good, what was found, what to do)
 Finding = tuple[str, str, str]
@@ -170,28 +171,44 @@ def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
 
 def _nodes(call: Invocation, _home: Home) -> Iterator[Finding]:
     from rota.errors import RotaError
-    from rota.plan.hostlist import fold
 
     try:
         with call.connect() as client:
-            nodes = client.nodes()
+            nodes, site = client.nodes(), client.site("host", "energy")
     except RotaError:
         return  # the check of the manager has said so
-    if not nodes:
-        return
+    if nodes:
+        yield from node_findings(nodes, site.site())
+
+
+def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+    """How many may be used, and which of the others need somebody. `site`: records of hosts and their energy."""
+    from rota.core.energy import SLEEPING
+
     usable = [each for each in nodes if each.usable]
     cores = sum(each.cores for each in usable)
     found = f"{len(usable)} of {len(nodes)} may be used now, with {cores} cores"
-    yield "good" if usable else "note", found, "" if len(usable) == len(nodes) else "see 'rota node list'"
-    doubtful = [each for each in nodes if each.state in ("suspected", "dead")]
-    if silent := fold(each.host for each in doubtful if not each.connected):
+    asleep = sum(each.state in SLEEPING and not each.drain and not each.closed for each in nodes)
+    found += f"; {asleep} asleep, to be woken when needed" if asleep else ""
+    ready = len(usable) + asleep
+    yield "good" if ready else "note", found, "" if ready == len(nodes) else "see 'rota node list'"
+    yield from _doubtful(nodes, site)
+
+
+def _doubtful(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
+    """Nodes that are silent need their agent; those of which it is written down that they are unfit, somebody."""
+    from rota.plan.building import energy_of, host_record
+    from rota.plan.hostlist import fold
+
+    said = {host for host in site.get("host", {}) if host_record(site, host).state != "alive"}
+    said |= {host for host, its in energy_of(site).items() if its["state"] == "failed"}  # it could not be woken
+    for word in ("suspected", "dead"):
+        if ill := fold(each.host for each in nodes if each.state == word and each.host in said):
+            hint = f"see 'rota node show HOST'; once mended: rota node set {ill} --state alive"
+            yield "note", f"{word}: {ill}", hint
+    doubtful = (each.host for each in nodes if each.state in ("suspected", "dead") and each.host not in said)
+    if silent := fold(doubtful):
         yield "note", f"no agent answers on {silent}", f"start it there, or: rota node add {silent}"
-    if ill := fold(each.host for each in doubtful if each.connected):
-        yield (
-            "note",
-            f"suspected: {ill}",
-            f"see 'rota node show HOST'; once mended: rota node set {ill} --state alive",
-        )
 
 
 def _containment(_call: Invocation, home: Home) -> Iterator[Finding]:

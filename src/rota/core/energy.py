@@ -28,6 +28,8 @@ from rota.units import about_duration
 
 #: What people read of a node that is not awake.
 WORDS = {"falling": "falling asleep", "asleep": "asleep", "waking": "waking", "failed": "suspected"}
+#: Those of these words that a job which needs the node would change.
+SLEEPING = frozenset(word for state, word in WORDS.items() if state != "failed")
 
 
 def state_of(world: World, host: str) -> str:
