@@ -82,6 +82,17 @@ def test_what_may_not_be_used_is_hatched_and_says_why() -> None:
     assert abs(found["d"].count("·") - found["d"].count("/")) <= 1
 
 
+def test_what_lies_outside_the_hours_of_a_host_is_hatched() -> None:
+    found = view([host("n001", "1", hours="08:10-08:40"), host("n002", "2")], [job(7, 10, 20, "1")])
+    found.closed = {
+        "08:10-08:40": [
+            (NOW - timedelta(hours=15), NOW + timedelta(minutes=10)),
+            (NOW + timedelta(minutes=40), NOW + timedelta(hours=24)),
+        ]
+    }
+    assert rows(found) == {"n001": "/" * 10 + "|7--------" + "·" * 20 + "/" * 20, "n002": "·" * 60}
+
+
 def test_what_lies_in_a_container_is_drawn_over_it() -> None:
     found = view([host("n001", "1")], [job(2, 10, 20, "1"), job(1, 0, 60, "1", "running", "container")])
     assert rows(found) == {"n001": "|1========|2--------|" + rows(found)["n001"][21:]}

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rota.core import events
+from rota.core.energy_rules import EnergyRules
 from rota.core.job import Outcome
 from rota.core.states import State
-from rota.manager import nodes
+from rota.manager import gantt, nodes
 from rota.manager.forecast import foresee
 from rota.manager.rates import Rates
 from rota.manager.status import runner_view
 from rota.plan.size import Size
+from rota.wire import messages as m
 from rota.wire.sums import NodeView
 from rota.wire.views import StatusView
 from tests.core.machine import GIB, Machine, spec
+from tests.core.sleepers import Cluster
+from tests.core.test_hours import hours_from
 from tests.core.test_parts import running, talk
 
 
@@ -123,3 +129,54 @@ def test_a_suspended_job_has_memory_and_no_cores_unless_it_keeps_them() -> None:
     assert counted(machine) == (4.0, 4.0)
     machine.do("suspend", job, keep=True)
     assert (shown(machine)["h1"].cores_in_use, counted(machine)[0]) == (4.0, 4.0)
+
+
+# ------------------------------------------------------------------ when it may be used
+
+
+def test_outside_its_hours_a_node_is_closed_and_may_not_be_used() -> None:
+    c = Cluster(2, rules=EnergyRules())
+    c.wall = 1_800_000_000.0 - 1_800_000_000.0 % 60
+    record(c, ("host", "h1", {"hours": hours_from(c, 600, 1800)}))
+    c.tick()
+    assert {host: (node.state, node.closed, node.usable) for host, node in shown(c).items()} == {
+        "h1": ("alive", True, False),
+        "h2": ("alive", False, True),
+    }
+    c.tick(600)
+    assert (shown(c)["h1"].closed, shown(c)["h1"].usable) == (False, True)
+
+
+@pytest.mark.parametrize("size", [Size(), Size(cpus=0)])
+def test_after_the_time_until_which_it_is_available_a_node_is_closed(size: Size) -> None:
+    c = Cluster(1, rules=EnergyRules())
+    record(c, ("host", "h1", {"available_until": c.wall + 60.0}))
+    c.tick()
+    assert (shown(c)["h1"].closed, shown(c)["h1"].usable) == (False, True)
+    c.tick(60)
+    assert (shown(c)["h1"].closed, shown(c)["h1"].usable) == (True, False)
+    (job,) = c.add("true", size=size, walltime_s=10.0).added
+    c.tick()
+    assert job not in c.running()
+    record(c, ("host", "h1", {}))
+    c.tick()
+    assert job in c.running()
+    assert shown(c)["h1"].usable
+
+
+def test_a_picture_of_the_plan_tells_when_hosts_are_closed() -> None:
+    c = Cluster(2, rules=EnergyRules())
+    c.wall = 1_800_000_000.0 - 1_800_000_000.0 % 60
+    hours = hours_from(c, 600, 1800)
+    record(c, ("host", "h1", {"hours": hours}))
+    asked = gantt.snapshot(c.world, m.Gantt(1, since=c.wall, until=c.wall + 3600), c.wall)
+    found = gantt.view(asked, limit=10)
+    assert [host.hours for host in found.hosts] == [hours, ""]
+    assert {
+        text: [(start.timestamp() - c.wall, end.timestamp() - c.wall) for start, end in spans]
+        for text, spans in found.closed.items()
+    } == {hours: [(0.0, 600.0), (1800.0, 3600.0)]}
+    whole = gantt.view(gantt.snapshot(c.world, m.Gantt(1), c.wall), limit=10)
+    assert 28 <= len(whole.closed[hours]) <= 32
+    for since in (-1e300, 1e300, float("nan")):
+        assert gantt.view(gantt.snapshot(c.world, m.Gantt(1, since=since), c.wall), limit=10).closed == {}

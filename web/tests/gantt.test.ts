@@ -20,7 +20,14 @@ const job = (id: number, resources: string | null, from: number, to: number | nu
 });
 
 const view = (hosts: GanttHost[], jobs: GanttJob[]): GanttView => ({
-  now: at(0), plan: true, hosts, jobs, left_out: 0, waiting: [], waiting_total: 0, later: 0, earlier: 0,
+  now: at(0), plan: true, hosts, jobs, left_out: 0, waiting: [], waiting_total: 0, later: 0, earlier: 0, closed: {},
+});
+
+describe("hours", () => {
+  test("a host has the closed times of its hours", () => {
+    const found = planOf({ ...view([host("a", "1", { hours: "h" }), host("b", "2")], []), closed: { h: [[at(5), at(9)]] } });
+    expect(found.rows.map((row) => row.closed)).toEqual([[[NOW + 300_000, NOW + 540_000]], []]);
+  });
 });
 
 describe("resources", () => {

@@ -145,6 +145,9 @@ def _by_host(
         if host.usable and host.available_until is not None:
             since = host.available_until.timestamp()
         _fill(grid, _column(since, begin, end, columns), columns, first, last, _NOT_USABLE, set(), together)
+        for closes, opens in view.closed.get(host.hours, ()):
+            from_, to = (_column(each.timestamp(), begin, end, columns) for each in (closes, opens))
+            _fill(grid, from_, to, first, last, _NOT_USABLE, set(), together)
     sharing = {number + 1 for number, job in enumerate(view.jobs) if _shares(job)}
     for number in sorted(range(len(view.jobs)), key=lambda number: _depth(view.jobs[number])):
         job = view.jobs[number]

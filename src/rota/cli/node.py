@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,8 @@ def set_node(
         *([] if drain is None else ["drained" if drain else "not drained"]),
     ]
     sentence = f"{fold(names)}: {', '.join(said)}" if said else f"changed {count(len(names), 'node')}"
+    if isinstance(change.available_until, float) and change.available_until <= time.time():
+        sentence += f"; {fold(names)} may not be used any more, since that time is over"
     return records.tell(call, sentence, hosts=names)
 
 
@@ -210,7 +213,8 @@ def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
 
 
 def _state(each: NodeView) -> str:
-    return f"{each.state}, drained" if each.drain else each.state
+    """Its state, and what else keeps new jobs away from it."""
+    return ", ".join([each.state, *(["drained"] if each.drain else []), *(["closed"] if each.closed else [])])
 
 
 def _table(nodes: list[NodeView]) -> str:

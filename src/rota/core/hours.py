@@ -1,6 +1,7 @@
-"""Hosts whose hours are over: no new work goes there, also none that no plan looks after.
+"""Hosts whose hours are over, or whose last moment has passed: no new work goes there, also none that no plan
+looks after.
 
-The planner keeps hours by itself, far ahead (`plan.availability`); this is for what is placed without it.
+The planner keeps both by itself, far ahead (`plan.availability`); this is for what is placed without it.
 """
 
 from __future__ import annotations
@@ -17,18 +18,29 @@ _AHEAD_S = 8 * 86400.0
 
 
 def look_at_hours(world: World, turn: Turn) -> None:
-    """Hours of hosts may have begun or ended."""
+    """Hours of hosts may have begun or ended, and the last moment of some may have come."""
     records = world.site
-    said = {host for kind in ("node", "host") for host, its in records[kind].items() if its.get("hours")}
+    said = {
+        host
+        for kind in ("node", "host")
+        for host, its in records[kind].items()
+        if its.get("hours") or its.get("available_until") is not None
+    }
     if not said and not world.closed_hosts:
         return
-    closed = {
-        host for host in said if not _is_open(world, hours_of(records, host, host_record(records, host)), turn)
-    }
+    closed = {host for host in said if _is_closed(world, host, turn)}
     changed = closed ^ world.closed_hosts
     world.closed_hosts = closed
     for host in changed:
         refresh(world, host)
+
+
+def _is_closed(world: World, host: str, turn: Turn) -> bool:
+    record = host_record(world.site, host)
+    if record.available_until is not None and record.available_until <= turn.wall:
+        return True
+    hours = hours_of(world.site, host, record)
+    return bool(hours) and not _is_open(world, hours, turn)
 
 
 def _is_open(world: World, hours: str, turn: Turn) -> bool:

@@ -126,7 +126,7 @@ class World:
         #: node → when (monotonic) it was last seen to become idle, or to get into the state that its record says
         self.idle_since: dict[str, float] = {}
         self.energy_since: dict[str, float] = {}
-        self.closed_hosts: set[str] = set()  #: those whose hours are over (`core.hours`)
+        self.closed_hosts: set[str] = set()  #: those whose hours or time are over (`core.hours`)
         self.hours_now: dict[str, tuple[bool, float, float]] = {}  #: hours → are they now; known from when to when
         self.energy_doubt = ""  #: what is wrong with its rules, as it was said last
         self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.serving`)

@@ -13,8 +13,9 @@ from rota.core.job import Job
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.plan import entry as entries
+from rota.plan.availability import HORIZON_S, closed_spans
 from rota.plan.bits import spans_of
-from rota.plan.building import host_record
+from rota.plan.building import host_record, hours_of
 from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.resources import Site
@@ -28,6 +29,11 @@ _MOST_JOBS = 100_000
 #: An answer holds at most about this much.
 _BYTES = 16 << 20
 _JOB_BYTES = 300
+#: Where nothing else is asked for, the hours of hosts are worked out from so long ago on.
+_PAST_S = 2 * 86_400.0
+#: And not for so distant times, nor more of their ends than this.
+_DISTANT_S = 10 * 365 * 86_400.0
+_MOST_CLOSED = 20_000
 #: What the calendar of the answer can express.
 _FAR_S = 253_402_300_799.0
 
@@ -56,6 +62,8 @@ class Snapshot(NamedTuple):
     earlier: int  #: jobs that are over before it
     waiting: list[tuple[Job, Waits]]
     waiting_total: int
+    since: float = -inf  #: what is asked for
+    until: float = inf
 
 
 def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
@@ -80,6 +88,8 @@ def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
         earlier=len(rows) - len(found) - later,
         waiting=waiting,
         waiting_total=sum(counts[state] for counts in world.counts.values() for state in WAITING) - len(planned),
+        since=since,
+        until=until,
     )
 
 
@@ -147,6 +157,7 @@ def view(found: Snapshot, limit: int) -> GanttView:
         waiting_total=max(found.waiting_total, len(found.waiting)),
         later=found.later,
         earlier=found.earlier,
+        closed=_closed(found),
     )
 
 
@@ -182,7 +193,27 @@ def _hosts(found: Snapshot) -> Iterator[GanttHost]:
             connected=host in found.connected,
             usable=bool(mask & site.usable),
             available_until=None if until is None else _time(until),
+            hours=hours_of(found.records, host, record),
         )
+
+
+def _closed(found: Snapshot) -> dict[str, list[tuple[datetime, datetime]]]:
+    """When hosts with hours may not be used; hosts with the same hours share the answer."""
+    begin = found.wall - _PAST_S if found.since == -inf else found.since
+    end = min(found.until, begin + _PAST_S + HORIZON_S)
+    clock = found.site.clock
+    if clock is None or not abs(begin - found.wall) < _DISTANT_S or not begin < end:
+        return {}
+    closed: dict[str, list[tuple[datetime, datetime]]] = {}
+    left = _MOST_CLOSED
+    for hours in sorted(found.site.hours):
+        spans = closed_spans(hours, clock, begin, end)
+        left -= len(spans)
+        if left < 0:
+            break
+        if spans:
+            closed[hours] = [(_time(start), _time(stop)) for start, stop in spans]
+    return closed
 
 
 def _waiting(job: Job, waits: Waits) -> GanttWaiting:

@@ -46,6 +46,7 @@ class Snapshot(NamedTuple):
     uses: dict[str, Use]
     records: dict[str, dict[str, Any]]
     limits: list[LimitView]
+    closed: frozenset[str] = frozenset()  #: hosts that may not be used at this time
 
 
 def snapshot(world: World, *, heard_before: float = -inf) -> Snapshot:
@@ -62,7 +63,9 @@ def snapshot(world: World, *, heard_before: float = -inf) -> Snapshot:
     for job, first in holders(world):
         for host, cpus in cores_held(job, first).items():
             uses.setdefault(host, Use()).add(job.id, cpus, job.size.mem)
-    return Snapshot(dict(world.capacity), runners, uses, world.site, limits_view(world))
+    return Snapshot(
+        dict(world.capacity), runners, uses, world.site, limits_view(world), frozenset(world.closed_hosts)
+    )
 
 
 def view(found: Snapshot) -> list[NodeView]:
@@ -98,7 +101,7 @@ def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, A
         state=state,
         connected=connected,
         drain=record.drain,
-        usable=state == "alive" and not record.drain,
+        usable=state == "alive" and not record.drain and host not in found.closed,
         cores=cores,
         cores_in_use=use.cpus / CORE,
         mem_bytes=record.mem if record.mem is not None else capacity.mem if capacity is not None else 0,
@@ -113,4 +116,5 @@ def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, A
         properties=properties or (registered.properties if registered is not None else {}),
         hours=hours_of(found.records, host, record),
         why="; ".join(filter(None, (record.reason, record.why, found.records["energy"].get(host, {}).get("why")))),
+        closed=host in found.closed,
     )

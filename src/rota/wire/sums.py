@@ -86,6 +86,7 @@ class NodeView(Struct, kw_only=True, gc=False):
     properties: dict[str, str | int | bool]  #: those that all its resources share
     hours: str = ""  #: when it may be used; empty: always
     why: str = ""  #: of its state or its drain, where somebody said: an administrator, or a hook of the site
+    closed: bool = False  #: it is outside its hours, or after the time until which it is available
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):

@@ -193,6 +193,7 @@ class GanttHost(Struct, kw_only=True, gc=False):
     connected: bool
     usable: bool
     available_until: datetime | None
+    hours: str = ""  #: when it may be used; empty: always
 
 
 class GanttJob(Struct, kw_only=True, gc=False):
@@ -237,6 +238,8 @@ class GanttView(Struct, kw_only=True, gc=False):
     waiting_total: int
     later: int = 0  #: jobs that begin after the time asked for
     earlier: int = 0  #: jobs that will be over before it
+    #: hours of hosts → when, within the time asked for, it is not these: from, to
+    closed: dict[str, list[tuple[datetime, datetime]]] = field(default_factory=dict)
 
 
 class LimitView(Struct, kw_only=True, gc=False):

@@ -108,6 +108,7 @@ export interface GanttHost {
   connected: boolean;
   usable: boolean;
   available_until: string | null;
+  hours?: string;
 }
 
 /** A job that runs or has a planned start. */
@@ -138,6 +139,7 @@ export interface GanttView {
   waiting_total: number;
   later: number;
   earlier: number;
+  closed: Record<string, ([string, string])[]>;
 }
 
 /** A job that has no planned start. */
@@ -400,6 +402,7 @@ export interface NodeDetailView {
   properties: Record<string, string | number | boolean>;
   hours: string;
   why: string;
+  closed: boolean;
   history: NodeHistory[];
 }
 
@@ -431,6 +434,7 @@ export interface NodeView {
   properties: Record<string, string | number | boolean>;
   hours: string;
   why: string;
+  closed: boolean;
 }
 
 /** A part of a stream: the bytes from `offset` up to `next`. `text` is null where they are not valid UTF-8; then `data` has them in base64. `kept` is where the stream ends, as far as it is kept; `written` is how much it would be, had nothing been left out of its middle. */

@@ -27,6 +27,7 @@ export interface Row {
   pieces: Piece[]; //: by start
   down: string; //: why nothing can start here; empty: it can
   until: number; //: ms: when the host goes away
+  closed: readonly Span[]; //: ms: when it may not be used in between
 }
 
 export interface Plan {
@@ -132,6 +133,7 @@ export function planOf(view: GanttView, ghost: Bar | null = null): Plan {
   const rows = view.hosts.map((host): Row => ({
     host, cores: 0, pieces: [], down: unusable(host),
     until: host.available_until === null ? FAR : Date.parse(host.available_until),
+    closed: (view.closed[host.hours ?? ""] ?? []).map(([from, to]): Span => [Date.parse(from), Date.parse(to)]),
   }));
   const map = new Places(rows);
   const named = new Map(rows.map((row) => [row.host.host, row]));

@@ -80,6 +80,12 @@ function background(pen: Pen, scene: Scene, laid: Laid, y: number, odd: boolean)
     pen.fillStyle = inks.down;
     pen.fillRect(Math.max(0, gone), y + 1, width, laid.height - 2);
   }
+  for (const [from, to] of laid.row.down ? [] : laid.row.closed) {
+    const [left, right] = [from, Math.min(to, laid.row.until)].map((at) => ((at - view.from) / (view.to - view.from)) * width) as [number, number];
+    if (right <= 0 || left >= width || right <= left) continue;
+    pen.fillStyle = inks.down;
+    pen.fillRect(Math.max(0, left), y + 1, Math.min(width, right) - Math.max(0, left), laid.height - 2);
+  }
   pen.fillStyle = inks.line;
   if (laid.open)
     for (let core = 1; core < laid.row.cores; core += 1) pen.fillRect(0, Math.round(y - laid.top + extent(laid, core, core)[0]) - 1, width, 0.5);

@@ -31,6 +31,7 @@ function seen(node: Machine): Mark {
   if (!node.connected) return { name: "no runner", tone: "idle", icon: "odd", about: "Its runner is not connected" };
   if (node.drain && node.jobs.length > 0) return { name: "draining", tone: "warn", icon: "held", about: "Starts no new jobs" };
   if (node.drain) return { name: "drained", tone: "warn", icon: "held", about: "Starts no new jobs, and none runs" };
+  if (node.closed) return { name: "closed", tone: "warn", icon: "held", about: "Outside its hours, or no longer available" };
   if (!node.usable) return { name: "not usable", tone: "warn", icon: "odd", about: "No job can start there now" };
   if (node.cores > 0 && node.cores_in_use >= node.cores) return { name: "full", tone: "run", icon: "running", about: "Every core is in use" };
   if (node.jobs.length > 0 || node.cores_in_use > 0) return { name: "busy", tone: "run", icon: "running", about: "Jobs run there" };
@@ -43,7 +44,7 @@ export const KINDS: Record<string, readonly string[]> = {
   idle: ["idle"],
   drained: ["draining", "drained"],
   asleep: SLEEP,
-  gone: ["no runner", "absent", "suspected", "dead", "not usable"],
+  gone: ["no runner", "absent", "suspected", "dead", "closed", "not usable"],
 };
 
 const names = new Intl.Collator("en", { numeric: true });
