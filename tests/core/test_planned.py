@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -9,10 +10,13 @@ import pytest
 
 from rota.core import events
 from rota.core.asking import ask_of
+from rota.core.energy_rules import EnergyRules
 from rota.core.explain import why
 from rota.core.job import Condition, Outcome
+from rota.core.leases import NodeFault
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
+from rota.manager import nodes
 from rota.plan import opening
 from rota.plan.ask import Ask
 from rota.plan.limits import Limit, Window
@@ -22,6 +26,8 @@ from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.plan.whatif import ask_when
 from tests.core.machine import GIB, Entry, Machine, spec
+from tests.core.runners import Report
+from tests.core.sleepers import Cluster
 from tests.core.test_modify import modify
 
 
@@ -166,6 +172,15 @@ def test_who_waits_for_a_host_that_may_not_be_used_is_told_why_and_how_to_undo_i
     assert reason.message.endswith(said)
 
 
+def test_who_waits_for_a_host_that_a_hook_found_unfit_is_told_why(m: Machine) -> None:
+    fault = NodeFault(7, 1, "prologue", "no disk")
+    m.happened(msgspec.structs.replace(Report(0).event("r1"), faults=[fault]))
+    for request in ("core=1,walltime=1", ()):
+        (reason,), _start = why(m.world, m.world.jobs[add(m, request=request)], wall=m.wall)
+        assert reason.message.endswith("h1 is suspected (job 7: no disk)")
+        assert reason.hint == "rota node set h1 --state alive"
+
+
 def test_who_waits_for_a_host_whose_runner_does_not_answer_is_told_so() -> None:
     m = Machine(hosts=1)
     m.with_runner()
@@ -175,7 +190,38 @@ def test_who_waits_for_a_host_whose_runner_does_not_answer_is_told_so() -> None:
     later = add(m, request="core=1,walltime=1")
     (reason,), _start = why(m.world, m.world.jobs[later], wall=m.wall)
     assert m.world.jobs[job].lease is not None
-    assert reason.message.endswith("h1 is silent")
+    assert reason.message.endswith("h1 is absent")
+
+
+def leave(c: Cluster) -> None:
+    c.happened(msgspec.structs.replace(Report(0).event(c.nodes["h1"].id), leaving=True))
+
+
+@pytest.mark.parametrize("request_", [("core=1,walltime=1",), ()])
+@pytest.mark.parametrize(
+    ("word", "happens", "hint"),
+    [
+        ("absent", lambda c: c.disconnect(c.nodes["h1"]), "rota node add h1, or see 'rota node show h1'"),
+        ("suspected", lambda c: c.advance(61.0), "rota node add h1, or see 'rota node show h1'"),
+        ("dead", lambda c: (c.advance(61.0), c.advance(3601.0)), "rota node add h1, or see 'rota node show h1'"),
+        ("leaving", leave, "rota node show h1"),
+    ],
+)
+def test_who_waits_for_a_node_without_its_agent_is_told_in_the_word_of_the_node_list(
+    word: str, happens: Callable[[Cluster], object], hint: str, request_: tuple[str, ...]
+) -> None:
+    c = Cluster(1, rules=EnergyRules())
+    c.add("sleep", request=("core=1,walltime=5:00:00",))
+    happens(c)
+    c.commit()
+    job = c.world.next_job
+    c.add_quietly("true", request=request_)
+    c.commit()
+    (shown,) = nodes.view(nodes.snapshot(c.world))
+    assert (shown.state, shown.usable) == (word, False)
+    (reason,), _start = why(c.world, c.world.jobs[job], wall=c.wall)
+    assert reason.message == f"too few of the resources it asks for may be used now: h1 is {word}"
+    assert reason.hint == hint
 
 
 def test_nothing_starts_on_a_drained_host_and_all_start_when_it_is_not_any_more(m: Machine) -> None:

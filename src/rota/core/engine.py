@@ -105,13 +105,21 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
 class Engine:
     """Turns events into decisions."""
 
-    def __init__(self, world: World, *, lost_after_s: float = 60.0, orphan_after_s: float = 7 * 86400.0) -> None:
+    def __init__(
+        self,
+        world: World,
+        *,
+        lost_after_s: float = 60.0,
+        orphan_after_s: float = 7 * 86400.0,
+        dead_after_s: float = 3600.0,
+    ) -> None:
         self.world = world
         world.placement.needs = partial(estimate.need_now, world)
         world.placement.terms = WorldTerms(world)
         world.on_site = world.placement.site_changed
         self._lost_after_s = lost_after_s
         self._given_up_after_s = orphan_after_s + ORPHAN_MARGIN_S
+        self._dead_after_s = dead_after_s
 
     def step(self, happened: list[events.Event], turn: Turn) -> list[RotaError]:
         """Decide about these events at this time; what could not be decided is returned, for the log."""
@@ -155,7 +163,11 @@ class Engine:
         if self.world.stretching:
             walltimes.grant_more(self.world, turn)
         runners.check_silence(
-            self.world, turn, lost_after_s=self._lost_after_s, given_up_after_s=self._given_up_after_s
+            self.world,
+            turn,
+            lost_after_s=self._lost_after_s,
+            given_up_after_s=self._given_up_after_s,
+            dead_after_s=self._dead_after_s,
         )
         hours.look_at_hours(self.world, turn)
         usage.look_at_hosts(self.world, turn)

@@ -16,7 +16,6 @@ from rota.core.world import World
 from rota.plan.bits import spans_of
 from rota.plan.entry import WAITING
 from rota.plan.placement import Waits
-from rota.plan.resources import SILENT
 from rota.plan.waiting import away_hosts
 
 #: Of many blockers only so many are named.
@@ -165,9 +164,9 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
 
 
 def _closed(world: World, waits: Waits) -> Waits:
-    """If hosts are there, but an administrator lets nothing run on them: which, and why."""
+    """If there are hosts, but nothing may run on them or their agents are away: which, and why."""
     site = site_now(world)
-    closed = [host for host, why in site.away.items() if why != SILENT]
+    closed = [host for host in site.away if site.silent.get(host, True)]
     return away_hosts(site, sorted(site.away)) if closed and not site.usable else waits
 
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from rota.core.world import World
+from rota.core.elsewhere import is_nowhere
+from rota.core.world import Runner, World
 from rota.plan.building import own_ids, site_of
 from rota.plan.clock import Clock
 from rota.plan.placement import Capacity
 from rota.plan.records import KINDS
-from rota.plan.resources import Site
+from rota.plan.resources import ABSENT, DEAD, LEAVING, SUSPECTED, Site
 
 
 def site_now(world: World) -> Site:
@@ -22,10 +23,31 @@ def site_now(world: World) -> Site:
         world.site,
         shared_hosts(world),
         connected=connected,
+        words={host: word for host, runner in agents(world).items() if (word := away_word(runner))},
         own=own_resources(world),
         clock=Clock(world.zone),
         wake_s=world.energy.wake_s if world.energy.wakes else None,
     )
+
+
+def agents(world: World) -> dict[str, Runner]:
+    """Host → the runner that speaks for it, if there is one."""
+    found: dict[str, Runner] = {}
+    for runner in world.runners.values():
+        if not is_nowhere(runner.id) and (
+            runner.host not in found or world.runner_at.get(runner.host) == runner.id
+        ):
+            found[runner.host] = runner
+    return found
+
+
+def away_word(runner: Runner) -> str:
+    """Why nothing may be sent to a runner, as people call its host then; empty: it may."""
+    if runner.silent:
+        return DEAD if runner.dead else SUSPECTED
+    if runner.leaving:
+        return LEAVING
+    return "" if runner.connected else ABSENT
 
 
 def shared_hosts(world: World) -> dict[str, Capacity]:

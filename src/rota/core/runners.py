@@ -241,7 +241,7 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
     runner.heard = turn.mono
     if not runner.silent:
         return
-    runner.silent = False
+    runner.silent = runner.dead = False
     if world.runner_at.get(runner.host) == runner.id:
         refresh(world, runner.host)
     for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
@@ -249,7 +249,9 @@ def hear(world: World, turn: Turn, runner: Runner) -> None:
     ask_for_unheld(world, turn, runner)
 
 
-def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float) -> None:
+def check_silence(
+    world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float, dead_after_s: float
+) -> None:
     """Jobs of runners that have been silent for too long are lost: unknown, not dead. Only after a time
     in which their runner must have ended them itself are they given up."""
     if world.parts_at:
@@ -258,6 +260,10 @@ def check_silence(world: World, turn: Turn, *, lost_after_s: float, given_up_aft
         if runner.silent and turn.mono - runner.heard > given_up_after_s:
             _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")
             continue
+        if runner.silent and not runner.dead and turn.mono - runner.heard > dead_after_s:
+            runner.dead = True
+            if world.runner_at.get(runner.host) == runner.id:
+                refresh(world, runner.host)  # who waits for it is told so
         if runner.silent or turn.mono - runner.heard <= lost_after_s:
             continue
         runner.silent = True

@@ -43,8 +43,8 @@ _STATES = max(State) + 1
 class Runner:
     """A runner that holds leases or is connected."""
 
-    __slots__ = ("boot_id", "connected", "heard", "host", "id", "leases", "leaving", "made_for", "pid", "seats",
-                 "silent", "start_time", "unseated")  # fmt: skip
+    __slots__ = ("boot_id", "connected", "dead", "heard", "host", "id", "leases", "leaving", "made_for", "pid",
+                 "seats", "silent", "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
         self.id = id
@@ -56,6 +56,7 @@ class Runner:
         self.leaving = False  #: it will end when its jobs have
         self.heard = 0.0  #: monotonic
         self.silent = False  #: its jobs have been declared lost
+        self.dead = False  #: it has been silent for so long that people call its host dead; nothing else changes
         self.leases: set[int] = set()  #: jobs
         self.made_for: Need | None = None  #: it is a host of its own, for jobs of this need
         self.seats: dict[int, Size] = {}

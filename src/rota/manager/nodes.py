@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from math import inf
 from typing import Any, NamedTuple
 
-from rota.core.elsewhere import is_nowhere
 from rota.core.energy import WORDS
 from rota.core.holding import cores_held, holders
+from rota.core.hosts import agents, away_word
 from rota.core.world import World
 from rota.manager.limits import view as limits_view
 from rota.plan.building import host_record, hours_of, node_record
 from rota.plan.placement import Capacity
+from rota.plan.resources import ABSENT
 from rota.plan.size import CORE
 from rota.wire.sums import NodeView
 from rota.wire.views import LimitView
@@ -20,7 +20,6 @@ from rota.wire.views import LimitView
 #: Values of a resource that are its place, and no property of its host.
 _PLACES = frozenset({"host", "cpu", "core"})
 _FAR_S = 253_402_300_799.0
-SUSPECTED, DEAD, LEAVING = "suspected", "dead", "leaving"
 
 
 class Use:
@@ -42,24 +41,20 @@ class Snapshot(NamedTuple):
     """All that nodes are described by."""
 
     capacity: dict[str, Capacity]
-    runners: dict[str, tuple[str, int, bool, str]]  #: host → id, pid, connected, what its silence means
+    runners: dict[str, tuple[str, int, bool, str]]  #: host → id, pid, connected, why it may get no work
     uses: dict[str, Use]
     records: dict[str, dict[str, Any]]
     limits: list[LimitView]
     closed: frozenset[str] = frozenset()  #: hosts that may not be used at this time
 
 
-def snapshot(world: World, *, heard_before: float = -inf) -> Snapshot:
-    """Nodes as they are now; who was last heard before this (monotonic) time is dead. Belongs to the loop."""
-    runners: dict[str, tuple[str, int, bool, str]] = {}
+def snapshot(world: World) -> Snapshot:
+    """Nodes as they are now. Belongs to the loop."""
+    runners = {
+        host: (runner.id, runner.pid, runner.connected, away_word(runner))
+        for host, runner in agents(world).items()
+    }
     uses: dict[str, Use] = {}
-    for runner in world.runners.values():
-        if is_nowhere(runner.id):
-            continue  # no process
-        if runner.host not in runners or world.runner_at.get(runner.host) == runner.id:
-            silence = "" if not runner.silent else DEAD if runner.heard < heard_before else SUSPECTED
-            silence = silence or (LEAVING if runner.leaving else "")
-            runners[runner.host] = (runner.id, runner.pid, runner.connected, silence)
     for job, first in holders(world):
         for host, cpus in cores_held(job, first).items():
             uses.setdefault(host, Use()).add(job.id, cpus, job.size.mem)
@@ -86,10 +81,10 @@ def view(found: Snapshot) -> list[NodeView]:
 def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, Any]) -> NodeView:
     record, capacity = host_record(found.records, host), found.capacity.get(host)
     registered = node_record(found.records, host)
-    runner, pid, connected, silence = found.runners.get(host, (None, None, False, ""))
+    runner, pid, connected, away = found.runners.get(host, (None, None, False, ABSENT))
     state: str = record.state
     if state == "alive":
-        state = silence or ("alive" if connected else "absent")
+        state = away or "alive"
         energy = found.records["energy"].get(host)
         state = state if energy is None else WORDS[energy["state"]]
     use = found.uses.get(host) or Use()

@@ -119,7 +119,12 @@ class Manager:
         self.energy = Energy(self)
         hooks.set_up(world, settings, own_host=hostname())
         self.hooks = hooks.Hooks(self)
-        self._engine = Engine(world, lost_after_s=settings.lost_after, orphan_after_s=settings.orphan_after)
+        self._engine = Engine(
+            world,
+            lost_after_s=settings.lost_after,
+            orphan_after_s=settings.orphan_after,
+            dead_after_s=settings.dead_after,
+        )
         self.connections = Connections(self, pool)
         self.peers = self.connections.peers
         self.logins = Logins(session_s=settings.session, clock=time.time, hang_up=self.connections.hang_up)

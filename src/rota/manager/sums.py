@@ -40,7 +40,7 @@ async def answer(manager: Manager, message: m.AskSums) -> Any:
 
 
 async def _nodes(manager: Manager) -> list[NodeView]:
-    found = nodes.snapshot(manager.world, heard_before=manager.now() - manager.settings.dead_after)
+    found = nodes.snapshot(manager.world)
     return await manager.read(lambda: nodes.view(found))
 
 

@@ -16,7 +16,7 @@ from rota.plan.clock import Clock
 from rota.plan.expression import Value
 from rota.plan.placement import Capacity
 from rota.plan.records import PREFER_SETTING, HostRecord, NodeRecord, Records, kinds_of, levels_of
-from rota.plan.resources import DRAINED, SILENT, Figures, Resource, Site
+from rota.plan.resources import ABSENT, ASLEEP, DRAINED, SUSPECTED, Figures, Resource, Site
 
 
 def site_of(
@@ -24,6 +24,7 @@ def site_of(
     capacity: Mapping[str, Capacity],
     *,
     connected: Collection[str] | None = None,
+    words: Mapping[str, str] | None = None,
     own: Mapping[str, list[int]] | None = None,
     clock: Clock | None = None,
     wake_s: float | None = None,
@@ -31,7 +32,8 @@ def site_of(
     """The site that records and known hosts make.
 
     `connected`: hosts whose runner answers (default: all that are known). Only what is on such a host, alive
-    and not draining, may be used. `own`: ids that hosts without records have had before (`own_ids`).
+    and not draining, may be used. `words`: how the agents of others are (default: absent). `own`: ids that hosts
+    without records have had before (`own_ids`).
     `clock`: by which hours of hosts are meant. `wake_s`: how long it takes to wake a host; None: nobody can.
     """
     answering = capacity.keys() if connected is None else set(connected)
@@ -39,9 +41,14 @@ def site_of(
     hosts = {host: host_record(records, host) for host in {str(values["host"]) for values in rows.values()}}
     asleep = sleepers(records) if wake_s is not None else {}
     there = {host for host in hosts if host in asleep or (host in answering and host not in energy_of(records))}
-    away = {host: why for host, its in hosts.items() if (why := _away(its, answers=host in there))}
-    for host in [host for host, why in away.items() if why == SILENT and host in energy_of(records)]:
-        away[host] = "suspected" if energy_of(records)[host]["state"] == "failed" else "asleep"
+    away = {host: why for host, its in hosts.items() if (why := _away(its))}
+    silent: dict[str, bool] = {}
+    ours = records.get("node", {}).keys() | recorded_hosts(records)
+    for host in sorted(hosts.keys() - away.keys() - there):
+        if (energy := energy_of(records).get(host)) is not None:
+            away[host] = SUSPECTED if energy["state"] == "failed" else ASLEEP
+        else:
+            away[host], silent[host] = (words or {}).get(host, ABSENT), host in ours
     until = {host: its.available_until for host, its in hosts.items() if its.available_until is not None}
     return Site(
         [Resource(id, values) for id, values in rows.items()],
@@ -52,7 +59,8 @@ def site_of(
         until={id: until[str(values["host"])] for id, values in rows.items() if values["host"] in until},
         prefer=records.get("setting", {}).get(PREFER_SETTING, ()),
         away=away,
-        reasons={host: its.reason for host, its in hosts.items() if its.reason},
+        reasons={host: text for host, its in hosts.items() if (text := _reason(records, host, its))},
+        silent=silent,
         hours={host: text for host, its in hosts.items() if (text := hours_of(records, host, its))},
         clock=clock or Clock(UTC),
         asleep={host: since for host, since in asleep.items() if host in hosts and host not in away},
@@ -60,13 +68,16 @@ def site_of(
     )
 
 
-def _away(record: HostRecord, *, answers: bool) -> str:
-    """Why nothing may be placed on a host; empty if it may."""
+def _away(record: HostRecord) -> str:
+    """Why nothing may be placed on a host, though its agent may be there; empty if it may."""
     if record.state != "alive":
         return record.state
-    if record.drain:
-        return DRAINED
-    return "" if answers else SILENT
+    return DRAINED if record.drain else ""
+
+
+def _reason(records: Records, host: str, record: HostRecord) -> str:
+    """What an administrator or a hook said about a host that may not be used."""
+    return "; ".join(filter(None, (record.reason, record.why, energy_of(records).get(host, {}).get("why"))))
 
 
 def energy_of(records: Records) -> Mapping[str, Any]:

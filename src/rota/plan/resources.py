@@ -23,9 +23,13 @@ from rota.plan.expression import Kind, Value, check, matches, parse
 ALIASES: Final = {"nodes": "host", "node": "host"}
 
 
-#: Why a host may not be used, besides its recorded state.
+#: Why a host may not be used, in a word: what is recorded about it, or how its agent is.
 DRAINED: Final = "drained"
-SILENT: Final = "silent"
+ABSENT: Final = "absent"
+SUSPECTED: Final = "suspected"
+LEAVING: Final = "leaving"
+DEAD: Final = "dead"
+ASLEEP: Final = "asleep"
 
 
 class Resource(Struct, frozen=True):
@@ -59,6 +63,7 @@ class Site:
         prefer: Sequence[str] = (),
         away: Mapping[str, str] | None = None,
         reasons: Mapping[str, str] | None = None,
+        silent: Mapping[str, bool] | None = None,
         hours: Mapping[str, str] | None = None,
         clock: Clock | None = None,
         asleep: Mapping[str, float | None] | None = None,
@@ -85,7 +90,9 @@ class Site:
         #: those on which something may be placed
         self.usable = self.everything if usable is None else self.mask(usable)
         self.away = dict(away or {})  #: host of which nothing may be used → why, in a word
-        self.reasons = dict(reasons or {})  #: host → what an administrator said about that
+        self.reasons = dict(reasons or {})  #: host → what an administrator or a hook said about that
+        #: those of `away` that are it only because of their agent → is it one that `rota node add` starts?
+        self.silent = dict(silent or {})
         self.until: dict[float, int] = {}  #: moment → what may not be used from then on
         for id, moment in (until or {}).items():
             self.until[moment] = self.until.get(moment, 0) | 1 << self._bit[id]

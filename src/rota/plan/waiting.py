@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from rota.plan import waking
@@ -10,7 +11,7 @@ from rota.plan.entry import RUNNING, Entry
 from rota.plan.hostlist import fold
 from rota.plan.placement import Waits
 from rota.plan.request import Alternative
-from rota.plan.resources import DRAINED, SILENT, Site
+from rota.plan.resources import ASLEEP, DRAINED, LEAVING, Site
 from rota.plan.shapes import Shape
 from rota.units import about_duration
 
@@ -118,12 +119,27 @@ def away_hosts(site: Site, hosts: list[str]) -> Waits:
         for host, why in list(words.items())[:_NAMED]
     )
     more = f" and {len(hosts) - _NAMED} more may not" if len(hosts) > _NAMED else ""
-    hint, said = "", next((why for why in words.values() if why not in ("", SILENT)), "")
-    if said:
-        alike = fold(host for host, why in words.items() if why == said)
-        alike = f"'{alike}'" if "[" in alike else alike
-        hint = f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
+    hint = _undone(site, {host: why for host, why in words.items() if why not in ("", ASLEEP)})
     return Waits("no_resources", f"too few of the resources it asks for may be used now: {named}{more}", hint=hint)
+
+
+def _undone(site: Site, words: dict[str, str]) -> str:
+    """What would let hosts be used: first those about which somebody decided, then those that miss their agent."""
+    recorded = {host: why for host, why in words.items() if host not in site.silent}
+    if recorded:
+        said = next(iter(recorded.values()))
+        alike = _quoted(host for host, why in recorded.items() if why == said)
+        return f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
+    startable = [host for host, why in words.items() if site.silent[host] and why != LEAVING]
+    if startable:
+        return f"rota node add {_quoted(startable)}, or see 'rota node show {startable[0]}'"
+    return f"rota node show {next(iter(words))}" if words else ""
+
+
+def _quoted(hosts: Iterable[str]) -> str:
+    """These hosts as a word of a shell."""
+    names = fold(hosts)
+    return f"'{names}'" if "[" in names else names
 
 
 def _fits(planner: Planner, alternative: Alternative, short: object) -> bool:
