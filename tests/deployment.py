@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import glob
 import json
 import os
 import signal
@@ -103,6 +104,11 @@ class Deployment:
             time.sleep(0.05)
         # What it reserves against a full disk is much, and tells nobody anything.
         (self.home / "ballast").unlink(missing_ok=True)
+        # No runner comes any more that would clean up after those that were killed.
+        for runner in (self.home / "runners").glob("*-*"):
+            for group in glob.glob(f"/sys/fs/cgroup/*/rota-{runner.name}-*"):
+                with contextlib.suppress(OSError):
+                    os.rmdir(group)
 
 
 @contextlib.contextmanager
