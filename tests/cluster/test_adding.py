@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -96,5 +97,7 @@ def test_a_node_that_is_removed_is_forgotten_and_its_token_is_worthless(added: t
     made.until(job, "cancelled")
     made.ok("node", "remove", host.name)
     log = host.directory / "agent" / host.name / "agent.log"
-    made.wait(lambda: "this token is not accepted" in log.read_text(), "its agent tries again")
+    made.wait(lambda: f"node '{host.name}' was removed by" in log.read_text(), "its agent is told")
     assert made.node(host) is None
+    tokens = json.loads(made.ok("manager", "token", "list", "--json"))["tokens"]
+    assert all(each["host"] != host.name for each in tokens)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.cluster import CORES, Cluster, cluster
+from tests.cluster.hosts import Host
 
 BOTH = [f"/host=2/core={CORES}"]
 #: Which nodes are fit is written in a file for each that is not.
@@ -69,8 +70,16 @@ def test_every_node_of_a_job_has_its_prologue_and_its_epilogue(site: Cluster) ->
     assert [hook for hook, _node in ran] == ["prologue"] * 2 + ["epilogue"] * 2
 
 
+def chosen(site: Cluster, request: list[str]) -> list[Host]:
+    """The nodes that such a job is given while all are idle: which these are depends on who joined first."""
+    job = site.add("true", request=request, retries=0)
+    site.until(job, "complete")
+    nodes = {node for _hook, node in hooks_of(site, job)}
+    return [host for host in site.hosts if host.name in nodes]
+
+
 def test_a_job_runs_elsewhere_when_the_prologue_of_its_node_fails(site: Cluster) -> None:
-    first = site.hosts[0]
+    (first,) = chosen(site, [f"core={CORES}"])
     mark = unfit(site, first.name)
     job = site.add("true", request=[f"core={CORES}"], retries=0)
     site.until(job, "complete")
@@ -90,7 +99,7 @@ def test_a_job_runs_elsewhere_when_the_prologue_of_its_node_fails(site: Cluster)
 
 
 def test_a_wide_job_runs_on_other_nodes_when_one_of_its_own_is_unfit(site: Cluster) -> None:
-    second = site.hosts[1]
+    second = chosen(site, BOTH)[1]
     mark = unfit(site, second.name)
     job = site.add("true", request=BOTH, retries=0)
     site.until(job, "complete")
