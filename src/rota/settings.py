@@ -89,15 +89,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     output_space: Annotated[
         int, _setting("How much disk the kept output may take; the oldest goes first.", "size", low=1 << 20)
     ] = 20 << 30
-    run_as: Annotated[
-        str,
-        _setting(
-            "As whom jobs run: `agent`, as the user that the agent of their node runs as; `user`, as the user who "
-            "added them, which must be one of the node, and whose agent must be root.",
-            "choice",
-            choices=("agent", "user"),
-        ),
-    ] = "agent"
     containment: Annotated[
         str,
         _setting(

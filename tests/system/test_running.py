@@ -18,6 +18,28 @@ def test_a_file_of_commands_runs_and_its_output_is_passed_through(rota: Deployme
     assert "two" in done.stderr
 
 
+def test_what_lies_in_the_directory_of_a_user_is_no_part_of_the_program(rota: Deployment) -> None:
+    for name in ("msgspec", "ssl", "rota"):
+        (rota.work / f"{name}.py").write_text(f"open({str(rota.work / 'ran')!r}, 'w')\n")
+    assert rota.ok("run", "--", "echo fine") == "fine\n"
+    assert not (rota.work / "ran").exists()
+
+
+def test_nothing_that_whoever_started_the_manager_has_open_reaches_jobs(rota: Deployment) -> None:
+    secret = os.open(rota.work / "secret", os.O_RDWR | os.O_CREAT, 0o600)
+    os.write(secret, b"not for jobs")
+    rota.ok("manager", "start", pass_fds=[secret])
+    assert "secret" not in rota.ok("run", "--", "ls -l /proc/self/fd")
+    os.close(secret)
+
+
+def test_a_scratch_directory_that_is_thousands_deep_goes_and_its_seat_is_free_again(rota: Deployment) -> None:
+    deep = "perl -e 'for (1..2000) { mkdir q(d) or die; chdir q(d) or die }'"
+    assert rota.rota("run", "--scratch", "--", deep).returncode == 0
+    assert rota.ok("run", "--cpus", str(os.cpu_count()), "--", "echo all of it is free") == "all of it is free\n"
+    assert list((rota.home / "scratch").iterdir()) == []
+
+
 def test_a_failing_command_gives_status_1_and_is_named_with_its_reason(rota: Deployment) -> None:
     done = rota.rota("run", "-", input="true\nexit 3\n")
     assert done.returncode == 1

@@ -92,7 +92,7 @@ def run(
     )
     root = Path(directory) if directory else node_home(options.name)
     argv = [
-        sys.executable, "-m", "rota.runner", "--manager", manager, "--pass", os.path.abspath(token_file),
+        sys.executable, "-P", "-m", "rota.runner", "--manager", manager, "--pass", os.path.abspath(token_file),
         "--dir", str(root.absolute() / "runners"), "--node", msgspec.json.encode(options).decode(),
     ]  # fmt: skip
     if log:

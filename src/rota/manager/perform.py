@@ -129,7 +129,6 @@ def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
         walltime_warning_s=settings.walltime_warning,
         warn_signal=settings.warn_signal,
         checkpoint_grace_s=settings.checkpoint_grace,
-        run_as=settings.run_as,
     )
 
 

@@ -76,7 +76,7 @@ class LocalPool:
 
     def _spawn(self) -> None:
         argv = [
-            sys.executable, "-m", "rota.runner",
+            sys.executable, "-P", "-m", "rota.runner",
             "--socket", str(self._home.socket),
             "--dir", str(self._home.runners),
             "--log", str(self._home.logs / "runner.log"),

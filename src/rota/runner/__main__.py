@@ -7,6 +7,7 @@ node, for the manager at that address (`rota node run`).
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -62,7 +63,16 @@ def _node_agent(given: dict[str, str]) -> Agent:
     return Agent(dial, root, node=node)
 
 
+def _keep_to_ourselves() -> None:
+    """What whoever started us has open is not for jobs."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # that of the list itself is closed by now
+                os.set_inheritable(int(name), False)
+
+
 def main() -> int:
+    _keep_to_ourselves()
     try:
         given = options(sys.argv[1:])
         linger_s = float(given.get("--linger", _LINGER_S)) if "--ticket" in given else None

@@ -30,7 +30,6 @@ from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
 from rota.runner.node import Node
 from rota.runner.orders import Orders
-from rota.runner.owners import Owners
 from rota.runner.parts import Parts
 from rota.runner.pausing import Pausing
 from rota.runner.relay import Relay
@@ -65,7 +64,6 @@ class Agent:
         self.segments = Segments(f"{home}/output", self.identity.id)
         self.seating = Seating()
         self.fences = Fences(self.identity.id)
-        self.owners = Owners(self)
         self.rules = Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
 
         self.tasks: dict[Key, Task] = {}

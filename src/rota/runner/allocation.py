@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator
 
 from rota.runner.cores import Share
 from rota.runner.log import say
-from rota.runner.owner import Owner
 from rota.wire.orders import Allocation
 
 
@@ -20,13 +19,11 @@ def nodefile_path(scratch_root: str, job: int, attempt: int) -> str:
     return f"{scratch_root}/{job}.{attempt}.nodes"
 
 
-def write_nodefile(path: str, allocation: Allocation, owner: Owner | None = None) -> None:
+def write_nodefile(path: str, allocation: Allocation) -> None:
     """One line for each core: the name of its host. Raises `OSError`."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     with open(path, "w", encoding="utf-8") as file:
         file.writelines(f"{host}\n" * cores for host, cores in allocation.nodes)
-    if owner is not None:
-        owner.given(path)
 
 
 def remove_nodefile(path: str) -> None:

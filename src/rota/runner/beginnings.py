@@ -131,7 +131,7 @@ class Beginnings:
             share = agent.endings.holding.share(task)
         task.share = share
         env.on_cores(share.entry)
-        if task.text is not None and not agent.contain_first and not agent.owners.apart:
+        if task.text is not None and not agent.contain_first:
             pid = start_shell(task.text, env, pipes)
             if share.binds:
                 bind_child(pid, share.cores)

@@ -167,10 +167,7 @@ class Behaviours:
         command = text.encode("utf-8", "surrogateescape")
         if b"\0" in command:
             raise CannotRun(126, "the command contains a NUL character")
-        owner = agent.owners.of(task.spec.user)
         pipes = agent.streams.clean(task)
-        if owner is not None:
-            owner.given(pipes.err_write)
         fill_environment(task)
         variables = task.env.and_also(
             [
@@ -186,7 +183,7 @@ class Behaviours:
         actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
         try:
             with on_its_cores(task.share):
-                pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups, owner=owner)
+                pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
         finally:
             actions.close()
         after.said = Capture(2 * _SAID)

@@ -18,7 +18,6 @@ from rota.runner.conduit import Conduit
 from rota.runner.consoles import Consoles
 from rota.runner.environment import OF_ONE_JOB
 from rota.runner.log import say_exception
-from rota.runner.owner import Owner
 from rota.runner.place import Place, place_of
 from rota.runner.process import CannotRun, Refused, signal_sessions
 from rota.runner.terminal import Terminal
@@ -134,7 +133,7 @@ class Channels:
         cwd = start.cwd.encode("utf-8", "surrogateescape") or place.cwd
         words = process.words_of(cmd, pipefail=False)
         with ExitStack() as afterwards:
-            conduit, actions_at = self._streams(start, place.owner, afterwards)
+            conduit, actions_at = self._streams(start, afterwards)
             try:
                 pid = place.start(words, variables, actions_at, cwd=cwd)
             except BaseException:
@@ -145,11 +144,11 @@ class Channels:
         self._by_n[start.n] = conduit
         conduit.welcome()
 
-    def _streams(self, start: c.StartChannel, owner: Owner | None, afterwards: ExitStack) -> tuple[Conduit, int]:
+    def _streams(self, start: c.StartChannel, afterwards: ExitStack) -> tuple[Conduit, int]:
         """The conduit of a process, and what that is to do with its descriptors."""
         try:
             if start.tty:
-                terminal = Terminal(start.rows, start.cols, owner)
+                terminal = Terminal(start.rows, start.cols)
                 conduit = self.conduit(start.n, terminal.fd, {terminal.fd: c.STDOUT}, terminal=terminal)
                 afterwards.callback(terminal.started)
                 return conduit, terminal.actions_at
@@ -159,8 +158,6 @@ class Channels:
                     pipes.append(os.pipe())
                     for fd in pipes[-1]:
                         unless_all.callback(os.close, fd)
-                    if owner is not None:
-                        owner.given(*pipes[-1])
                 unless_all.pop_all()
         except OSError as error:
             raise Refused(f"cannot prepare: {error.strerror}") from None
@@ -248,13 +245,23 @@ class Channels:
             return
         group = conduit.terminal.foreground() if conduit.terminal is not None else 0
         for pid, (other, _) in self._by_pid.items():
-            if other is conduit:
-                group = group or pid  # not reaped: the number is its own
+            if other is conduit and not (group and _in_session(group, pid)):
+                group = pid  # not reaped: the number is its own
         if group > 1:
             try:
                 os.killpg(group, number)
             except OSError:
                 pass
+
+
+def _in_session(group: int, leader: int) -> bool:
+    """Is this process group still one of this session? A terminal remembers the number of one that is gone."""
+    try:
+        return os.getsid(group) == leader
+    except ProcessLookupError:
+        return True  # without its leader, if there is one: nobody else can have the number
+    except OSError:
+        return False
 
 
 def _variables(entries: list[str]) -> list[bytes]:

@@ -9,7 +9,6 @@ from rota.core.job import Outcome
 from rota.runner.conduit import Conduit
 from rota.runner.log import say
 from rota.runner.output import Capture
-from rota.runner.owner import Owner
 from rota.runner.process import CannotRun, signal_sessions
 from rota.runner.terminal import Terminal
 from rota.wire import channels as c
@@ -30,9 +29,9 @@ class Consoles:
 
     # -------------------------------------------------------------- the beginning
 
-    def make(self, task: Task, owner: Owner | None) -> int:
+    def make(self, task: Task) -> int:
         """A terminal for the command of a job; what that is to do with its descriptors. Raises `OSError`."""
-        terminal = Terminal(24, 80, owner)
+        terminal = Terminal(24, 80)
         outs = {terminal.fd: c.STDOUT}
         task.console = self._channels.conduit(None, terminal.fd, outs, terminal=terminal, lasting=True)
         task.plain = False

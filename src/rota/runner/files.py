@@ -12,7 +12,6 @@ import os
 
 from rota.core import file_names
 from rota.runner import libc
-from rota.runner.owner import Owner, acting_as
 from rota.runner.process import CannotRun, Refused
 from rota.runner.seats import Pipes
 from rota.wire.orders import Grant, RunSpec
@@ -35,17 +34,14 @@ def expand(pattern: str, spec: RunSpec, grant: Grant, host: str) -> str:
 class Files:
     """The open files of one attempt, until its process has them."""
 
-    def __init__(
-        self, spec: RunSpec, grant: Grant, *, host: str, pipes: Pipes, null: int, owner: Owner | None = None
-    ) -> None:
+    def __init__(self, spec: RunSpec, grant: Grant, *, host: str, pipes: Pipes, null: int) -> None:
         """Opens what the specification names; the rest goes to the pipes. Raises `Refused` or `CannotRun`."""
         self._open: list[int] = []
         targets = [pipes.out_write, pipes.err_write]
         try:
             for stream, pattern in enumerate((spec.stdout, spec.stderr)):
                 if pattern:
-                    with acting_as(owner):
-                        targets[stream] = self._opened(os.path.join(spec.cwd, expand(pattern, spec, grant, host)))
+                    targets[stream] = self._opened(os.path.join(spec.cwd, expand(pattern, spec, grant, host)))
             self._actions = libc.FileActions([(null, 0), (targets[0], 1), (targets[1], 2)])
         except BaseException:
             self._close()

@@ -86,7 +86,6 @@ class Orders:
         """New rules, and leases that are no longer valid."""
         self._agent.rules = rules
         self._agent.fences.script = rules.containment_script
-        self._agent.owners.obey(rules.run_as)
         hooks = bool(rules.prologue or rules.epilogue)
         self._agent.contain_first = hooks or "cgroup" in (rules.containment, rules.enforce_memory)
         for ref in rules.forget:

@@ -17,7 +17,6 @@ from rota.runner.allocation import nodefile_path, write_nodefile
 from rota.runner.hooks import EPILOGUE, PROLOGUE, about
 from rota.runner.journal import Intent, Key, Void, pack
 from rota.runner.log import say
-from rota.runner.process import CannotRun
 from rota.runner.scratch import Scratch
 from rota.runner.seats import Line, Seat
 from rota.runner.task import Task
@@ -103,16 +102,11 @@ class Parts:
         agent = self._agent
         job, attempt, _ = part.key
         allocation = part.order.allocation
-        try:
-            owner = agent.owners.of(part.spec.user)
-        except CannotRun:
-            owner = None  # no fault of this node: whoever wants to start something here is told
-        part.uid = None if owner is None else owner.uid
         if allocation.nodes:
             part.nodefile = nodefile_path(agent.scratch_root, job, attempt)
-            write_nodefile(part.nodefile, allocation, owner)
+            write_nodefile(part.nodefile, allocation)
         if part.spec.scratch:
-            part.scratch = Scratch(agent.scratch_root, job, attempt, owner)
+            part.scratch = Scratch(agent.scratch_root, job, attempt)
         agent.endings.holding.hold_part(part)
 
     def _prepared(self, part: PartTask, wrong: str) -> None:

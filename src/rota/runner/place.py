@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """Inside a running task. Raises `CannotRun` if its user is not known here."""
+    """Inside a running task."""
 
-    __slots__ = ("_agent", "cwd", "owner", "task", "variables")
+    __slots__ = ("_agent", "cwd", "task", "variables")
 
     def __init__(self, agent: Agent, task: Task) -> None:
         self._agent = agent
         self.task = task
-        self.owner = agent.owners.of(task.spec.user)
         fill_environment(task)
         self.variables = task.env.and_also([])
         self.cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
@@ -39,7 +38,7 @@ class Place:
         task = self.task
         groups = [] if task.fence is None else task.fence.paths
         with on_its_cores(task.share):
-            return start(words, variables, actions_at, cwd=cwd, cgroups=groups, owner=self.owner)
+            return start(words, variables, actions_at, cwd=cwd, cgroups=groups)
 
     def adopted(self, pid: int) -> None:
         """Let the process that was just started count as one of the task's."""

@@ -13,7 +13,6 @@ from collections.abc import Container, Sequence
 from rota.core.job import Command
 from rota.runner import libc, procfs
 from rota.runner.environment import Environment, Variables
-from rota.runner.owner import Owner, acting_as, spawn_as
 from rota.runner.seats import Pipes
 
 SHELL = b"/bin/sh"
@@ -65,22 +64,13 @@ def start_shell(text: bytes, environment: Environment, pipes: Pipes) -> int:
         return start(shell(text), environment, pipes.actions_at, cwd=environment.cwd)
 
 
-def start(
-    words: Words,
-    variables: Variables,
-    actions_at: int,
-    *,
-    cwd: bytes,
-    cgroups: Sequence[str] = (),
-    owner: Owner | None = None,
-) -> int:
-    """The pid of a program, started in `cwd`, as its owner if it has one. Raises `Refused` or `CannotRun`.
+def start(words: Words, variables: Variables, actions_at: int, *, cwd: bytes, cgroups: Sequence[str] = ()) -> int:
+    """The pid of a program, started in `cwd`. Raises `Refused` or `CannotRun`.
 
     This process's own working directory changes to `cwd`.
     """
     try:
-        with acting_as(owner):
-            os.chdir(cwd)
+        os.chdir(cwd)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "not a path"
         if isinstance(error, OSError) and error.errno in _TEMPORARY:
@@ -88,43 +78,26 @@ def start(
         raise CannotRun(127, f"cannot change to directory {os.fsdecode(cwd)}: {why}") from None
     path, argv = words
     if path is None:
-        with acting_as(owner):
-            path = _found(argv[0], variables.path)
-    if cgroups and owner is None:
+        path = _found(argv[0], variables.path)
+    if cgroups:
         groups = [os.fsencode(group) for group in cgroups]
         argv = [b"sh", b"-c", _JOIN_GROUPS, b"%d" % len(groups), *groups, path, *argv[1:]]
         path = SHELL
-
-    def spawn(path: bytes, argv: list[bytes]) -> int:
-        vector = libc.strings(argv)
-        at = libc.address(vector)
-        if owner is None:
-            return libc.spawn(path, at, variables.address, actions_at)
-        return _spawn_as(owner, path, at, variables.address, actions_at, cgroups)
-
     try:
-        return spawn(path, argv)
+        return _spawn(path, argv, variables, actions_at)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise _explained(error, path) from None
     # A script without an interpreter line: what a shell would do.
     try:
-        return spawn(SHELL, [b"sh", path, *argv[1:]])
+        return _spawn(SHELL, [b"sh", path, *argv[1:]], variables, actions_at)
     except OSError as error:
         raise _explained(error, path) from None
 
 
-def _spawn_as(
-    owner: Owner, path: bytes, argv_at: int, envp_at: int, actions_at: int, cgroups: Sequence[str]
-) -> int:
-    """A process of another user, whose own limits are no reason to start nothing of others."""
-    pid, error = spawn_as(owner, path, argv_at, envp_at, actions_at, cgroups)
-    if error in _TEMPORARY:
-        why = f"cannot start a process as {owner.name}: {os.strerror(error)}"
-        raise CannotRun(None, why, reason="exit", permanent=False)
-    if error:
-        raise OSError(error, os.strerror(error))
-    return pid
+def _spawn(path: bytes, argv: list[bytes], variables: Variables, actions_at: int) -> int:
+    vector = libc.strings(argv)
+    return libc.spawn(path, libc.address(vector), variables.address, actions_at)
 
 
 def words_of(command: Command, *, pipefail: bool) -> Words:
@@ -169,7 +142,7 @@ def _found(name: bytes, search: bytes) -> bytes:
             if error.errno == errno.EACCES:
                 denied = denied or os.fsdecode(path)
             continue
-        if not os.access(path, os.X_OK, effective_ids=True) or (mode & 0o170000) == 0o040000:
+        if not os.access(path, os.X_OK) or (mode & 0o170000) == 0o040000:
             denied = denied or os.fsdecode(path)
             continue
         return path

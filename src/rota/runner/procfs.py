@@ -86,14 +86,6 @@ def environ_value(pid: int, name: bytes) -> bytes | None:
     return None
 
 
-def user_of(pid: int) -> int:
-    """Whose process this is; -1 if that is not known."""
-    try:
-        return os.stat(f"/proc/{pid}").st_uid
-    except OSError:
-        return -1
-
-
 def memory(pid: int) -> tuple[int, int]:
     """(resident, of which file-backed or shared) bytes."""
     try:

@@ -7,10 +7,11 @@ import stat
 import time
 
 from rota.runner.log import say
-from rota.runner.owner import Owner
 
 #: A measurement may take this share of the time.
 _SHARE = 0.05
+#: So long the removal of a tree that resists may take.
+_PATIENCE_S = 60.0
 
 
 class Scratch:
@@ -18,7 +19,7 @@ class Scratch:
 
     __slots__ = ("_measure_at", "path", "tmp")
 
-    def __init__(self, root: str, job: int, attempt: int, owner: Owner | None = None) -> None:
+    def __init__(self, root: str, job: int, attempt: int) -> None:
         """Makes it, empty and for the owner only. Raises `OSError`."""
         self.path = f"{root}/{job}.{attempt}"
         self.tmp = f"{self.path}/tmp"
@@ -30,8 +31,6 @@ class Scratch:
             remove(self.path)  # left over from a runner that died
             os.mkdir(self.path, 0o700)
         os.mkdir(self.tmp, 0o700)
-        if owner is not None:
-            owner.given(self.tmp, self.path)  # the outer one last: until then nobody else can be in it
 
     def measure(self, now: float) -> int:
         """Bytes on disk below it, or 0 if it was measured too recently for its size."""
@@ -83,12 +82,24 @@ def remove(path: str) -> None:
         shutil.rmtree(path)
     except FileNotFoundError:
         pass
-    except OSError:
-        if os.geteuid():  # root may anyway, and must not be led to change what is elsewhere
-            _make_writable(path)
-        shutil.rmtree(path, ignore_errors=True)
+    except (OSError, RecursionError):  # the latter where directories are a thousand deep
+        _remove_stubborn(path)
         if os.path.lexists(path):
             say(f"{path} is left: it could not be removed")
+
+
+def _remove_stubborn(path: str) -> None:
+    import subprocess
+
+    try:
+        _make_writable(path)
+    except (OSError, RecursionError):
+        pass
+    try:
+        words = ["rm", "-rf", "--", path]  # does it by descriptors too, to any depth
+        subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_S, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        say(f"{path}: {error}")
 
 
 def _make_writable(path: str) -> None:

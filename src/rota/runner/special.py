@@ -32,8 +32,6 @@ class Special:
         agent, env, spec = self._agent, task.env, task.spec
         job, attempt, _ = task.key
         words = words_of(task.grant.cmd, pipefail=spec.pipefail)
-        owner = agent.owners.of(spec.user)
-        task.uid = None if owner is None else owner.uid
         cwd, actions_at = env.cwd, task.pipes.actions_at
         files: Files | None = None
         allocation = task.grant.allocation
@@ -43,25 +41,23 @@ class Special:
         try:
             if spec.stdout or spec.stderr:
                 host = agent.identity.host
-                files = Files(spec, task.grant, host=host, pipes=task.pipes, null=self._null, owner=owner)
+                files = Files(spec, task.grant, host=host, pipes=task.pipes, null=self._null)
                 actions_at = files.actions_at
             if spec.scratch:
-                task.scratch = Scratch(agent.scratch_root, job, attempt, owner)
+                task.scratch = Scratch(agent.scratch_root, job, attempt)
                 task.plain = False
                 cwd = os.fsencode(task.scratch.path)
                 env.in_scratch(os.fsencode(task.scratch.tmp))
             if allocation is not None and allocation.nodes:
                 task.nodefile = nodefile_path(agent.scratch_root, job, attempt)
                 task.plain = False
-                write_nodefile(task.nodefile, allocation, owner)
+                write_nodefile(task.nodefile, allocation)
             if spec.interactive:
-                actions_at = agent.channels.consoles.make(task, owner)
-            if owner is not None:
-                owner.given(task.pipes.out_write, task.pipes.err_write)  # for those that open /dev/stdout
+                actions_at = agent.channels.consoles.make(task)
             groups = agent.endings.holding.first(task) if agent.contain_first else ()
             # What joins a group of some cores by itself need not be bound as well, which costs more.
             with on_its_cores(None if task.fence is not None and task.fence.keeps else task.share):
-                pid = start(words, env, actions_at, cwd=cwd, cgroups=groups, owner=owner)
+                pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
             if task.fence is not None and not groups:
                 task.fence.add(pid)  # it cannot join by itself what a script made
         except (OSError, Refused) as why:

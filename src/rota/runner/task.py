@@ -45,7 +45,6 @@ class Task:
     kill_at: float | None = None  #: when grace is over; TERM has been sent if set
     doubtful = False  #: others may hold its pipes
     share: Share | None = None  #: of the host's cores
-    uid: int | None = None  #: whose processes it has; None: all jobs here have the same user
     fence: Fence | None = None  #: around all its processes, once there is one
     frozen = False  #: stopped by `Endings.freeze`
     still_since: float | None = None  #: suspended since then (monotonic); None: it goes on

@@ -11,7 +11,6 @@ import struct
 import termios
 
 from rota.runner import libc
-from rota.runner.owner import Owner
 
 _MOST = 0xFFFF
 _EOF = b"\x04"
@@ -22,12 +21,10 @@ class Terminal:
 
     __slots__ = ("_actions", "_slave", "fd", "line_begun")
 
-    def __init__(self, rows: int, cols: int, owner: Owner | None = None) -> None:
+    def __init__(self, rows: int, cols: int) -> None:
         """Raises `OSError`."""
         self.fd, self._slave = os.openpty()
         try:
-            if owner is not None:
-                os.chown(self._slave, owner.uid, -1)  # its group is that of all terminals
             os.set_blocking(self.fd, False)
             self.resize(rows, cols)
             # A leader of a session that has no terminal gets the first one that it opens.

@@ -97,7 +97,6 @@ class Rules(Message, frozen=True, tag="rules"):
     walltime_warning_s: float = 0.0  #: so long before its walltime is over a job gets `warn_signal`; 0: never
     warn_signal: str = "CONT"
     checkpoint_grace_s: float = 30.0  #: how long a job may write a checkpoint before it is ended for others
-    run_as: str = "agent"  #: agent: jobs run as the runner's own user; user: each as the one who added it
 
 
 class Work(Message, frozen=True, tag="work"):
