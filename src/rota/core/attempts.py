@@ -114,11 +114,12 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)
     again = ""  #: why it is queued again, at no cost
-    if reason is None and preempted and not killed and job.spec.checkpoint_s is not None and _idempotent(job):
-        # It was asked for a checkpoint, wrote it and made room. That is not the end of its work.
-        state, reason = State.FAILED, Reason("preempted", f"ended for {named(preempted)}, after a checkpoint")
-        again = reason.message
-    elif reason is None or (reason.code == "walltime" and "noop" in job.spec.types and not killed):
+    if reason is None:
+        # Who was asked for a checkpoint, wrote it and made room has not done its work.
+        done = killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)
+    else:
+        done = reason.code == "walltime" and "noop" in job.spec.types and not killed
+    if done:
         state, reason = State.COMPLETE, None  # one that only holds resources does so to the end of its time
     elif preempted and not killed:
         state = State.FAILED

@@ -71,8 +71,7 @@ class Belongings:
             if clause.submission:
                 self._check_first(Clause(submission=clause.submission), "this submission", user)
             # A job that is named alone stays so, for it is meant whatever its state.
-            alone = clause.low and clause == Clause(low=clause.low, high=clause.low)
-            narrow.append(clause if alone else msgspec.structs.replace(clause, user=user))
+            narrow.append(clause if clause.one else msgspec.structs.replace(clause, user=user))
         return narrow
 
     def _check_first(self, clause: Clause, what: str, user: str) -> None:

@@ -217,7 +217,7 @@ class Requests:
         by = _by(peer, act.n)
         clauses = await self._own(peer, act.selectors)
         # Jobs named one by one are always meant; of groups only those that the action can concern.
-        named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
+        named = {clause.one for clause in clauses if clause.one}
         ended: list[int] = []
         if act.verb in ("retry", "remove"):
             states = RETRYABLE if act.verb == "retry" else TERMINAL
@@ -269,7 +269,7 @@ class Requests:
             raise BadInput("say what to change", hint="give an option such as --priority 5")
         manager, queries = self._manager, self._manager.queries
         clauses = await self._own(peer, ask.selectors)
-        named = {clause.low for clause in clauses if clause == Clause(low=clause.low, high=clause.low or 1)}
+        named = {clause.one for clause in clauses if clause.one}
         ended = await self._manager.read(lambda: queries.ended_ids(clauses, RETRYABLE))
         live = await self._manager.read(lambda: queries.live_ids(clauses))
         jobs = sorted({*named, *ended, *live})

@@ -137,7 +137,7 @@ def view(
         expected_end=_time(planned.end) if planned is not None else None,
         given_walltime_s=given.walltime_s if given is not None else None,
         pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
-        suspended_s=suspended if given is not None else None,
+        suspended_s=suspended,
         suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
         checkpoint_s=spec.checkpoint_s,
         checkpoint_signal=spec.signal or None,

@@ -178,6 +178,11 @@ class Clause(Struct, frozen=True, gc=False):
     array: int = 0  #: elements of this array…
     indexes: tuple[tuple[int, int], ...] = ()  #: …whose index is in one of these spans; empty: all
 
+    @property
+    def one(self) -> int:
+        """The job that this names, and nothing else; 0: it describes jobs."""
+        return self.low if self.low and self == Clause(low=self.low, high=self.low) else 0
+
 
 class Order(Struct, frozen=True, gc=False):
     """In which order jobs are listed. Of those that are equal, or of which nothing is known, the newest comes
