@@ -153,7 +153,10 @@ class FakeManager:
     def send_bytes(self, data: bytes) -> None:
         assert self._stream is not None
         self._stream.settimeout(DEADLINE_S)
-        self._stream.sendall(data)
+        try:
+            self._stream.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            raise Gone from None  # it said its last word and left
 
     def read(self, timeout: float) -> bool:
         """Take in what comes within this time; False if nothing came."""
