@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -12,7 +14,7 @@ from rota.core.job import Outcome
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.plan.size import Size
-from tests.core.machine import LOST_AFTER_S, Machine
+from tests.core.machine import LOST_AFTER_S, Entry, Machine, spec
 from tests.core.test_planned_properties import PlannedHistories
 from tests.core.test_properties import numbers
 from tests.dose import histories
@@ -176,9 +178,17 @@ def test_only_running_jobs_get_another_walltime_and_none_that_is_over_already() 
         m.do("walltime", 1, seconds=-550.0, relative=True)
 
 
-def test_a_checkpoint_is_asked_for_before_a_job_is_ended_for_another() -> None:
-    m = machine()
-    m.add("low", request=("core=4",), types=("besteffort",), queue="besteffort", checkpoint_s=60.0, signal="USR1")
+LOW: dict[str, Any] = {
+    "request": ("core=4",),
+    "types": ("besteffort",),
+    "queue": "besteffort",
+    "checkpoint_s": 60.0,
+    "signal": "USR1",
+}
+
+
+def watch_kills(m: Machine) -> list[e.KillAttempts]:
+    """All kills that are sent from now on."""
     told: list[e.KillAttempts] = []
     perform = m._perform
 
@@ -188,7 +198,45 @@ def test_a_checkpoint_is_asked_for_before_a_job_is_ended_for_another() -> None:
         perform(effect)
 
     m._perform = watch  # type: ignore[method-assign]
+    return told
+
+
+def test_a_checkpoint_is_asked_for_before_a_job_is_ended_for_another() -> None:
+    m = machine()
+    m.add("low", **LOW)
+    told = watch_kills(m)
     m.add("high", request=("core=4",))
+    assert [effect.checkpoint for effect in told] == ["USR1"]
+
+
+def test_a_checkpoint_is_asked_for_although_the_start_was_not_reported_yet() -> None:
+    m = machine()
+    (model,) = m.runners.values()
+    m.send_chunk([Entry("low", spec(**LOW))])
+    m.commit()
+    model.deliver()  # it starts the job, and its report is on the way
+    assert m.state(1) is State.SCHEDULED
+    assert 1 in m.witness.running
+    told = watch_kills(m)
+    m.send_chunk([Entry("high", spec(request=("core=4",)))])
+    m.commit()
+    assert [effect.checkpoint for effect in told] == ["USR1"]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_checkpoint_is_asked_for_when_the_runner_comes_back(crash: bool) -> None:
+    m = machine()
+    m.add("low", **LOW)
+    (model,) = m.runners.values()
+    m.send_chunk([Entry("high", spec(request=("core=4",)))])
+    if crash:
+        m.commit(perform=False)
+        m.crash()
+    model.disconnect()  # before it is told
+    m.pump()
+    told = watch_kills(m)
+    m.join(model)
+    m.pump()
     assert [effect.checkpoint for effect in told] == ["USR1"]
 
 

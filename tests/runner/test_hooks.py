@@ -163,7 +163,8 @@ def test_a_failing_epilogue_is_told_and_the_outcome_stays(manager: FakeManager) 
     assert fault.hook == "epilogue"
 
 
-def test_a_job_that_is_killed_during_its_prologue_never_runs(manager: FakeManager) -> None:
+@pytest.mark.parametrize("checkpoint", ["", "USR2"])
+def test_a_job_that_is_killed_during_its_prologue_never_runs(manager: FakeManager, checkpoint: str) -> None:
     waits = f"touch {manager.home}/begun; exec sleep 1000"
     begin(
         manager,
@@ -174,7 +175,7 @@ def test_a_job_that_is_killed_during_its_prologue_never_runs(manager: FakeManage
     grant = manager.grant(1, f"touch {manager.home}/ran", spec)
     manager.work([grant], spec)
     manager.until((manager.home / "begun").exists)
-    manager.send(m.Kill([ref(grant)]))
+    manager.send(m.Kill([ref(grant)], checkpoint))
     manager.until(lambda: manager.returned)
     assert not (manager.home / "ran").exists()
     assert not [each for report in manager.reports for each in report.faults]

@@ -11,7 +11,7 @@ from rota.core.elsewhere import end_nowhere
 from rota.core.job import Reason
 from rota.core.policing import remember_spent
 from rota.core.promises import tell_moved
-from rota.core.signalling import asks_for_checkpoints, checkpoint_signal
+from rota.core.signalling import signal_before_end
 from rota.core.states import State
 from rota.core.suspending import may_go_on
 from rota.core.turn import Turn
@@ -48,8 +48,8 @@ def act_on_plan(world: World, turn: Turn) -> bool:
             end_nowhere(world, turn, job, reason="kill_requested", message=ended)
             freed = True
             continue
-        first = checkpoint_signal(job) if asks_for_checkpoints(job) and job.lease.started_at is not None else ""
-        kills.setdefault((job.lease.runner, first), []).append((id, job.attempt, job.lease.token))
+        lease = (id, job.attempt, job.lease.token)
+        kills.setdefault((job.lease.runner, signal_before_end(job)), []).append(lease)
     turn.effects.extend(KillAttempts(runner, leases, first) for (runner, first), leases in kills.items())
     for id, code, message in news.ended:
         job = world.jobs.get(id)

@@ -24,6 +24,7 @@ from rota.core.part_ends import part_gone, void_unheld
 from rota.core.part_reports import agree_on_parts, ask_for_unheld, take_part_reports, unwanted_parts
 from rota.core.parts import parts_of, withheld_seats
 from rota.core.seating import adopt_seat, close_seat
+from rota.core.signalling import signal_before_end
 from rota.core.states import LEASED, State
 from rota.core.suspecting import take_hook_reports, welcome_back
 from rota.core.suspending import repeat_orders, take_pauses
@@ -101,7 +102,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
             forget.append((lease.job, lease.attempt, lease.token))
         else:
             held[lease.job] = lease
-    kills = []
+    kills: dict[str, list[tuple[int, int, int]]] = {}  #: by the signal that comes first
     for id in list(runner.leases):
         job = world.jobs[id]
         seen = held.get(id)
@@ -113,14 +114,13 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
             continue
         _take_held(world, turn, job, seen)
         if job.kill or job.preempted or (job.lease is not None and job.lease.broken):
-            kills.append((id, seen.attempt, seen.token))
+            kills.setdefault(signal_before_end(job), []).append((id, seen.attempt, seen.token))
     world.runner_at[event.host] = event.runner
     welcome_back(world, turn, event.host)
     refresh(world, event.host)
     forget += unwanted_parts(world, runner, event.parts)
     turn.effects.append(SendRules(event.runner, forget))
-    if kills:
-        turn.effects.append(KillAttempts(event.runner, kills))
+    turn.effects.extend(KillAttempts(event.runner, leases, first) for first, leases in kills.items())
     agree_on_parts(world, turn, runner, event.parts)
     if world.pauses:
         repeat_orders(world, turn, runner)

@@ -21,9 +21,13 @@ def checkpoint_signal(job: Job) -> str:
     return job.spec.signal or CHECKPOINT
 
 
-def asks_for_checkpoints(job: Job) -> bool:
-    """Is it told before it is ended for others?"""
-    return job.spec.checkpoint_s is not None or bool(job.spec.signal)
+def signal_before_end(job: Job) -> str:
+    """The signal that asks a preempted job for a checkpoint before it is ended; empty: none.
+
+    Whether its start was reported does not matter: a runner starts leases without asking, and only it knows.
+    """
+    asks = job.spec.checkpoint_s is not None or bool(job.spec.signal)
+    return checkpoint_signal(job) if asks and job.preempted and not job.kill else ""
 
 
 def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:

@@ -122,7 +122,7 @@ class Orders:
         task = self._agent.tasks.get(key)
         if task is not None and task.part:
             self._agent.parts.close(key)
-        elif task is not None and checkpoint and task.still_since is None:
+        elif task is not None and checkpoint and task.can_save:
             self._agent.warnings.end_after_checkpoint(task, self._agent.now, checkpoint, why)
         elif task is not None:
             self._agent.endings.end(task, self._agent.now, reason="kill_requested", message=why)

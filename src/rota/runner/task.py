@@ -101,6 +101,11 @@ class Task:
         """Is it run by a shell, whose exit codes 126 and 127 have a meaning?"""
         return isinstance(self.grant.cmd, str)
 
+    @property
+    def can_save(self) -> bool:
+        """Does its command run now, so that it can write a checkpoint when asked?"""
+        return not self.preparing and self.status is None and self.still_since is None
+
     def started(self) -> Started:
         """What is told about its beginning."""
         return Started(*self.key, self.seat.id, self.started_at, self.pid)
