@@ -145,12 +145,20 @@ def test_megabytes_of_output_are_kept_whole(joined: FakeManager) -> None:
 def test_scratch_is_private_empty_measured_and_removed(joined: FakeManager) -> None:
     command = "pwd; ls -A; echo $TMPDIR $ROTA_TMPDIR; stat -c %a .; head -c 3000000 /dev/zero > big; mkdir -m 0 no"
     done, failed = joined.run(command, "exit 1", scratch=True)
-    where, entries, tmp, mode = joined.output(done)[0].decode().splitlines()
+    where, tmp, mode = joined.output(done)[0].decode().splitlines()  # `ls` finds nothing
     assert Path(where) == joined.home / "scratch" / f"{done.job}.1"
-    assert (entries, mode) == ("tmp", "700")
-    assert tmp == f"{where}/tmp {where}/tmp"
+    assert mode == "700"
+    assert tmp == f"{where}.tmp {where}.tmp"
     assert done.outcome.peak_disk >= 3000000
     assert failed.outcome.exit_code == 1
+    assert os.listdir(joined.home / "scratch") == []
+
+
+def test_scratch_has_no_directory_that_the_job_did_not_make(joined: FakeManager) -> None:
+    (done,) = joined.run("mkdir tmp && stat -c %a $TMPDIR && head -c 3M /dev/zero > $TMPDIR/big", scratch=True)
+    assert done.outcome.exit_code == 0, joined.output(done)
+    assert joined.output(done)[0] == b"700\n"
+    assert done.outcome.peak_disk >= 3000000
     assert os.listdir(joined.home / "scratch") == []
 
 
@@ -158,7 +166,7 @@ def test_scratch_removal_does_not_follow_links(joined: FakeManager) -> None:
     precious = joined.home / "precious"
     precious.mkdir()
     (precious / "file").write_text("keep")
-    joined.run(f"ln -s {precious} link; ln -s {precious} tmp/link", scratch=True)
+    joined.run(f"ln -s {precious} link; ln -s {precious} $TMPDIR/link", scratch=True)
     assert (precious / "file").read_text() == "keep"
     assert os.listdir(joined.home / "scratch") == []
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from tests.deployment import Deployment, is_alive, wait_until
+from tests.deployment import ROTA, Deployment, is_alive, wait_until
 
 
 def test_a_file_of_commands_runs_and_its_output_is_passed_through(rota: Deployment) -> None:
@@ -38,6 +38,23 @@ def test_a_scratch_directory_that_is_thousands_deep_goes_and_its_seat_is_free_ag
     assert rota.rota("run", "--scratch", "--", deep).returncode == 0
     assert rota.ok("run", "--cpus", str(os.cpu_count()), "--", "echo all of it is free") == "all of it is free\n"
     assert list((rota.home / "scratch").iterdir()) == []
+
+
+def test_a_job_added_inside_a_scratch_job_gets_the_submit_directory_of_its_parent(rota: Deployment) -> None:
+    said = 'pwd; echo "${TMPDIR-none} $ROTA_SUBMIT_DIR $PWD"'
+    inner = f"mkdir deep && cd deep && {ROTA} add --quiet -- '{said}'"
+    for tmpdir in ({}, {"TMPDIR": str(rota.home.parent)}):
+        env = {key: value for key, value in rota.env.items() if key != "TMPDIR"} | tmpdir
+        child = rota.ok("run", "--scratch", "--", inner, env=env).strip()
+        assert rota.rota("wait", child).returncode == 0
+        here = str(rota.work)
+        assert rota.ok("logs", child).splitlines() == [here, f"{tmpdir.get('TMPDIR', 'none')} {here} {here}"]
+
+
+def test_a_job_added_inside_a_scratch_job_may_still_name_that_directory(rota: Deployment) -> None:
+    inner = f"{ROTA} run --cwd $PWD -- pwd; pwd"
+    first, second = rota.ok("run", "--scratch", "--cpus", "0", "--", inner).split()
+    assert first == second
 
 
 def test_a_failing_command_gives_status_1_and_is_named_with_its_reason(rota: Deployment) -> None:

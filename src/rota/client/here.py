@@ -17,7 +17,7 @@ MIB: Final = 1 << 20
 JOB_VARIABLES: Final = frozenset({
     b"ROTA_JOB_ID", b"ROTA_JOB_NAME", b"ROTA_GROUP", b"ROTA_ATTEMPT", b"ROTA_ARRAY_INDEX", b"ROTA_NODE",
     b"ROTA_NODES", b"ROTA_NODEFILE", b"ROTA_CPUS", b"ROTA_CPU_LIST", b"ROTA_MEM_MB", b"ROTA_WALLTIME_S",
-    b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR", b"ROTA_OUTCOME", b"ROTA_LEASE",
+    b"ROTA_SUBMIT_DIR", b"ROTA_TMPDIR", b"ROTA_OUTCOME", b"ROTA_LEASE", b"ROTA_SCRATCH", b"ROTA_SUBMIT_TMPDIR",
 })
 # fmt: on
 #: Belongs to the shell that started us, and differs between equal submissions.
@@ -25,11 +25,16 @@ _OURS: Final = frozenset({b"_", b"SHLVL", b"OLDPWD"})
 
 
 def working_directory() -> str:
-    """The absolute path of this directory, as the shell calls it if it goes through links."""
+    """The absolute path of this directory, as the shell calls it if it goes through links.
+
+    Inside the private directory of a job in scratch, which goes with that job, it is where that job was added.
+    """
     try:
         physical = os.getcwd()
     except OSError as error:
         raise BadInput(f"the working directory cannot be used: {error.strerror}", hint="go to another") from None
+    if _is_below(physical, os.environ.get("ROTA_SCRATCH", "")):
+        return os.environ.get("ROTA_SUBMIT_DIR") or physical
     logical = os.environ.get("PWD", "")
     if os.path.isabs(logical) and logical != physical:
         try:
@@ -49,10 +54,31 @@ def working_directory() -> str:
 def captured_environment(added: Mapping[str, str] | None = None) -> bytes:
     """This process's environment with additions, as NUL-separated K=V in a fixed order."""
     kept = {k: v for k, v in os.environb.items() if k not in JOB_VARIABLES and k not in _OURS}
-    kept[b"ROTA_SUBMIT_DIR"] = os.fsencode(working_directory())
+    directory = os.fsencode(working_directory())
+    kept[b"ROTA_SUBMIT_DIR"] = directory
+    if scratch := os.environb.get(b"ROTA_SCRATCH"):
+        _leave_scratch(kept, scratch, directory)
     for name, value in (added or {}).items():
         kept[name.encode("utf-8", "surrogateescape")] = value.encode("utf-8", "surrogateescape")
     return b"\0".join(b"%b=%b" % item for item in sorted(kept.items()))
+
+
+def _leave_scratch(kept: dict[bytes, bytes], scratch: bytes, directory: bytes) -> None:
+    """We run in a job in scratch: what names its private directories is put back to what it was there."""
+    if kept.get(b"TMPDIR") == os.environb.get(b"ROTA_TMPDIR"):
+        del kept[b"TMPDIR"]
+        if tmpdir := os.environb.get(b"ROTA_SUBMIT_TMPDIR"):
+            kept[b"TMPDIR"] = tmpdir
+    if _is_below(os.fsdecode(kept.get(b"PWD", b"")), os.fsdecode(scratch)):
+        kept[b"PWD"] = directory
+
+
+def _is_below(path: str, top: str) -> bool:
+    """Is a path that directory, or in it, whatever links lead there?"""
+    if not (path and top):
+        return False
+    path, top = os.path.realpath(path), os.path.realpath(top)
+    return path == top or path.startswith(top + "/")
 
 
 def default_memory(*, cores: int | None = None, memory: int | None = None) -> int:

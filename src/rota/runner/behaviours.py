@@ -108,6 +108,7 @@ class Behaviours:
         if task.scratch is not None and not scratch_goes(task.spec, ok=after.word == "complete"):
             kept = f"not after this outcome: its scratch directory is kept in {task.scratch.path}"
             after.done.append(Behaved("cleanup", True, kept))
+            task.scratch.keep()
             task.scratch = None
         return msgspec.structs.replace(after.outcome, behaviours=tuple(after.done))
 

@@ -14,17 +14,20 @@ from rota.plan.size import CORE, Size
 from rota.runner import libc
 from rota.runner.allocation import nodefile_path
 from rota.runner.mpi import mpi
+from rota.runner.scratch import Scratch
 from rota.wire.orders import Allocation, Grant, RunSpec, Work
 
 DEFAULT_PATH = b"/usr/local/bin:/usr/bin:/bin"
 #: Slots at the beginning of every environment that are filled in at each start.
-_JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR = range(5)
+_JOB, _ATTEMPT, _LEASE, _ROTA_TMPDIR, _TMPDIR, _SCRATCH = range(6)  #: the last two where the job has them
 #: What is never taken over from the environment of whoever submitted: it may have been a job itself.
 OF_ONE_JOB = (
     b"ROTA_JOB_ID",
     b"ROTA_ATTEMPT",
     b"ROTA_LEASE",
     b"ROTA_TMPDIR",
+    b"ROTA_SCRATCH",
+    b"ROTA_SUBMIT_TMPDIR",
     b"ROTA_ARRAY_ID",
     b"ROTA_ARRAY_INDEX",
     b"ROTA_CPU_LIST",
@@ -139,6 +142,10 @@ class Environment(Variables):
         slots = [b"", b"", b"", b"ROTA_TMPDIR=" + (tmpdir or b"/tmp")]
         if tmpdir or spec.scratch:
             slots.append(b"TMPDIR=" + tmpdir)
+        if spec.scratch:
+            slots.append(b"")
+            if tmpdir:  # what it adds itself is not to write where it may
+                user[b"ROTA_SUBMIT_TMPDIR"] = tmpdir
         self._index_at = len(slots)
         if array is not None:
             slots.append(index_entry(0))
@@ -168,8 +175,10 @@ class Environment(Variables):
             self._cores_entry = entry
             self._vector[self._cores_at] = entry
 
-    def in_scratch(self, tmpdir: bytes) -> None:
-        """Set the directory for temporary files of the next attempt; its specification has `scratch`."""
+    def in_scratch(self, scratch: Scratch) -> None:
+        """Set the private directories of the next attempt; its specification has `scratch`."""
+        tmpdir = os.fsencode(scratch.tmp)
+        self._vector[_SCRATCH] = b"ROTA_SCRATCH=" + os.fsencode(scratch.path)
         self._vector[_TMPDIR] = b"TMPDIR=" + tmpdir
         self._vector[_ROTA_TMPDIR] = b"ROTA_TMPDIR=" + tmpdir
 

@@ -15,34 +15,48 @@ _PATIENCE_S = 60.0
 
 
 class Scratch:
-    """The directory of one attempt."""
+    """The directory of one attempt and, beside it so that the job finds an empty one, that for temporary files."""
 
     __slots__ = ("_measure_at", "path", "tmp")
 
     def __init__(self, root: str, job: int, attempt: int) -> None:
         """Makes it, empty and for the owner only. Raises `OSError`."""
-        self.path = f"{root}/{job}.{attempt}"
-        self.tmp = f"{self.path}/tmp"
+        self.path, self.tmp = directories(root, job, attempt)
         self._measure_at = 0.0
         os.makedirs(root, mode=0o700, exist_ok=True)
-        try:
-            os.mkdir(self.path, 0o700)
-        except FileExistsError:
-            remove(self.path)  # left over from a runner that died
-            os.mkdir(self.path, 0o700)
-        os.mkdir(self.tmp, 0o700)
+        for path in (self.path, self.tmp):
+            try:
+                os.mkdir(path, 0o700)
+            except FileExistsError:
+                remove(path)  # left over from a runner that died
+                os.mkdir(path, 0o700)
 
     def measure(self, now: float) -> int:
-        """Bytes on disk below it, or 0 if it was measured too recently for its size."""
+        """Bytes on disk below both, or 0 if that was measured too recently for its size."""
         if now < self._measure_at:
             return 0
         before = time.monotonic()
-        size = usage(self.path)
+        size = self.usage()
         self._measure_at = now + (time.monotonic() - before) / _SHARE
         return size
 
+    def usage(self) -> int:
+        """Bytes on disk below both."""
+        return usage(self.path) + usage(self.tmp)
+
     def remove(self) -> None:
+        self.keep()
         remove(self.path)
+
+    def keep(self) -> None:
+        """Remove only what was temporary."""
+        remove(self.tmp)
+
+
+def directories(root: str, job: int, attempt: int) -> tuple[str, str]:
+    """Where an attempt works, and where its temporary files are."""
+    path = f"{root}/{job}.{attempt}"
+    return path, f"{path}.tmp"
 
 
 def usage(path: str) -> int:

@@ -110,8 +110,10 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) 
             continue
         ended = lease.ended
         remove_nodefile(nodefile_path(scratch_root, lease.intent.job, lease.intent.attempt))
+        path, tmp = scratch.directories(scratch_root, lease.intent.job, lease.intent.attempt)
+        scratch.remove(tmp)
         if lease.intent.scratch if ended is None else ended.scratch_goes:
-            scratch.remove(f"{scratch_root}/{lease.intent.job}.{lease.intent.attempt}")
+            scratch.remove(path)
         if ended is not None:
             finished.append(ended.finished)
             continue

@@ -47,7 +47,7 @@ class Special:
                 task.scratch = Scratch(agent.scratch_root, job, attempt)
                 task.plain = False
                 cwd = os.fsencode(task.scratch.path)
-                env.in_scratch(os.fsencode(task.scratch.tmp))
+                env.in_scratch(task.scratch)
             if allocation is not None and allocation.nodes:
                 task.nodefile = nodefile_path(agent.scratch_root, job, attempt)
                 task.plain = False
@@ -84,4 +84,4 @@ def fill_environment(task: Task) -> None:
         env.at_index(task.index_entry)
     env.on_cores(None if task.share is None else task.share.entry)
     if task.scratch is not None:
-        env.in_scratch(os.fsencode(task.scratch.tmp))
+        env.in_scratch(task.scratch)

@@ -13,7 +13,6 @@ import time
 from rota.core.job import Outcome
 from rota.runner.measure import Sampler, about_size, peak
 from rota.runner.process import CannotRun
-from rota.runner.scratch import usage as disk_usage
 from rota.runner.segments import Segments
 from rota.runner.task import Task
 
@@ -83,7 +82,7 @@ def failed_to_start(why: CannotRun, started_at: float) -> Outcome:
 def _disk(task: Task) -> int:
     if task.scratch is None:
         return 0
-    return max(task.peak_disk, disk_usage(task.scratch.path))
+    return max(task.peak_disk, task.scratch.usage())
 
 
 def _reason(task: Task, code: int, sampler: Sampler) -> tuple[str, str, bool]:

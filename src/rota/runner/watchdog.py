@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rota.runner import procfs, room, scratch
+from rota.runner import procfs, room
 from rota.runner.log import say
 from rota.runner.measure import about_size, memory_of
 
@@ -91,7 +91,7 @@ class Watchdog:
     def _relieve_disk(self, tasks: list[Task], now: float, left: room.Room) -> None:
         if any(task.reason == "disk" for task in tasks):
             return
-        uses = {task: scratch.usage(task.scratch.path) for task in tasks if task.scratch is not None}
+        uses = {task: task.scratch.usage() for task in tasks if task.scratch is not None}
         for task, use in uses.items():
             task.peak_disk = max(task.peak_disk, use)
         guilty = _farthest({task: use - task.env.size.disk for task, use in uses.items()})
