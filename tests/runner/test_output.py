@@ -68,5 +68,9 @@ def test_what_is_said_to_be_missing_was_left_out_and_not_overwritten(chunks: lis
     capture = Capture(keep)
     for chunk in chunks:
         capture.add(chunk)
-    kept, written = capture.kept()
+    kept, written, head = capture.kept()
     assert written - len(kept) == max(0, capture.total - keep)
+    whole = b"".join(chunks)
+    if len(whole) > keep:
+        assert kept[:head] == collapsed(whole[: keep // 2])
+        assert kept[head:] == collapsed(whole[len(whole) - (keep - keep // 2) :])

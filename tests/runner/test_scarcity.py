@@ -34,7 +34,8 @@ def test_output_that_cannot_be_written_does_not_lose_the_end(manager: FakeManage
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
     (done,) = manager.run("head -c 300000 /dev/zero; exit 3")
     assert done.outcome.exit_code == 3
-    assert "output was not kept" in done.outcome.message
+    assert done.outcome.kept is not None
+    assert done.outcome.kept.missing == "not_written"
     assert (done.outcome.out_len, done.outcome.out_total) == (0, 300000)
     (after,) = manager.run("echo fits")
     assert manager.output(after)[0] == b"fits\n"

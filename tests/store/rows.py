@@ -50,7 +50,7 @@ def end_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
         "job": job, "number": number, "outcome": "complete", "exit_code": 0, "signal": None,
         "reason_code": None, "reason_message": None, "started_at": 1001.5, "ended_at": 1002.125,
         "cpu_s": 0.1, "peak_mem": 1 << 40, "peak_disk": 0, "segment": "seg-1", "offset": 7,
-        "out_len": 3, "err_len": 0, "out_total": 3, "err_total": 0, "behaviours": None,
+        "out_len": 3, "err_len": 0, "out_total": 3, "err_total": 0, "behaviours": None, "kept": None,
     }  # fmt: skip
     return tuple((row | other).values())
 

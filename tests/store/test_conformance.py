@@ -7,6 +7,7 @@ import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
 
 from rota.core.job import After, Condition
+from rota.core.kept import Kept, Output
 from rota.core.states import State
 from rota.errors import Bug, NotFound
 from rota.store.base import Clause, StoredAttempt, StoredSubmission
@@ -52,6 +53,26 @@ def test_an_attempt_may_be_inserted_started_and_ended_in_one_batch(store):
         )
     ]  # fmt: skip
     assert store.segments_in_use() == {"seg-1"}
+
+
+def test_what_is_known_of_an_output_is_kept_with_where_it_lies(store, reopen):
+    store.commit(a_world())
+    known = Kept((1, 2), 3, 0, "disk_full", "the disk was full")
+    text = msgspec.json.encode(known).decode()
+    store.commit(changes(starts=[(2, 1, 1003.0, 5, 1)], ends=[end_row(2, segment=None, kept=text)]))
+    store = reopen(store)
+    assert store.attempts(2)[0].kept == known
+    assert next(iter(store.jobs([2]))).newest.kept == known
+    old = Output("seg-1", 7, 3, 0, 3, 0)
+    assert store.outputs(after=(0, 0), limit=9) == [((1, 1), old), ((2, 1), Output("", 7, 3, 0, 3, 0, known))]
+    assert [key for key, _ in store.outputs(after=(0, 0), limit=1)] == [(1, 1)]
+    assert [key for key, _ in store.outputs(after=(1, 1), limit=9)] == [(2, 1)]
+
+
+def test_pruned_segments_are_remembered(store, reopen):
+    store.commit(changes(pruned=[("seg-1",), ("seg-2",)]))
+    store.commit(changes(pruned=[("seg-1",)]))
+    assert reopen(store).pruned({"seg-1", "seg-3"}) == {"seg-1"}
 
 
 def test_an_end_that_does_not_know_the_start_keeps_it(store):

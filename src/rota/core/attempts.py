@@ -140,11 +140,13 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
     code, message = (reason.code, reason.message) if reason else (None, None)
     behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
+    kept = msgspec.json.encode(outcome.kept).decode() if outcome.kept is not None else None
     turn.changes.ends.append(
         (
             job.id, job.attempt, verdict, outcome.exit_code, outcome.signal, code, message, started_at,
             outcome.ended_at, outcome.cpu_s, outcome.peak_mem, outcome.peak_disk, outcome.segment or None,
             outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
+            kept,
         )
     )  # fmt: skip
     away_s = suspended_s(lease, outcome.ended_at)

@@ -32,6 +32,7 @@ class Changes:
         "meta",
         "minutes",
         "observations",
+        "pruned",
         "regiven",
         "removed",
         "respecified",
@@ -84,10 +85,12 @@ class Changes:
         self.starts: list[Row] = []
         #: (job, number, state label of the attempt's outcome, exit_code, signal, reason code, message,
         #: started_at, ended_at, cpu_s, peak_mem, peak_disk, segment, offset, out_len, err_len, out_total,
-        #: err_total, behaviours JSON or None)
+        #: err_total, behaviours JSON or None, what is known of its output as JSON or None)
         self.ends: list[Row] = []
         #: (job, number): leases that were never executed; the attempt row is marked void
         self.voids: list[Row] = []
+        #: (segment,): files of output that are removed because of their age or for space
+        self.pruned: list[Row] = []
         #: (id,)
         self.removed: list[Row] = []
         #: (at, job, attempt, kind, text): the story, for what is not routine

@@ -11,6 +11,7 @@ from enum import IntEnum
 import msgspec
 from msgspec import Struct
 
+from rota.core.kept import Kept
 from rota.core.states import State
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Given, Opened
@@ -146,6 +147,7 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     err_total: int = 0
     permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
     behaviours: tuple[Behaved, ...] = ()
+    kept: Kept | None = None  #: of the output; None: there is none, or an older runner kept it
 
 
 class Part(Struct, gc=False):

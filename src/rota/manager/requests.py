@@ -412,4 +412,5 @@ def _outcome(row: StoredAttempt | None) -> Outcome | None:
         err_len=row.err_len or 0,
         out_total=row.out_total or 0,
         err_total=row.err_total or 0,
+        kept=row.kept,
     )

@@ -69,12 +69,13 @@ class Capture:
         room = self._keep - self._keep // 2
         return head, tail[-room:] if room else b""
 
-    def kept(self) -> tuple[bytes, int]:
-        """What is worth keeping, and how much it would be had nothing been left out."""
+    def kept(self) -> tuple[bytes, int, int]:
+        """What is worth keeping, how much it would be had nothing been left out, and after how many of the kept
+        bytes that was."""
         head, tail = self.parts()
-        whole = self.total - len(head) - len(tail)
+        left_out = self.total - len(head) - len(tail)
         head, tail = collapsed(head), collapsed(tail)
-        return head + tail, whole + len(head) + len(tail)
+        return head + tail, left_out + len(head) + len(tail), len(head)
 
     def read(self, offset: int, limit: int) -> tuple[int, bytes]:
         """At most `limit` bytes from `offset` on, and where they begin: later than asked for if what

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import time
+from errno import EDQUOT, ENOSPC
 
 from rota.core.job import Outcome
+from rota.core.kept import DISK_FULL, NOT_WRITTEN, Kept, checksums
 from rota.runner.measure import Sampler, about_size, peak
 from rota.runner.process import CannotRun
 from rota.runner.segments import Segments
@@ -30,16 +32,17 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     if reason == "memory" and task.fence is not None:
         # Of other jobs it says too much: it counts cached files, which the job can do without.
         memory = max(memory, task.fence.memory_peak())
-    out, out_total = task.out.kept() if task.out is not None else (b"", 0)
-    err, err_total = task.err.kept() if task.err is not None else (b"", 0)
-    segment, offset = "", 0
+    out, out_total, out_head = task.out.kept() if task.out is not None else (b"", 0, 0)
+    err, err_total, err_head = task.err.kept() if task.err is not None else (b"", 0, 0)
+    segment, offset, kept = "", 0, None
     if out or err:
         try:
             segment, offset = segments.append(out + err if out and err else out or err)
         except OSError as error:
-            note = f"its output was not kept: {error.strerror}"
-            message = f"{message}; {note}" if message else note
+            kept = not_kept(error)
             out = err = b""
+        else:
+            kept = Kept(checksums(out, err), out_head, err_head)
     return Outcome(
         exit_code=None if code < 0 else code,
         signal=number,
@@ -57,7 +60,15 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         out_total=out_total,
         err_total=err_total,
         permanent=permanent,
+        kept=kept,
     )
+
+
+def not_kept(error: OSError) -> Kept:
+    """What is said of an output that could not be written."""
+    if error.errno in (ENOSPC, EDQUOT):
+        return Kept(missing=DISK_FULL, message="the disk was full when its output was to be kept")
+    return Kept(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")
 
 
 def quiet_success(task: Task) -> Outcome:

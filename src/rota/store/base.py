@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from rota.core.changes import Changes
 from rota.core.job import After, Behaved, Command, Parent, Spec
+from rota.core.kept import Kept, Output
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 
@@ -77,6 +78,20 @@ class StoredAttempt(Struct, gc=False):
     size: Size | None = None  #: where it was not that of the specification
     behaviours: tuple[Behaved, ...] = ()
     given: Given | None = None  #: what the planner gave it
+    kept: Kept | None = None  #: what is known of its output; None: nothing, or it printed nothing
+
+
+def output_of(row: StoredAttempt) -> Output:
+    """Where the output of an attempt lies."""
+    return Output(
+        segment=row.segment or "",
+        offset=row.offset or 0,
+        out_len=row.out_len or 0,
+        err_len=row.err_len or 0,
+        out_total=row.out_total or 0,
+        err_total=row.err_total or 0,
+        kept=row.kept,
+    )
 
 
 class StoredEvent(Struct, gc=False):
@@ -286,6 +301,13 @@ class Store(Protocol):
 
     def segments_in_use(self) -> set[str]:
         """Names of the output segments that some attempt refers to."""
+
+    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
+        """((job, number), where its output lies) of attempts that printed something and have ended, in order, from
+        behind `after` on."""
+
+    def pruned(self, segments: Collection[str]) -> set[str]:
+        """Those of these segments that were removed because of their age or for space."""
 
     def close(self) -> None:
         """Release files and locks. Safe to call twice."""

@@ -44,6 +44,7 @@ def encode(changes: Changes) -> Batch:
     write("end_attempts", last_words(changes.ends, started_at=7))
     write("regive_attempts", list(changes.regiven.values()))
     write("void_attempts", changes.voids)
+    write("insert_pruned", changes.pruned)
     write("update_jobs", list(changes.job_states.values()))
     write("insert_events", changes.events)
     write("forget_observations", changes.forgotten)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.job import After, Behaved
+from rota.core.kept import Kept
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 
@@ -12,6 +13,7 @@ _after = msgspec.json.Decoder(tuple[After, ...])
 _behaviours = msgspec.json.Decoder(tuple[Behaved, ...])
 _floor = msgspec.json.Decoder(Floor)
 _given = msgspec.json.Decoder(Given)
+_kept = msgspec.json.Decoder(Kept)
 _size = msgspec.json.Decoder(Size)
 
 
@@ -33,6 +35,11 @@ def floor(text: str | None) -> Floor | None:
 def given(text: str | None) -> Given | None:
     """What the planner gave to an attempt."""
     return _given.decode(text) if text else None
+
+
+def kept(text: str | None) -> Kept | None:
+    """What is known of the output of an attempt."""
+    return _kept.decode(text) if text else None
 
 
 def size(text: str | None) -> Size | None:

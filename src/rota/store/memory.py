@@ -15,6 +15,7 @@ import msgspec
 
 from rota.core.changes import Changes, Row
 from rota.core.job import Parent, Spec, command_from_text, command_to_text
+from rota.core.kept import Output
 from rota.core.parts import lease_hosts
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
@@ -32,6 +33,7 @@ from rota.store.base import (
     StoredJob,
     StoredSubmission,
     folded,
+    output_of,
 )
 from rota.store.memory_sums import MemorySums
 
@@ -58,6 +60,7 @@ class MemoryStore:
         self._runners: dict[str, Row] = {}
         self._tally: dict[tuple[str, int], int] = {}
         self._meta: dict[str, str] = {}
+        self._pruned: set[str] = set()
         self._highest_job = 0
         self._keys: dict[str, set[int]] = {}
         self._edges: set[tuple[Parent, int]] = set()
@@ -214,6 +217,19 @@ class MemoryStore:
         with self._lock:
             return {row.segment for row in self._attempts.values() if row.segment}
 
+    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
+        with self._lock:
+            found = [
+                (key, output_of(row))
+                for key, row in sorted(self._attempts.items())
+                if key > after and (row.segment or row.kept is not None)
+            ]
+            return found[:limit]
+
+    def pruned(self, segments: Collection[str]) -> set[str]:
+        with self._lock:
+            return self._pruned.intersection(segments)
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -332,6 +348,7 @@ class MemoryStore:
         for key, more in changes.tally.items():
             self._tally[key] = self._tally.get(key, 0) + more
         self._meta.update(changes.meta)
+        self._pruned.update(name for (name,) in changes.pruned)
         self._forget([row[0] for row in changes.removed])
         for (submission,) in changes.dropped:
             found = self._submissions.get(submission)
@@ -414,10 +431,12 @@ def _end(attempt: StoredAttempt, row: Row) -> None:
         attempt.outcome, attempt.exit_code, attempt.signal, attempt.reason_code, attempt.reason_message,
         started_at, attempt.ended_at, attempt.cpu_s, attempt.peak_mem, attempt.peak_disk, attempt.segment,
         attempt.offset, attempt.out_len, attempt.err_len, attempt.out_total, attempt.err_total, behaviours,
+        kept,
     ) = row[2:]  # fmt: skip
     if started_at is not None:
         attempt.started_at = started_at
     attempt.behaviours = columns.behaviours(behaviours)
+    attempt.kept = columns.kept(kept)
 
 
 def _point(

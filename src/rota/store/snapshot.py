@@ -30,13 +30,15 @@ _spec = msgspec.json.Decoder(Spec)
 
 def attempt(row: Sequence[Any]) -> StoredAttempt:
     """An attempt from its row, all columns in their order."""
-    made = StoredAttempt(*row[:-3])
+    made = StoredAttempt(*row[:-4])
+    if row[-4] is not None:
+        made.size = columns.size(row[-4])
     if row[-3] is not None:
-        made.size = columns.size(row[-3])
+        made.behaviours = columns.behaviours(row[-3])
     if row[-2] is not None:
-        made.behaviours = columns.behaviours(row[-2])
+        made.given = columns.given(row[-2])
     if row[-1] is not None:
-        made.given = columns.given(row[-1])
+        made.kept = columns.kept(row[-1])
     return made
 
 

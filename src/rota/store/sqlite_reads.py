@@ -19,6 +19,7 @@ from urllib.parse import quote
 import msgspec
 
 from rota.core.job import Parent, command_from_text
+from rota.core.kept import Output
 from rota.errors import NotFound, StoreFailed
 from rota.store import columns, ordering
 from rota.store.base import Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
@@ -189,6 +190,16 @@ class SqliteReads:
     def segments_in_use(self) -> set[str]:
         with self._reader() as connection:
             return {name for (name,) in connection.execute(statements()["segments"])}
+
+    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]:
+        with self._reader() as connection:
+            rows = connection.execute(statements()["outputs"], (*after, limit)).fetchall()
+        return [((row[0], row[1]), Output(*(*row[2:-1], columns.kept(row[-1])))) for row in rows]
+
+    def pruned(self, segments: Collection[str]) -> set[str]:
+        wanted = msgspec.json.encode(sorted(segments)).decode()
+        with self._reader() as connection:
+            return {name for (name,) in connection.execute(statements()["pruned"], (wanted,))}
 
 
 def _many_ids(text: str) -> array[int]:

@@ -37,6 +37,7 @@ class Ended(Message, frozen=True):
     err_len: int = 0
     out_total: int = 0  #: bytes that it wrote; more than `out_len` when the middle was left out
     err_total: int = 0
+    missing: str = ""  #: a code: its output should be kept and is not
 
 
 class Progress(Message, frozen=True):
@@ -53,6 +54,10 @@ class OutputPart(Message, frozen=True):
     written: int  #: bytes that the job wrote
     done: bool  #: the attempt has ended and this part reaches its end
     attempt: int = 0
+    gap: int = 0  #: so many bytes before `data` were not kept: the middle was left out
+    lost: int = 0  #: so many bytes after `data` should be there and are not, …
+    code: str = ""  #: … for this reason
+    message: str = ""
 
 
 ToClient = Welcome | Failure | Reply | Item | ChannelData | ChannelCredit | ChannelEnd

@@ -167,7 +167,8 @@ UPDATE attempts SET
     started_at = coalesce(v ->> 7, started_at), ended_at = v ->> 8,
     cpu_s = v ->> 9, peak_mem = v ->> 10, peak_disk = v ->> 11,
     segment = v ->> 12, offset = v ->> 13, out_len = v ->> 14, err_len = v ->> 15,
-    out_total = v ->> 16, err_total = v ->> 17, behaviours = v ->> 18
+    out_total = v ->> 16, err_total = v ->> 17, behaviours = v ->> 18,
+    kept = v ->> 19
 FROM r
 WHERE job = v ->> 0 AND number = v ->> 1;
 
@@ -177,6 +178,10 @@ WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
 UPDATE attempts SET given = v ->> 2
 FROM r
 WHERE job = v ->> 0 AND number = v ->> 1;
+
+-- name: insert_pruned
+-- Segments that are removed because of their age or for space.
+INSERT OR IGNORE INTO pruned SELECT value ->> 0 FROM json_each(?);
 
 -- name: void_attempts
 -- Leases that were never executed.
@@ -517,6 +522,18 @@ SELECT data FROM envs WHERE id = ?;
 -- Names of the output segments that are referred to.
 SELECT DISTINCT segment FROM attempts WHERE segment > '';
 
+-- name: outputs
+-- Where the output of attempts lies, from behind one on.
+SELECT job, number, coalesce(segment, ''), coalesce(offset, 0), coalesce(out_len, 0), coalesce(err_len, 0),
+       coalesce(out_total, 0), coalesce(err_total, 0), kept
+FROM attempts
+WHERE (job, number) > (?, ?) AND (segment > '' OR kept IS NOT NULL)
+ORDER BY job, number LIMIT ?;
+
+-- name: pruned
+-- Those of these segments that were pruned.
+SELECT segment FROM pruned WHERE segment IN (SELECT value FROM json_each(?));
+
 -- name: span_of_submission
 -- Where the jobs of a submission lie.
 SELECT n, low, high FROM submissions WHERE id = ? AND answer IS NOT NULL AND low IS NOT NULL;
@@ -584,7 +601,7 @@ SELECT json_group_array(json_array(
         iif(its_end IS NULL, '', printf('%!.18g', its_end)),
         iif(cpu_s IS NULL, '', printf('%!.18g', cpu_s)),
         peak_mem, peak_disk, segment, offset, out_len, err_len, out_total, err_total,
-        its_spec, size, behaviours, given))))
+        its_spec, size, behaviours, given, kept))))
 FROM (
     SELECT j.id, j.key, s.id AS submission, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,
            j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after,
@@ -592,7 +609,7 @@ FROM (
            a.job, a.number, a.token, a.runner, a.host, a.leased_at, a.started_at, a.pid, a.seat, a.outcome,
            a.exit_code, a.signal, a.reason_code AS its_code, a.reason_message AS its_message,
            a.ended_at AS its_end, a.cpu_s, a.peak_mem, a.peak_disk, a.segment, a.offset, a.out_len, a.err_len,
-           a.out_total, a.err_total, a.spec AS its_spec, a.size, a.behaviours, a.given
+           a.out_total, a.err_total, a.spec AS its_spec, a.size, a.behaviours, a.given, a.kept
     FROM json_each(?) AS w
     CROSS JOIN jobs AS j ON j.id = w.value
     CROSS JOIN submissions AS s ON s.n = j.in_submission
