@@ -91,7 +91,7 @@ def test_attempts_fit_eighty_columns_and_no_reason_is_cut() -> None:
         )
         for number in (1, 10)
     ]
-    lines = _attempts(attempts).split("\n")
+    lines = _attempts(attempts)
     assert [line.strip() for line in lines if "a reason" in line] == [long.strip()] * 2
     assert max(len(line) for line in lines if "a reason" not in line) <= 80
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,20 @@ def test_an_agent_writes_into_no_output_but_that_of_its_own_host(site: Deploymen
     while agent.hears() is not None:
         pass
     assert site.ok("logs", str(job)) == "honest\n"
+
+
+def test_a_reason_code_that_is_none_neither_reaches_a_terminal_nor_loses_the_end(
+    site: Deployment, agent: Agent
+) -> None:
+    agent.hello("n2")
+    assert isinstance(agent.join("n2"), m.Rules)
+    job = site.json("add", "--where", "host='n2'", "--retries", "0", "--", "true")["added"][0]
+    while not isinstance(work := agent.hears(), m.Work) or not work.grants:
+        assert work is not None
+    grant, seat = work.grants[0], work.seats[0].seat
+    outcome = Outcome(exit_code=1, reason="\x1b]0;owned\x07\x1b[5m" + "x" * 500, ended_at=time.time())
+    agent.say(m.Report(1, ended=[Finished(grant.job, grant.attempt, grant.token, seat, outcome)]))
+    wait_until(lambda: site.state(job) == "failed", "it has failed")
+    assert site.json("show", str(job))["reason"]["code"] == "unknown"
+    for command in ("show", "why"):
+        assert "\x1b" not in site.ok(command, str(job))

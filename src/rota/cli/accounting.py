@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from rota.cli import spans
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
+    from rota.cli.terminal import Shown
     from rota.wire.sums import AccountingView, AccountRow
 
 _BY: Final = ("user", "project", "queue")
@@ -48,12 +49,15 @@ def accounting(call: Invocation, since: str | None, until: str | None, by: str, 
     if call.json:
         print_json(view)
     elif call.quiet:
-        names = dict.fromkeys("\t".join(str(getattr(row, name)) for name in columns) for row in view.rows)
-        sys.stdout.write("".join(f"{name}\n" for name in names))
+        from rota.cli.terminal import side_by_side
+
+        cells = ([str(getattr(row, name)) for name in columns] for row in view.rows)
+        names = dict.fromkeys(side_by_side(row, gap="\t") for row in cells)
+        say(*names)
     elif view.rows:
-        print(_table(view, columns))
+        say(_table(view, columns))
     else:
-        print("nothing was used in this time")
+        say("nothing was used in this time")
     return 0
 
 
@@ -69,7 +73,7 @@ def _columns(by: str) -> list[str]:
     return [name for name in _BY if name in words]
 
 
-def _table(view: AccountingView, columns: list[str]) -> str:
+def _table(view: AccountingView, columns: list[str]) -> Shown:
     from rota.cli.terminal import table
 
     head = ["WINDOW", *(name.upper() for name in columns)]

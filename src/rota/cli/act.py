@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import aside, say
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def tell(call: Invocation, acted: Acted, *, done: str) -> int:
         body = {"changed": acted.changed, "unchanged": acted.unchanged, "missing": acted.missing}
         print_json(body)
     elif call.quiet:
-        sys.stdout.write("".join(f"{job}\n" for job in acted.changed))
+        say(*map(str, acted.changed))
     else:
         from rota.cli.terminal import count, few_ranges
 
@@ -116,12 +116,12 @@ def tell(call: Invocation, acted: Acted, *, done: str) -> int:
         same = f"; {len(acted.unchanged):,} unchanged" if acted.unchanged else ""
         if acted.unchanged and not acted.changed:
             same += _states(call, acted.unchanged)
-        print(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
+        say(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
     if acted.missing:
         if not call.json:
             from rota.cli.terminal import few_ranges
 
-            sys.stderr.write(f"rota: there is no job {few_ranges(acted.missing)}; list them with 'rota jobs'\n")
+            aside(f"rota: there is no job {few_ranges(acted.missing)}; list them with 'rota jobs'")
         return 3
     return 0
 

@@ -9,6 +9,7 @@ import click
 
 from rota.cli.command import Invocation, command
 from rota.cli.job_options import given, job_options
+from rota.cli.printing import say
 from rota.cli.selecting import files
 
 if TYPE_CHECKING:
@@ -83,13 +84,13 @@ def preview(call: Invocation, jobs: Submission) -> int:
 
         told = ""
         for cmd, index, spec in jobs.sample:
-            print(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
+            say(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
             asks = _asks(spec)
             if asks != told:
-                print(f"    {asks or 'asks for nothing special'}")
+                say(f"    {asks or 'asks for nothing special'}")
                 told = asks
         if len(added.added) > len(jobs.sample):
-            print(f"  … and {len(added.added) - len(jobs.sample):,} more")
+            say(f"  … and {len(added.added) - len(jobs.sample):,} more")
     return 0
 
 
@@ -125,11 +126,11 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         import json
 
         body = {"added": added.added, "existing": added.existing, "retried": added.retried}
-        print(json.dumps(body))
+        say(json.dumps(body))
         return
     if call.quiet:
         if added.ids:
-            print("\n".join(map(str, added.ids)))
+            say(*map(str, added.ids))
         return
     from rota.cli.terminal import count, few_ranges
 
@@ -145,4 +146,4 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         parts.append(f"{live:,} already there")
     if added.complete:
         parts.append(f"{len(added.complete):,} already complete (skipped)")
-    print("; ".join(parts))
+    say("; ".join(parts))

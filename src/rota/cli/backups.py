@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import aside, confirmed, redraw, say, wipe
 
 if TYPE_CHECKING:
+    from rota.cli.terminal import Shown
     from rota.store.restore import Found, Restored
 
 
@@ -40,12 +42,12 @@ def backup(call: Invocation, file: str | None, force: bool) -> int:
     if call.json:
         print_json(made)
     elif call.quiet:
-        print(made["path"])
+        say(made["path"])
     else:
         from rota.cli.terminal import count, harmless
         from rota.units import about_size
 
-        print(f"backed up {count(made['jobs'], 'job')} to {harmless(made['path'])} ({about_size(made['bytes'])})")
+        say(f"backed up {count(made['jobs'], 'job')} to {harmless(made['path'])} ({about_size(made['bytes'])})")
     return 0
 
 
@@ -115,13 +117,11 @@ class _Percent:
 
     def show(self, share: float) -> None:
         if self._shown:
-            sys.stderr.write(f"\r\x1b[Kbacking up: {100 * share:.0f}%")
-            sys.stderr.flush()
+            redraw(f"backing up: {100 * share:.0f}%")
 
     def clear(self) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            wipe()
 
 
 # ------------------------------------------------------------------ restore
@@ -155,7 +155,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
         raise BadInput("FILE is empty", hint="give the file that 'rota manager backup' made")
     with Restoration(call.home.path, Path(os.path.abspath(file)), replace=replace) as restoration:
         if not yes and not _confirmed(call, restoration.found, replaces=restoration.replaces):
-            sys.stderr.write("rota: nothing was changed\n")
+            aside("rota: nothing was changed")
             return 1
         done = restoration.put_in_place(pause=pause)
     if call.json:
@@ -163,7 +163,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
 
         print_json({**msgspec.structs.asdict(done.backup), "home": str(call.home), "kept": done.kept})
     elif not call.quiet:
-        print(_story(call, done, pause=pause))
+        say(_story(call, done, pause=pause))
     return 0
 
 
@@ -174,7 +174,8 @@ def _confirmed(call: Invocation, found: Found, *, replaces: bool) -> bool:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return True
     where = f"the database in {call.home} (which is kept)" if replaces else f"the database of {call.home}"
-    return click.confirm(f"{_summary(found)}\nMake it {where}?", default=False, err=True)
+    aside(_summary(found))
+    return confirmed(f"Make it {where}?")
 
 
 def _summary(found: Found) -> str:
@@ -184,8 +185,8 @@ def _summary(found: Found) -> str:
     return f"a backup {when} with {count(found.jobs, 'job')}, {found.waiting:,} not ended"
 
 
-def _story(call: Invocation, done: Restored, *, pause: bool) -> str:
-    from rota.cli.terminal import count, few_ranges, harmless
+def _story(call: Invocation, done: Restored, *, pause: bool) -> Shown:
+    from rota.cli.terminal import block, count, few_ranges, harmless
 
     found = done.backup
     lines = [f"restored {_summary(found)}, to {harmless(str(call.home))}"]
@@ -201,4 +202,4 @@ def _story(call: Invocation, done: Restored, *, pause: bool) -> str:
     lines.append(f"ids from {found.next_job} on will be given out again, whoever had them since the backup")
     paused = " (it begins paused)" if pause or found.paused else ""
     lines.append(f"start the manager with 'rota manager start'{paused}")
-    return "\n".join(lines)
+    return block(lines)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from rota.cli.command import Group, Invocation
+from rota.cli.printing import aside
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
@@ -87,7 +87,7 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str) -
     if not known:
         hint = f"add one with 'rota quota set RULE N --set {made.set}'"
         warnings.append(f"no quota belongs to rule set '{made.set}' yet; {hint}")
-        sys.stderr.write(f"rota: warning: {warnings[0]}\n")
+        aside(f"rota: warning: {warnings[0]}")
     return records.tell(call, f"added: {made.name}", period=_body(made), warnings=warnings)
 
 

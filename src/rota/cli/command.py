@@ -46,11 +46,10 @@ class Invocation:
 
 def print_json(value: object) -> None:
     """One JSON value, in one line of stdout."""
-    import sys
+    from rota.cli.printing import say
+    from rota.cli.terminal import json_text
 
-    import msgspec
-
-    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+    say(json_text(value))
 
 
 def _store(name: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
     from rota.home import Home
@@ -47,7 +48,7 @@ def doctor(call: Invocation) -> int:
         }
         print_json(body)
     else:
-        from rota.cli.terminal import coloured, harmless, paint
+        from rota.cli.terminal import coloured, paint
 
         colours = {"good": "complete", "note": "held", "bad": "failed"}
         on = coloured(sys.stdout)
@@ -55,7 +56,7 @@ def doctor(call: Invocation) -> int:
             if call.quiet and level != "bad":
                 continue
             tail = f"; {hint}" if hint else ""
-            print(f"{paint(f'{level:<5}', colours[level], on=on)} {name}: {harmless(found + tail)}")
+            say(paint(f"{level:<5}", colours[level], on=on) + f" {name}: {found}{tail}")
     return 1 if bad else 0
 
 

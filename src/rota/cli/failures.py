@@ -42,34 +42,34 @@ def _see_help(error: click.UsageError) -> str:
 
 def report(error: RotaError, *, as_json: bool) -> int:
     """Tell the error; returns the exit status."""
+    from rota.cli.printing import say
+    from rota.cli.terminal import harmless
+
     if as_json:
         import json
 
-        body = {"code": error.code, "message": one_line(error.message), "hint": one_line(error.hint)}
-        line = json.dumps({"error": body}) + "\n"
+        body = {"code": error.code, "message": harmless(error.message), "hint": harmless(error.hint)}
+        line = json.dumps({"error": body})
         # Whoever parses stdout finds one JSON value there; whoever reads stderr finds the error there.
         try:
-            sys.stdout.write(line)
+            say(line)
         except OSError:
             pass  # nobody reads it
         if not _same_file():
             _to_stderr(line)
     else:
-        _to_stderr(f"rota: {one_line(str(error))}\n")
+        _to_stderr(f"rota: {error}")
     return error.exit_status
 
 
 def _to_stderr(line: str) -> None:
+    from rota.cli.printing import aside
+
     try:
-        sys.stderr.write(line)
+        aside(line)
         sys.stderr.flush()
     except OSError:
         pass  # nobody is there to be told
-
-
-def one_line(text: str) -> str:
-    """Without anything that could move the cursor or begin another line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _same_file() -> bool:

@@ -11,6 +11,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.numbers import WholeNumber
+from rota.cli.printing import say
 from rota.cli.selecting import files
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ def gantt(
     if call.json:
         print_json(view)
     elif call.quiet:
-        sys.stdout.write("".join(f"{job.id}\n" for job in view.jobs))
+        say(*(str(job.id) for job in view.jobs))
     elif picture is not None:
-        print(f"drawn into {harmless(picture)}")
+        say(f"drawn into {harmless(picture)}")
     else:
-        print("\n".join(_lines(view, first, last, _look(width, rows))))
+        say(*_lines(view, first, last, _look(width, rows)))
     return 0
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from math import inf
 from typing import Final, NamedTuple
 
-from rota.cli.terminal import cells, cut, harmless
+from rota.cli.terminal import Shown, cells, cut, harmless, painted, side_by_side
 from rota.plan.bits import parse_spans
 from rota.plan.hostlist import fold
 from rota.sim.picture import STEPS_S
@@ -65,7 +65,9 @@ def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
         shown = rows[: look.rows] if look.rows else rows
     at_now = _column(now, begin, end, columns)
     lines = list(_axis(begin, end, at_now if begin <= now < end else None, columns, left, look))
-    lines += [f"{_padded(row.label, left, look)} {_drawn(row.places, view.jobs, together, look)}" for row in shown]
+    lines += [
+        f"{_padded(row.label, left, look)} " + _drawn(row.places, view.jobs, together, look) for row in shown
+    ]
     if len(shown) < len(rows):
         lines.append(
             f"{'...' if look.plain else '…'} and {len(rows) - len(shown):,} more rows (--rows 0 shows all)"
@@ -239,7 +241,7 @@ def _name(host: GanttHost) -> str:
 # ------------------------------------------------------------------ on the screen
 
 
-def _drawn(places: tuple[int, ...], jobs: list[GanttJob], together: Together, look: Look) -> str:
+def _drawn(places: tuple[int, ...], jobs: list[GanttJob], together: Together, look: Look) -> Shown:
     parts = []
     for what, same in groupby(places):
         length = sum(1 for _ in same)
@@ -253,7 +255,7 @@ def _drawn(places: tuple[int, ...], jobs: list[GanttJob], together: Together, lo
         else:
             job = jobs[what - 1]
             parts.append(_painted(_block(job, length), _colour(job.id, look), look))
-    return "".join(parts)
+    return side_by_side(parts)
 
 
 def _block(job: GanttJob, length: int) -> str:
@@ -282,8 +284,8 @@ def _colour(id: int, look: Look) -> str:
     return f"30;{_FEW[id % len(_FEW)]}"
 
 
-def _painted(text: str, code: str, look: Look) -> str:
-    return f"\x1b[{code}m{text}\x1b[0m" if look.colours else text
+def _painted(text: str, code: str, look: Look) -> Shown:
+    return painted(text, code) if look.colours else harmless(text)
 
 
 def _padded(label: str, width: int, look: Look) -> str:

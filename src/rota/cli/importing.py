@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ import click
 
 from rota.cli.command import Group, Invocation
 from rota.cli.job_options import given, job_options
+from rota.cli.printing import aside, say
 from rota.cli.selecting import files
 
 if TYPE_CHECKING:
@@ -92,22 +92,22 @@ def _warn(source: str, found: Conversion) -> None:
         lines["repeats the command of another line, so it is the same job to wr"] = found.repeated
     for warning, where in lines.items():
         more = f" (and {len(where) - 1:,} more like it)" if len(where) > 1 else ""
-        print(f"rota: warning: {source} line {where[0]}: {warning}{more}", file=sys.stderr)
+        aside(f"rota: warning: {source} line {where[0]}: {warning}{more}")
 
 
 def _print(call: Invocation, found: Conversion, defaults: Mapping[str, object]) -> None:
     """The jobs as `rota add` reads them; with --json one array, else one object a line."""
-    import msgspec
+    from rota.cli.terminal import json_text
 
     jobs = _converted(found, {name: _json_of(name, value) for name, value in defaults.items()})
     if call.json:
-        print(msgspec.json.encode(list(jobs)).decode())
+        say(json_text(list(jobs)))
     else:
         for job in jobs:
-            print(msgspec.json.encode(job).decode())
+            say(json_text(job))
     if found.limits:
         needed = "; ".join(f"rota limit {limit}" for limit in found.limits)
-        print(f"rota: note: the jobs need limits, to be declared first: {needed}", file=sys.stderr)
+        aside(f"rota: note: the jobs need limits, to be declared first: {needed}")
 
 
 def _converted(found: Conversion, defaults: Mapping[str, object]) -> Iterator[dict[str, object]]:

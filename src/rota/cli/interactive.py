@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from rota.cli.command import Invocation
+from rota.cli.printing import aside
 
 if TYPE_CHECKING:
     from rota.cli.submitting import Submission
@@ -102,7 +103,7 @@ class Interactive:
             # Somebody who waits and gives up, or whose terminal has gone.
             self._client().kill(str(self._job))
             if left.number != signal.SIGHUP:
-                sys.stderr.write(f"\nrota: job {self._job} was cancelled\n")
+                aside("", f"rota: job {self._job} was cancelled")
             return 128 + left.number
         finally:
             for number, handler in before.items():
@@ -139,7 +140,7 @@ class Interactive:
         text = harmless(reasons[0].message) if reasons else "it waits for its turn"
         if text != self._told:
             self._told = text
-            sys.stderr.write(f"rota: job {self._job} waits: {text}\n")
+            aside(f"rota: job {self._job} waits: {text}")
 
     # -------------------------------------------------------------- while it runs
 
@@ -156,7 +157,7 @@ class Interactive:
                     return
                 why = end.message
             except HungUp:
-                sys.stderr.write(f"rota: hung up; job {self._job} ends\n")
+                aside(f"rota: hung up; job {self._job} ends")
                 return
             except Disconnected as lost:
                 why = lost.message
@@ -192,24 +193,23 @@ class Interactive:
         finally:
             self._seen = before + channel.received
         if end.exit_code is None and end.signal is None and end.message and not end.lost:
-            sys.stderr.write(f"rota: {end.message}\n")
+            aside(f"rota: {end.message}")
         return end
 
     def _opened(self) -> None:
         self._attached = True
         if self._lost_at is not None:
-            sys.stderr.write("rota: attached again\r\n")
+            aside("rota: attached again", end="\r\n")
         self._lost_at = None
 
     def _again(self, why: str) -> None:
         """Wait a little before the next try; give up when the terminal cannot be there any more."""
-        from rota.cli.failures import one_line
         from rota.errors import NoManager
 
         now = time.monotonic()
         if self._lost_at is None:
             self._lost_at = now
-            sys.stderr.write(f"rota: {one_line(why)}; trying again for {self._grace_s:g} s\n")
+            aside(f"rota: {why}; trying again for {self._grace_s:g} s")
         elif now - self._lost_at > self._grace_s:
             raise NoManager(
                 f"{why}; the terminal of job {self._job} is given up", hint="see 'rota manager status'"
@@ -232,7 +232,7 @@ class Interactive:
                 sys.stdout.buffer.write(part.replace(b"\r\n", b"\n"))
             sys.stdout.buffer.flush()
         if job.state != "complete" and job.reason is not None and job.reason.code not in ("exit", ""):
-            sys.stderr.write(f"rota: job {self._job} {job.state}: {harmless(job.reason.message)}\n")
+            aside(f"rota: job {self._job} {job.state}: {harmless(job.reason.message)}")
         return exit_status(settled)
 
     def _client(self) -> Client:

@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 
+from rota.cli.printing import aside
 from rota.cli.terminal import is_terminal
 
 #: A closed terminal reads as nothing: then nobody is there to be asked.
@@ -65,8 +66,8 @@ def telling(what_is: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        own_line = "\n" if is_terminal(sys.stderr) else ""  # the terminal shows ^C
-        sys.stderr.write(f"{own_line}rota: interrupted; {what_is()}\n")
+        own_line = [""] if is_terminal(sys.stderr) else []  # the terminal shows ^C
+        aside(*own_line, f"rota: interrupted; {what_is()}")
         raise click.Abort from None  # all has been said
 
 
@@ -83,18 +84,18 @@ def ask() -> str:
         before = termios.tcgetattr(terminal)
         try:
             tty.setcbreak(terminal)  # one key, without Enter
-            sys.stderr.write("\nrota: [d]etach, [c]ancel, [k]eep waiting? ")
+            aside("", "rota: [d]etach, [c]ancel, [k]eep waiting? ", end="")
             sys.stderr.flush()
             while True:
                 key = os.read(terminal, 1).decode("ascii", "replace").lower()
                 if word := _CHOICES.get(key):
-                    sys.stderr.write(f"{word}\n")
+                    aside(word)
                     return word
         finally:
             termios.tcsetattr(terminal, termios.TCSADRAIN, before)
             os.close(terminal)
     except KeyboardInterrupt:
-        sys.stderr.write("cancel\n")
+        aside("cancel")
         return "cancel"
     except (OSError, termios.error):
         return "cancel"

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.numbers import WholeNumber
+from rota.cli.printing import aside, say
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from rota.cli.terminal import Shown
     from rota.wire.views import JobView
 
 
@@ -44,18 +45,18 @@ def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) 
         print_json(page)
         return 0
     if call.quiet:
-        sys.stdout.write("".join(f"{job.id}\n" for job in page.jobs))
+        say(*(str(job.id) for job in page.jobs))
         return 0
     if page.jobs:
-        print(_table(page.jobs))
+        say(_table(page.jobs))
     elif not cursor.strip("0"):
-        sys.stderr.write("no jobs\n")
+        aside("no jobs")
     if page.next:
-        sys.stderr.write(f"{page.total:,} jobs in all; go on with: --cursor {page.next}\n")
+        aside(f"{page.total:,} jobs in all; go on with: --cursor {page.next}")
     return 0
 
 
-def _table(found: list[JobView]) -> str:
+def _table(found: list[JobView]) -> Shown:
     from datetime import UTC, datetime
 
     from rota.cli.terminal import command_text, harmless, table

@@ -10,11 +10,11 @@ import os
 import select
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from rota.cli.printing import aside
 from rota.errors import from_code
 from rota.wire import messages as m
 
@@ -230,7 +230,5 @@ def exit_status(end: m.ChannelEnd) -> int:
     if end.lost or (end.exit_code is None and end.signal is None):
         raise failure(end)
     if end.message:
-        from rota.cli.failures import one_line
-
-        sys.stderr.write(f"rota: {one_line(end.message)}\n")
+        aside(f"rota: {end.message}")
     return end.exit_code if end.exit_code is not None else 128 + (end.signal or 0)

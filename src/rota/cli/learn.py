@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rota.cli.terminal import Shown
     from rota.wire.views import BucketView, LearnedGroupView
 
 _BAR = 40
@@ -44,23 +46,23 @@ def learn(call: Invocation, name: str | None, forget: bool, everything: bool) ->
         if forget:
             client.forget_learned(name or "")
             if not call.json:
-                print(f"forgot what was learned about {name or 'all groups'}")
+                say(f"forgot what was learned about {name or 'all groups'}")
                 return 0
         found = client.learned() if forget or not name else client.learned(name)
     if call.json:
         print_json({"groups": found})
     elif call.quiet:
-        sys.stdout.write("".join(f"{each.name}\n" for each in found))
+        say(*(each.name for each in found))
     elif name:
-        print(_card(found[0]))
+        say(_card(found[0]))
     elif found:
-        print(_table(found))
+        say(_table(found))
     else:
-        print("nothing was learned yet; run some jobs")
+        say("nothing was learned yet; run some jobs")
     return 0
 
 
-def _table(groups: list[LearnedGroupView]) -> str:
+def _table(groups: list[LearnedGroupView]) -> Shown:
     from rota.cli.terminal import harmless, table
 
     rows = [
@@ -80,8 +82,8 @@ def _recommended(group: LearnedGroupView) -> list[str]:
     ]
 
 
-def _card(group: LearnedGroupView) -> str:
-    from rota.cli.terminal import coloured, harmless, paint
+def _card(group: LearnedGroupView) -> Shown:
+    from rota.cli.terminal import block, coloured, harmless, paint
     from rota.units import about_duration, about_size
 
     mem, time, disk = _recommended(group)
@@ -92,12 +94,12 @@ def _card(group: LearnedGroupView) -> str:
     ]
     for resource, (slope, intercept) in sorted(group.lines.items()):
         rows.append(_line(resource, slope, intercept))
-    lines = [paint(harmless(group.name), "bold", on=coloured(sys.stdout))]
+    lines: list[str] = [paint(harmless(group.name), "bold", on=coloured(sys.stdout))]
     lines += [f"  {label:<12} {text}" for label, text in rows if text]
     lines += _histogram("memory", group.mem_histogram, about_size)
     lines += _histogram("time", group.time_histogram, about_duration)
     lines += _histogram("disk", group.disk_histogram, about_size)
-    return "\n".join(lines)
+    return block(lines)
 
 
 def _line(resource: str, slope: float, intercept: float) -> tuple[str, str]:
@@ -117,7 +119,7 @@ def _histogram(title: str, buckets: list[BucketView], show: Callable[[float], st
     from rota.cli.terminal import coloured, paint
 
     most = max(each.count for each in buckets)
-    lines = ["", paint(title, "bold", on=coloured(sys.stdout))]
+    lines: list[str] = ["", paint(title, "bold", on=coloured(sys.stdout))]
     for each in buckets:
         bar = "█" * -(-each.count * _BAR // most) if each.count else ""
         lines.append(f"  {show(each.low):>9} – {show(each.high):<9} {bar} {each.count:,}".rstrip())

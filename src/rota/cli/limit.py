@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
+    from rota.cli.terminal import Shown
     from rota.wire.views import LimitView
 
 
@@ -54,13 +55,13 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     if call.json:
         print_json({"limits": found})
     elif call.quiet:
-        sys.stdout.write("".join(f"{each.name}\n" for each in found))
+        say(*(each.name for each in found))
     elif found:
-        print(_table(found))
+        say(_table(found))
     elif not wanted:
-        print("no limits; declare one with 'rota limit NAME:N'")
+        say("no limits; declare one with 'rota limit NAME:N'")
     else:
-        print(f"removed: {', '.join(sorted(names))}")
+        say(f"removed: {', '.join(sorted(names))}")
     return 0
 
 
@@ -73,7 +74,7 @@ def _check(wanted: list[str]) -> None:
             parse_limit(text)
 
 
-def _table(limits: list[LimitView]) -> str:
+def _table(limits: list[LimitView]) -> Shown:
     from rota.cli.terminal import harmless, table
 
     rows = []

@@ -9,6 +9,7 @@ import click
 
 from rota.cli.command import Invocation, command
 from rota.cli.numbers import WholeNumber
+from rota.cli.printing import aside, say
 from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
                 name: client.output(number, attempt=attempt or 0, err=of_err).decode("utf-8", "replace")
                 for name, of_err in streams.items()
             }
-            print(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts}))
+            say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts}))
             return 0
         if not err:
             for part in client.output_parts(number, attempt=attempt or 0):
@@ -94,14 +95,14 @@ def _tell_why_nothing(job: JobView, *, only: int) -> None:
     if not job.attempt:
         ended = job.state in ("complete", "failed", "cancelled")
         text = "never started" if ended else "has not started yet"
-        sys.stderr.write(f"rota: job {job.id} {text} ({job.state})\n")
+        aside(f"rota: job {job.id} {text} ({job.state})")
     paths: dict[str, list[str]] = {}
     for number, name in ((1, "stdout"), (2, "stderr")):
         if only in (0, number) and (path := output_file(job, number)):
             paths.setdefault(path, []).append(name)
     for path, names in paths.items():
         verb = "go" if len(names) > 1 else "goes"
-        sys.stderr.write(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}\n")
+        aside(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}")
 
 
 def _so_far(client: Client, number: int, *, only: int) -> None:

@@ -143,6 +143,8 @@ def _status(arguments: list[str]) -> int:
         if "--debug" in plain:
             import traceback
 
-            traceback.print_exc()
+            from rota.cli.printing import aside
+
+            aside(*traceback.format_exc().splitlines())
         return report(explain(error), as_json="--json" in plain)
     return result if isinstance(result, int) else 0

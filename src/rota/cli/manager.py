@@ -12,8 +12,10 @@ import click
 from rota.cli.backups import backup, restore
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.pausing import drain, pause, resume, standstill, wait_for_end
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
+    from rota.cli.terminal import Shown
     from rota.wire.views import ManagerView
 
 
@@ -64,9 +66,9 @@ def start(call: Invocation, foreground: bool, host: str | None, port: str | None
     if call.json:
         print_json({"pid": view.pid, "home": view.home, "address": view.address, "already": already})
     elif call.quiet:
-        print(view.pid)
+        say(str(view.pid))
     else:
-        print(f"the manager {'is running already' if already else 'has started'} (pid {view.pid}, home {home})")
+        say(f"the manager {'is running already' if already else 'has started'} (pid {view.pid}, home {home})")
     return 0
 
 
@@ -99,9 +101,9 @@ def ui(call: Invocation, no_open: bool) -> int:
         import webbrowser
 
         if webbrowser.open(address):
-            print(f"opened {link.url}")
+            say(f"opened {link.url}")
             return 0
-    print(address)
+    say(address)
     return 0
 
 
@@ -129,7 +131,7 @@ def stop(call: Invocation, kill: bool, wait: bool) -> int:
     if call.json:
         print_json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
-        print("the manager has stopped" if wait else "the manager is stopping")
+        say("the manager has stopped" if wait else "the manager is stopping")
     return 0
 
 
@@ -148,14 +150,14 @@ def status(call: Invocation) -> int:
         print_json(view)
         return 0
     if call.quiet:
-        print(view.pid)
+        say(str(view.pid))
         return 0
-    print(_card(view))
+    say(_card(view))
     return 0
 
 
-def _card(view: ManagerView) -> str:
-    from rota.cli.terminal import harmless, table
+def _card(view: ManagerView) -> Shown:
+    from rota.cli.terminal import block, harmless, table
     from rota.units import about_duration, about_size
 
     jobs = ", ".join(f"{number:,} {state}" for state, number in view.counts.items() if number)
@@ -188,7 +190,7 @@ def _card(view: ManagerView) -> str:
             for each in view.runners
         ]
         lines += ["", table(head, runners, right="llrlrrr")]
-    return "\n".join(lines)
+    return block(lines)
 
 
 @manager.command("logs")
@@ -213,16 +215,22 @@ def logs(call: Invocation, follow: bool, lines: int) -> int:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - lines * 1000))
-        tail = file.read().splitlines(keepends=True)
-        sys.stdout.buffer.write(b"".join(tail[-lines:]))
-        sys.stdout.buffer.flush()
+        *whole, begun = file.read().split(b"\n")
+        say(*map(_log_line, whole[-lines:]))
         while follow:
+            sys.stdout.flush()
             if data := file.read():
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
+                *whole, begun = (begun + data).split(b"\n")
+                say(*map(_log_line, whole))
             else:
                 time.sleep(0.2)
+        if begun:
+            say(_log_line(begun))
     return 0
+
+
+def _log_line(line: bytes) -> str:
+    return line.decode("utf-8", "backslashreplace")
 
 
 for _command in (drain, pause, resume, backup, restore):
@@ -287,10 +295,10 @@ def token_add(
     if call.json:
         print_json({"name": made.name, "role": made.role, "token": None if out else made.token, "file": out})
     elif out is None:
-        print(text, end="")
+        say(*text.splitlines())
     elif not call.quiet:
         used = f"rota node run --manager HOST:PORT --token {out}" if made.authority else f"ROTA_TOKEN_FILE={out}"
-        print(f"written to {out}; use it with {used}")
+        say(f"written to {out}; use it with {used}")
     return 0
 
 
@@ -308,7 +316,7 @@ def token_list(call: Invocation) -> int:
         print_json({"tokens": found})
         return 0
     if call.quiet:
-        print("\n".join(each.name for each in found))
+        say(*(each.name for each in found))
         return 0
     from rota.cli.terminal import harmless, table
 
@@ -323,7 +331,7 @@ def token_list(call: Invocation) -> int:
         ]
         for each in found
     ]
-    print(table(["NAME", "ROLE", "USER", "HOST", "MADE", "EXPIRES"], rows))
+    say(table(["NAME", "ROLE", "USER", "HOST", "MADE", "EXPIRES"], rows))
     return 0
 
 
@@ -342,5 +350,5 @@ def token_remove(call: Invocation, name: str) -> int:
     if call.json:
         print_json({"removed": name})
     elif not call.quiet:
-        print(f"removed {name}")
+        say(f"removed {name}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,13 @@ import click
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.node_add import add
 from rota.cli.node_run import run
+from rota.cli.printing import say
 from rota.cli.usage import usage
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rota.cli.terminal import Shown
     from rota.client.calls import SiteChange
     from rota.wire.sums import NodeDetailView, NodeView
     from rota.wire.views import SiteView
@@ -49,9 +50,9 @@ def list_nodes(call: Invocation) -> int:
     if call.json:
         print_json({"nodes": nodes})
     elif call.quiet:
-        sys.stdout.write("".join(f"{each.host}\n" for each in nodes))
+        say(*(each.host for each in nodes))
     else:
-        print(
+        say(
             _table(nodes)
             if nodes
             else "there is no node yet; add one with 'rota node add', or see 'rota node run'"
@@ -73,9 +74,9 @@ def show_node(call: Invocation, host: str) -> int:
     if call.json:
         print_json(found)
     elif call.quiet:
-        print(found.host)
+        say(found.host)
     else:
-        print(_details(found))
+        say(_details(found))
     return 0
 
 
@@ -217,7 +218,7 @@ def _state(each: NodeView) -> str:
     return ", ".join([each.state, *(["drained"] if each.drain else []), *(["closed"] if each.closed else [])])
 
 
-def _table(nodes: list[NodeView]) -> str:
+def _table(nodes: list[NodeView]) -> Shown:
     from rota.cli.terminal import harmless, table
     from rota.units import about_size
 
@@ -244,8 +245,8 @@ def _moment(at: datetime | None) -> str:
     return "" if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _details(found: NodeDetailView) -> str:
-    from rota.cli.terminal import harmless
+def _details(found: NodeDetailView) -> Shown:
+    from rota.cli.terminal import block, harmless
     from rota.plan.bits import spans_of
     from rota.plan.records import show_value
     from rota.units import about_size
@@ -264,9 +265,9 @@ def _details(found: NodeDetailView) -> str:
         ("limits", ", ".join(f"{name} {its['used']}/{its['capacity']}" for name, its in found.limits.items())),
         ("jobs", spans_of(found.jobs)),
     ]
-    lines = [harmless(found.host)]
+    lines: list[str] = [found.host]
     lines += [f"  {name:<11} {harmless(str(value))}" for name, value in facts if value != ""]
     if found.history:
         lines.append("  lately")
         lines += [f"    {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.state}" for each in found.history[:10]]
-    return "\n".join(lines)
+    return block(lines)

@@ -6,13 +6,13 @@ import contextlib
 import secrets
 import shlex
 import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from rota.cli.command import Command, Invocation, print_json
+from rota.cli.printing import aside, say
 from rota.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -223,11 +223,11 @@ def _tell(call: Invocation, done: list[Added], joined: set[str], how: str) -> in
             {"added": sorted(joined), "missing": missing, "failed": {each.host: each.error for each in failed}}
         )
     elif call.quiet:
-        sys.stdout.write("".join(f"{host}\n" for host in sorted(joined)))
+        say(*sorted(joined))
     elif joined:
-        print(f"{', '.join(sorted(joined))}: {how}")
+        say(f"{', '.join(sorted(joined))}: {how}")
     for each in failed:
-        print(f"rota: {each.host}: {harmless(each.error)}", file=sys.stderr)
+        aside(f"rota: {each.host}: {harmless(each.error)}")
     for host in missing:
-        print(f"rota: {host}: started, but has not joined yet; see its agent.log", file=sys.stderr)
+        aside(f"rota: {host}: started, but has not joined yet; see its agent.log")
     return 1 if failed or missing else 0

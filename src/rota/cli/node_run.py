@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from rota.cli.command import Command, Invocation
+from rota.cli.printing import say
 
 _MAKE = "rota manager token add NAME --role runner --out FILE"
 
@@ -98,7 +99,7 @@ def run(
     if log:
         argv += ["--log", os.path.abspath(log)]
     if print_unit:
-        sys.stdout.write(_UNIT.format(command=" ".join(_quoted(word) for word in argv)))
+        say(*_UNIT.format(command=" ".join(_quoted(word) for word in argv)).splitlines())
         return 0
     return _become(root, argv)
 

@@ -108,6 +108,7 @@ def from_manager(context: click.Context, ask: Callable[[Client], list[str]]) -> 
     given = invocation(context)
     try:
         with connect(given.home.path, address=given.address, timeout=_PATIENCE_S) as client:
-            return ask(client)
+            # What a shell prints goes to the terminal; a name with control characters is not offered.
+            return [word for word in ask(client) if word.isprintable()]
     except Exception:  # whatever it is, a prompt is no place to tell it
         return []

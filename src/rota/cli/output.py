@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
+from rota.cli.printing import aside
 from rota.core.states import TERMINAL
 from rota.wire.messages import Chunk, Ended, Progress
 
@@ -81,9 +82,9 @@ class Printer:
             self._out.flush()
             self.before()
             name = "stdout" if stream == 1 else "stderr"
-            sys.stderr.write(
+            aside(
                 f"rota: warning: job {ended.job} printed much; {missing} bytes in the middle of its {name} were "
-                "not kept (setting keep_output)\n"
+                "not kept (setting keep_output)"
             )
 
     def _fetch(self, ended: Ended, stream: int, offset: int = 0) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import aside, redraw, say, wipe
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
@@ -54,7 +55,7 @@ def _tell(call: Invocation, view: PauseView, what: str) -> int:
         from rota.cli.terminal import count
 
         going_on = f"; {count(view.running, 'job')} may still run" if view.running and view.paused else ""
-        print(what + going_on)
+        say(what + going_on)
         _warn(view)
     return 0
 
@@ -63,9 +64,9 @@ def _warn(view: PauseView) -> None:
     if view.unreachable and (view.paused or view.draining):
         from rota.cli.terminal import count
 
-        sys.stderr.write(
+        aside(
             f"rota: {count(view.unreachable, 'job')} may still start at runners that do not answer; "
-            "see 'rota manager status'\n"
+            "see 'rota manager status'"
         )
 
 
@@ -104,14 +105,14 @@ def drain(call: Invocation, wait: bool) -> int:
         except NoManager:
             pass  # it has stopped: that is how we hear of it
         except KeyboardInterrupt:
-            sys.stderr.write("\nrota: the manager goes on draining; 'rota manager resume' ends that\n")
+            aside("", "rota: the manager goes on draining; 'rota manager resume' ends that")
             raise
     if wait and not (call.address or os.environ.get("ROTA_MANAGER")):
         wait_for_end(view.pid)
     if call.json:
         print_json({"pid": view.pid, "stopped": wait})
     elif not call.quiet:
-        print("nothing runs any more, and the manager has stopped" if wait else "the manager is draining")
+        say("nothing runs any more, and the manager has stopped" if wait else "the manager is draining")
     return 0
 
 
@@ -131,13 +132,14 @@ def _wait(client: Client, call: Invocation) -> None:
             line = _progress(view)
             if line != said and not call.json and not call.quiet:
                 said = line
-                sys.stderr.write(f"\r\x1b[K{line}" if on_terminal else f"rota: {line}\n")
-                sys.stderr.flush()
+                if on_terminal:
+                    redraw(line)
+                else:
+                    aside(f"rota: {line}")
             time.sleep(_LOOK_AGAIN_S)
     finally:
         if on_terminal and said:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            wipe()
 
 
 def _progress(view: ManagerView) -> str:

@@ -8,6 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.job_options import given, options_for
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
     from rota.wire.views import PlanView
@@ -48,7 +49,7 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
     if call.json:
         print_json(found)
     elif not call.quiet:
-        print("\n".join(_lines(found)))
+        say(*_lines(found))
     return 0
 
 

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from rota.cli.terminal import coloured, cut, is_terminal, paint, width
+from rota.cli.printing import redraw, wipe
+from rota.cli.terminal import Shown, coloured, cut, is_terminal, paint, width
 from rota.units import about_duration
 
 _REDRAW_S: Final = 0.1
@@ -62,19 +63,17 @@ class ProgressLine:
             return
         self._last = now
         line = self.text(now)
-        sys.stderr.write(f"\r\x1b[K{line}")
-        sys.stderr.flush()
+        redraw(line)
         self._drawn = True
 
     def clear(self) -> None:
         """Take the line away, so that something else can be printed."""
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            wipe()
             self._drawn = False
             self._last = 0.0
 
-    def text(self, now: float) -> str:
+    def text(self, now: float) -> Shown:
         """The line as it would be drawn now."""
         counts = self._counts
         total = sum(counts.values()) - self._skipped
@@ -99,5 +98,5 @@ class ProgressLine:
                 parts.append(f"{about_duration((total - done) / rate)} left")
         parts.append(about_duration(now - self.begun))
         line = cut("  ".join(parts), (width(sys.stderr) or 80) - 1)
-        red = paint(f"{failed:,} failed", "failed", on=coloured(sys.stderr))
-        return line.replace(f"{failed:,} failed", red, 1) if failed else line
+        left, found, right = line.partition(f"{failed:,} failed") if failed else (line, "", "")
+        return left + paint(found, "failed", on=coloured(sys.stderr) and bool(found)) + right

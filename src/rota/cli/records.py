@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rota.cli.command import print_json
+from rota.cli.printing import say
 from rota.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def tell(call: Invocation, sentence: str, **result: Any) -> int:
     if call.json:
         print_json(result)
     elif not call.quiet:
-        print(sentence)
+        say(sentence)
     return 0
 
 
@@ -68,14 +68,14 @@ def show(
     call: Invocation, value: Any, *, head: list[str], rows: list[list[str]], empty: str, right: str = ""
 ) -> int:
     """Print a list: with --json the value, with --quiet the first column, else a table."""
-    from rota.cli.terminal import harmless, table
+    from rota.cli.terminal import table
 
     if call.json:
         print_json(value)
     elif call.quiet:
-        sys.stdout.write("".join(f"{harmless(row[0])}\n" for row in rows))
+        say(*(row[0] for row in rows))
     elif rows:
-        print(table(head, [[harmless(cell) for cell in row] for row in rows], right=right))
+        say(table(head, rows, right=right))
     else:
-        print(empty)
+        say(empty)
     return 0

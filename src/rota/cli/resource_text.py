@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rota.cli import records
-from rota.cli.terminal import harmless
+from rota.cli.printing import say
 from rota.plan.bits import spans_of
 from rota.plan.building import host_record
 from rota.plan.hostlist import fold
@@ -27,7 +27,7 @@ def show(call: Invocation, view: SiteView, inventory: Inventory, chosen: list[in
     if each:
         return _each(call, value, inventory, chosen, empty)
     if call.quiet and not call.json:
-        print("".join(f"{harmless(host['host'])}\n" for host in hosts), end="")
+        say(*(host["host"] for host in hosts))
         return 0
     alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for host in hosts:

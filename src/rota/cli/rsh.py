@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import click
 
 from rota.cli.command import Invocation, command
+from rota.cli.printing import aside
 from rota.errors import BadInput, Denied, NoManager, RotaError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _call_runner() -> Client:
 
 def main() -> NoReturn:
     """The program `rota-rsh`."""
-    from rota.cli.failures import explain, one_line
+    from rota.cli.failures import explain
 
     try:
         status = run(sys.argv[1:])
@@ -109,7 +110,7 @@ def main() -> NoReturn:
     except BrokenPipeError:
         status = 141
     except (RotaError, OSError) as error:
-        sys.stderr.write(f"rota-rsh: {one_line(str(explain(error)))}\n")
+        aside(f"rota-rsh: {explain(error)}")
         status = _FAILED
     sys.exit(status)
 

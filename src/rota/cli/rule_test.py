@@ -8,6 +8,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.job_options import given, options_for
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
     from rota.plan.rules import Verdict
@@ -94,13 +95,13 @@ def _print(verdict: Verdict, error: str, *, request: tuple[str, ...]) -> None:
             said = (
                 ", ".join(f"{step.does} {words_of({step.field: step.new})}" for step in done) or "changes nothing"
             )
-        print(f"rule {harmless(name)}: {harmless(said)}")
+        say(f"rule {harmless(name)}: {harmless(said)}")
     if error:
         by = f" (rule '{verdict.rejected_by}')" if verdict.rejected_by else ""
-        print(f"refused: {harmless(error)}{by}")
+        say(f"refused: {harmless(error)}{by}")
         return
     values = {name: getattr(verdict.facts, name) for name in _SHOWN}
     if request:  # it says how many
         values["cpus"] = values["gpus"] = None
     shown = {name: value for name, value in values.items() if value not in ("", (), None, 0)}
-    print(f"admitted: {harmless(words_of(shown))}")
+    say(f"admitted: {harmless(words_of(shown))}")

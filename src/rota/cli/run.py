@@ -13,6 +13,7 @@ import click
 
 from rota.cli.command import Invocation, command
 from rota.cli.job_options import given, job_options
+from rota.cli.printing import aside
 from rota.cli.selecting import files
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Run:
         try:
             return self._to_the_end()
         except BrokenPipeError:
-            sys.stderr.write("rota: nobody reads the output; the jobs go on; see 'rota status last'\n")
+            aside("rota: nobody reads the output; the jobs go on; see 'rota status last'")
             raise
 
     def _to_the_end(self) -> int:
@@ -161,7 +162,7 @@ class Run:
                     return self._watch(added, printer)
                 except Disconnected:
                     self._line.clear()
-                    sys.stderr.write("rota: the connection to the manager was lost; the jobs are kept; waiting\n")
+                    aside("rota: the connection to the manager was lost; the jobs are kept; waiting")
                     self._reconnect()
                     printer.reconnected(self._jobs.connect())
         finally:
@@ -233,7 +234,7 @@ class Run:
         if choice == "detach":
             self._status = 128 + number
             if number != signal.SIGHUP:
-                sys.stderr.write("rota: detached; the jobs go on; wait for them with 'rota wait last'\n")
+                aside("rota: detached; the jobs go on; wait for them with 'rota wait last'")
             return True
         self._status = 128 + number
         self._cancel(added)
@@ -244,7 +245,7 @@ class Run:
         from rota.errors import NotFound
 
         self._interrupts.cancelling = True
-        sys.stderr.write("rota: cancelling the jobs of this run; again to leave at once\n")
+        aside("rota: cancelling the jobs of this run; again to leave at once")
         client = self._jobs.connect()
         for words in _selectors(sorted({*added.ids} - {*added.complete})):
             try:

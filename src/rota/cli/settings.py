@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from rota.cli.command import Group, Invocation, print_json
+from rota.cli.printing import aside, say
 
 
 @click.group("config", cls=Group)
@@ -38,8 +37,8 @@ def show(call: Invocation) -> int:
         [name, harmless(setting.show(getattr(loaded.settings, name))), harmless(loaded.origin[name])]
         for name, setting in known.items()
     ]
-    print(f"home: {harmless(str(call.home))}")
-    print(table(["SETTING", "VALUE", "FROM"], rows))
+    say(f"home: {harmless(str(call.home))}")
+    say(table(["SETTING", "VALUE", "FROM"], rows))
     return 0
 
 
@@ -68,7 +67,7 @@ def check(call: Invocation) -> int:
         and (close := difflib.get_close_matches(name, known, n=1, cutoff=0.85))
     }
     for name, meant in sorted(near.items()):
-        sys.stderr.write(f"rota: warning: the variable {name} means nothing; did you mean {meant}?\n")
+        aside(f"rota: warning: the variable {name} means nothing; did you mean {meant}?")
     if call.json:
         body = {
             "ok": True,
@@ -77,7 +76,7 @@ def check(call: Invocation) -> int:
         }
         print_json(body)
     elif not call.quiet:
-        print(f"the configuration is good ({', '.join(loaded.files) or 'no files, only defaults'})")
+        say(f"the configuration is good ({', '.join(loaded.files) or 'no files, only defaults'})")
     return 0
 
 

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from rota.cli.command import Invocation, print_json
+from rota.cli.printing import aside
 from rota.cli.progress import ProgressLine
 from rota.cli.terminal import cut, harmless, width
 from rota.core.states import State
@@ -116,7 +117,7 @@ def tell(
             lines.append(f"  see all: rota jobs {' '.join(f'last,state={state}' for state in bad)}")
         if again:
             lines.append("  run again: the same command resumes with what has not completed")
-    sys.stderr.write("\n".join(lines) + "\n")
+    aside(*lines)
 
 
 def exit_status(settled: SettledView) -> int:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
+    from rota.cli.terminal import Shown
     from rota.wire.views import AttemptView, BehavedView, JobView, SizeView
 
 
@@ -31,15 +33,15 @@ def show(call: Invocation, id: str) -> int:
     if call.json:
         print_json(job)
     elif call.quiet:
-        print(job.id)
+        say(str(job.id))
     else:
-        print(_card(job))
+        say(_card(job))
     return 0
 
 
-def _card(job: JobView) -> str:
+def _card(job: JobView) -> Shown:
     from rota.cli.output_files import output_file
-    from rota.cli.terminal import coloured, command_text, harmless, paint
+    from rota.cli.terminal import block, coloured, command_text, harmless, paint
     from rota.units import about_size
 
     colour = coloured(sys.stdout)
@@ -88,26 +90,24 @@ def _card(job: JobView) -> str:
         ("peak memory", about_size(job.peak_mem_bytes) if job.peak_mem_bytes else ""),
         ("key", job.key),
     ]
-    lines = [paint(f"job {job.id}", "bold", on=colour)]
-    lines += [f"  {label:<12} {text}" for label, text in rows if text]
+    lines: list[str] = [paint(f"job {job.id}", "bold", on=colour)]
+    lines += [harmless(f"  {label:<12} ") + text for label, text in rows if text]
     if isinstance(job.attempts, list) and job.attempts:
-        lines += ["", paint("attempts", "bold", on=colour), _attempts(job.attempts)]
+        lines += ["", paint("attempts", "bold", on=colour), *_attempts(job.attempts)]
     if job.story:
         lines += ["", paint("story", "bold", on=colour)]
         for line in job.story:
             number = f" [{line.attempt}]" if line.attempt else ""
-            lines.append(f"  {_when(line.at)}{number} {harmless(line.event)} {harmless(line.text)}".rstrip())
-    return "\n".join(lines)
+            lines.append(harmless(f"  {_when(line.at)}{number} {line.event} {line.text}".rstrip()))
+    return block(lines)
 
 
 def _reason(job: JobView) -> str:
     """Why it is in its state, unless that only says the state once more."""
-    from rota.cli.terminal import harmless
-
     reason = job.reason
     if reason is None or {reason.code, reason.message} <= {job.state, ""}:
         return ""
-    return f" ({reason.code}: {harmless(reason.message)})"
+    return f" ({reason.code}: {reason.message})"
 
 
 def types_text(words: Sequence[str]) -> str:
@@ -197,9 +197,9 @@ def _learned(job: JobView) -> str:
     return f"{', '.join(parts)} (from '{harmless(job.learn)}')" if parts else ""
 
 
-def _attempts(attempts: list[AttemptView]) -> str:
+def _attempts(attempts: list[AttemptView]) -> list[str]:
     """A table that fits a narrow screen: what takes more room follows below its row."""
-    from rota.cli.terminal import harmless, table
+    from rota.cli.terminal import table_lines
     from rota.plan.hostlist import fold
     from rota.units import about_duration, about_size
 
@@ -216,21 +216,21 @@ def _attempts(attempts: list[AttemptView]) -> str:
             "-" if each.cpu_s is None else about_duration(each.cpu_s),
             "-" if each.peak_mem_bytes is None else about_size(each.peak_mem_bytes),
             "-" if each.size is None else about_size(each.size.mem_bytes),
-            harmless(fold(each.hosts) or "-"),
+            fold(each.hosts) or "-",
         ]
         for each in attempts
     ]
     head = ["  TRY", "STATE", "EXIT", "STARTED", "TIME", "CPU", "MEMORY", "GIVEN", "HOST"]
-    title, *drawn = table(head, rows, right="rlrlrrrr", state=1).split("\n")
-    lines = [title]
+    title, *drawn = table_lines(head, rows, right="rlrlrrrr", state=1)
+    lines: list[str] = [title]
     for each, row in zip(attempts, drawn, strict=True):
         lines.append(row)
         # That it ended with this exit code is in the row.
         if each.reason and each.reason.message not in ("", f"exit {each.exit_code}"):
-            lines.append(f"       {harmless(each.reason.message)}")
+            lines.append(f"       {each.reason.message}")
     for each in attempts:
         lines += [f"  after try {each.attempt}: {_behaved(done)}" for done in each.behaviours]
-    return "\n".join(lines)
+    return lines
 
 
 def _behaved(done: BehavedView) -> str:

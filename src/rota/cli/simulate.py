@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +10,7 @@ import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.numbers import WholeNumber
+from rota.cli.printing import say
 from rota.cli.selecting import files
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _swf(
         by_policy = {policy: each.as_json() for policy, each in results.items()}
         print_json(by_policy[policies[0]] if len(policies) == 1 else {"policies": by_policy})
     elif call.quiet:
-        sys.stdout.write("".join(f"{each.job.id}\n" for each in first.ran))
+        say(*(str(each.job.id) for each in first.ran))
     else:
         tell_replays(name, processors, results)
     return 0
@@ -168,7 +168,7 @@ def _site(
     if call.json:
         print_json(first if len(results) == 1 else {"policies": results})
     elif call.quiet:
-        sys.stdout.write("".join(f"{job['id']}\n" for job in jobs_of(first)))
+        say(*(str(job["id"]) for job in jobs_of(first)))
     elif len(results) > 1:
         tell_sites({str(policy): each for policy, each in results.items()})
     else:

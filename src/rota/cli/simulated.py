@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from rota.cli.printing import redraw, say, wipe
 from rota.cli.terminal import count, cut, harmless, is_terminal, table, width
 from rota.sim.metrics import Metrics
 from rota.units import about_duration
@@ -36,8 +37,7 @@ class ReplayLine:
 
     def __exit__(self, *_: object) -> None:
         if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            wipe()
 
     def tell(self, started: int, total: int) -> None:
         """So many jobs of so many have started; draws if it is time."""
@@ -47,8 +47,7 @@ class ReplayLine:
         self._last = now
         filled = _BAR * started // total if total else 0
         line = f"{self._policy} [{'#' * filled}{'.' * (_BAR - filled)}] {started:,}/{total:,}"
-        sys.stderr.write(f"\r\x1b[K{cut(line, (width(sys.stderr) or 80) - 1)}")
-        sys.stderr.flush()
+        redraw(cut(line, (width(sys.stderr) or 80) - 1))
         self._drawn = True
 
 
@@ -69,13 +68,13 @@ def _row(policy: str, jobs: int, metrics: Metrics) -> list[str]:
 def tell_replays(name: str, processors: int, results: Mapping[str, Replayed]) -> None:
     """One trace, a row for each policy."""
     first = next(iter(results.values()))
-    print(f"{harmless(name)} on {count(processors, 'processor')}")
+    say(f"{harmless(name)} on {count(processors, 'processor')}")
     rows = [_row(policy, len(each.ran), each.metrics) for policy, each in results.items()]
-    print(table(_HEAD, rows, right="lrrrrrr"))
+    say(table(_HEAD, rows, right="lrrrrrr"))
     if first.skipped:
         shown = "; ".join(f"job {job.id}: {reason}" for job, reason in first.skipped[:_SKIPPED_SHOWN])
         more = len(first.skipped) - _SKIPPED_SHOWN
-        print(f"skipped {count(len(first.skipped), 'job')}: {shown}{f'; and {more:,} more' if more > 0 else ''}")
+        say(f"skipped {count(len(first.skipped), 'job')}: {shown}{f'; and {more:,} more' if more > 0 else ''}")
 
 
 # ------------------------------------------------------------------ a whole site
@@ -95,7 +94,7 @@ def metrics_of(result: Mapping[str, Any]) -> Metrics:
 def tell_sites(results: Mapping[str, Mapping[str, Any]]) -> None:
     """One trace, a row for each policy."""
     rows = [_row(policy, len(jobs_of(each)), metrics_of(each)) for policy, each in results.items()]
-    print(table(_HEAD, rows, right="lrrrrrr"))
+    say(table(_HEAD, rows, right="lrrrrrr"))
 
 
 def tell_site(result: Mapping[str, Any], *, plan_only: bool) -> None:
@@ -106,6 +105,6 @@ def tell_site(result: Mapping[str, Any], *, plan_only: bool) -> None:
         cells = (job["id"], job["state"], job["submit"], job["start"], job["end"], job["resources"], reason)
         rows.append([harmless("-" if cell is None else str(cell)) for cell in cells])
     head = ["ID", "STATE", "SUBMIT", "START", "END", "RESOURCES", "REASON"]
-    print(table(head, rows, right="rlrrrll", state=1) if rows else "no jobs")
+    say(table(head, rows, right="rlrrrll", state=1) if rows else "no jobs")
     if not plan_only:
-        print(f"\n{note(len(rows), metrics_of(result))}")
+        say("", note(len(rows), metrics_of(result)))

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rota.cli.command import Invocation, command
+from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
-    from rota.wire.views import StatusView
+    pass
 
 
 @command("status")
@@ -38,16 +39,10 @@ def status(call: Invocation, selectors: tuple[str, ...], watch: bool, until_done
             return watch_status(client, selectors, as_json=call.json, until_done=until_done)
         found = client.status(*selectors)
     if call.json:
-        sys.stdout.write(json_line(found))
+        print_json(found)
     else:
         from rota.cli.status_text import Space, status_text
         from rota.cli.terminal import coloured, width
 
-        sys.stdout.write(status_text(found, Space(width(sys.stdout), None, coloured(sys.stdout))) + "\n")
+        say(status_text(found, Space(width(sys.stdout), None, coloured(sys.stdout))))
     return 0
-
-
-def json_line(found: StatusView) -> str:
-    import msgspec
-
-    return msgspec.json.encode(found).decode() + "\n"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rota.cli.pausing import standstill
-from rota.cli.terminal import cells, count, cut, harmless, paint
+from rota.cli.terminal import Shown, block, cells, count, cut, harmless, paint, side_by_side
 from rota.core.states import LEASED, TERMINAL, State
 from rota.units import about_duration
 
@@ -38,11 +38,11 @@ class Space(NamedTuple):
 
 def status_text(
     found: StatusView, space: Space, *, now: datetime | None = None, states: Collection[str] = ()
-) -> str:
+) -> Shown:
     """The whole answer. With fewer lines than groups, only the busiest groups. `states` have a column though no
     job may be in them."""
     if not found.counts:
-        return "no jobs"
+        return harmless("no jobs")
     now = now or datetime.now(UTC)
     end = summary(found, now)
     if still := standstill(found):
@@ -58,7 +58,7 @@ def status_text(
     lines = _table(found, names, space, now, {*states, *found.counts})
     if left_out:
         lines.insert(len(names) + 1, f"… and {count(left_out, 'more group')}")
-    return "\n".join(lines + [cut(line, space.columns) if space.columns else line for line in end])
+    return block([*lines, *(cut(line, space.columns) if space.columns else line for line in end)])
 
 
 def summary(found: StatusView, now: datetime) -> list[str]:
@@ -183,7 +183,7 @@ def _drawn(
     left_aligned = 2 if bar_size else 1
     widths = [max(map(cells, column)) for column in zip(head, *rows, strict=True)]
     kinds = ["", *([""] if bar_size else []), "", *columns, *([""] if rates else []), ""]
-    lines = []
+    lines: list[str] = []
     for place, texts in enumerate([head, *rows]):
         parts = []
         for column, text in enumerate(texts):
@@ -192,9 +192,9 @@ def _drawn(
             painted = paint(text, kind, on=space.colour)
             if bar_size and column == 1 and place:
                 pieces = done_parts(_counts_of(found, names, place), bar_size)
-                painted = "".join(paint(piece, state, on=space.colour) for piece, state in pieces)
+                painted = side_by_side(paint(piece, state, on=space.colour) for piece, state in pieces)
             parts.append(painted + pad if column < left_aligned else pad + painted)
-        lines.append("  ".join(parts).rstrip())
+        lines.append(side_by_side(parts, gap="  "))
     return lines
 
 

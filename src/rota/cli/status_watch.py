@@ -13,9 +13,10 @@ import time
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Final
 
-from rota.cli.status import json_line
+from rota.cli.command import print_json
+from rota.cli.printing import aside, draw, say
 from rota.cli.status_text import Space, status_text
-from rota.cli.terminal import coloured, cut, is_terminal, paint, width
+from rota.cli.terminal import Shown, block, coloured, cut, fixed, is_terminal, paint, rows_ended, width
 from rota.core.states import SETTLED
 from rota.errors import NoManager
 
@@ -74,21 +75,21 @@ class Blocks:
     def show(self, found: StatusView) -> None:
         self._states.update(found.counts)
         if self._as_json:
-            sys.stdout.write(json_line(found))
+            print_json(found)
         else:
             space = Space(width(sys.stdout), None, coloured(sys.stdout))
-            sys.stdout.write(("" if self._first else "\n") + self._text(found, space) + "\n")
+            say(*([] if self._first else [""]), self._text(found, space))
         self._first = False
         sys.stdout.flush()
 
-    def _text(self, found: StatusView, space: Space) -> str:
+    def _text(self, found: StatusView, space: Space) -> Shown:
         return status_text(found, space, states=self._states)
 
     def lost(self, error: NoManager) -> None:
-        sys.stderr.write(f"rota: {error.message}; waiting for it to come back\n")
+        aside(f"rota: {error.message}; waiting for it to come back")
 
     def back(self) -> None:
-        sys.stderr.write("rota: the manager is back\n")
+        aside("rota: the manager is back")
 
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -97,8 +98,8 @@ class Blocks:
 class Screen(Blocks):
     """Drawn over itself on the terminal's other screen, so that what was there before comes back."""
 
-    _ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J"
-    _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
+    _ENTER: Final = fixed("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
+    _LEAVE: Final = fixed("\x1b[?25h\x1b[?1049l")
 
     def __init__(self) -> None:
         super().__init__(as_json=False)
@@ -118,14 +119,14 @@ class Screen(Blocks):
             (signal.SIGTSTP, self._stop),
         ):
             self._old[number] = signal.signal(number, handler)
-        _put(self._ENTER)
+        draw(self._ENTER)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            _put(self._LEAVE + (self._table(0) + "\n" if self._found else ""))
+            draw(self._LEAVE + (block([self._table(0), ""]) if self._found else ""))
         except OSError:
             pass  # the terminal is gone
         signal.set_wakeup_fd(self._old_wakeup)
@@ -153,32 +154,27 @@ class Screen(Blocks):
                 os.read(self._wake, 4096)
                 self._draw()
 
-    def _table(self, above: int) -> str:
+    def _table(self, above: int) -> Shown:
         """As much as fits below so many lines."""
         if self._found is None:
-            return ""
+            return fixed("")
         size = os.get_terminal_size(sys.stdout.fileno())
         space = Space(size.columns or 80, max(3, (size.lines or 24) - above), coloured(sys.stdout))
         return self._text(self._found, space)
 
     def _draw(self) -> None:
         room = os.get_terminal_size(sys.stdout.fileno()).columns or 80
-        head = cut(self._trouble or f"rota status  {time.strftime('%H:%M:%S')}  Ctrl-C ends", room)
-        head = paint(head, "failed" if self._trouble else "dim", on=coloured(sys.stdout))
-        text = f"{head}\n{self._table(1)}".replace("\n", "\x1b[K\r\n")
+        title = cut(self._trouble or f"rota status  {time.strftime('%H:%M:%S')}  Ctrl-C ends", room)
+        head = paint(title, "failed" if self._trouble else "dim", on=coloured(sys.stdout))
+        lines = block([head, self._table(1)])
         # Home, each line with its rest cleared, then what is below: nothing is blank in between.
-        _put(f"\x1b[H{text}\x1b[K\x1b[J")
+        draw(fixed("\x1b[H") + rows_ended(lines, fixed("\x1b[K\r\n")) + fixed("\x1b[K\x1b[J"))
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         """Ctrl-Z: give the terminal back meanwhile."""
-        _put(self._LEAVE)
+        draw(self._LEAVE)
         os.kill(os.getpid(), signal.SIGSTOP)
-        _put(self._ENTER)
-
-
-def _put(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
+        draw(self._ENTER)
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:

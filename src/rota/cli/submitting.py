@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from rota.cli.command import Invocation
-from rota.cli.failures import one_line
+from rota.cli.printing import aside
 from rota.client import submission
 from rota.client.batches import Batch, Builder
 from rota.client.fields import Wanted
@@ -131,7 +131,7 @@ class Submission:
         except UserError as error:
             raise self._named(error) from None
         for warning in added.warnings:
-            print(f"rota: warning: {one_line(warning)}", file=sys.stderr)
+            aside(f"rota: warning: {warning}")
         return added
 
     def _passed_on(self) -> Iterator[Batch]:
@@ -193,7 +193,7 @@ def warn_of_hours(request: tuple[str, ...]) -> None:
 
     for written in request:
         if remark := hours_meant(written):
-            print(f"rota: warning: {remark}; write 30m or 90s for less", file=sys.stderr)
+            aside(f"rota: warning: {remark}; write 30m or 90s for less")
 
 
 def _read(file: str) -> Iterator[bytes]:

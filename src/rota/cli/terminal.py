@@ -1,5 +1,9 @@
 """Text for people: hostile text made harmless, tables, colours. Pure, but for asking about the terminal.
 
+Whatever is a plain `str` is hostile: it may come from a job, an agent or another user. `Shown` is the type of text
+that a terminal may have as it is. Only this module makes it, and only from text that was escaped, or that is
+written in our own code. `rota.cli.printing` escapes everything else.
+
 On a terminal tables fit its width; piped, nothing is ever cut and nothing is coloured.
 """
 
@@ -8,11 +12,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
-from typing import Final, TextIO
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, TextIO
 
-#: What could move the cursor, change colours, reorder or hide text.
-_UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+#: What could move the cursor, change colours, begin a line, reorder or hide text: every control, format and
+#: separator character (categories Cc, Cf, Zl and Zp), and halves of pairs, which no encoding has.
+UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e007f\ud800-\udfff]"
+)
 _SHORT: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e"}
 
 _COLOURS: Final = {
@@ -32,9 +41,55 @@ _COLOURS: Final = {
 }
 
 
-def harmless(text: str) -> str:
-    """The text with everything unprintable shown as an escape."""
-    return _UNSAFE.sub(_escape, text)
+class Shown(str):
+    """Text that may be printed as it is. Plain text added to it is escaped; all else makes it plain again."""
+
+    __slots__ = ()
+
+    def __add__(self, other: str) -> Shown:
+        return Shown(str.__add__(self, harmless(other)))
+
+    def __radd__(self, other: str) -> Shown:
+        return Shown(str.__add__(harmless(other), self))
+
+
+def harmless(text: str) -> Shown:
+    """The text with everything unprintable shown as an escape, in one line."""
+    if isinstance(text, Shown):
+        return text
+    return Shown(text if text.isprintable() else UNSAFE.sub(_escape, text))
+
+
+def fixed(text: str) -> Shown:
+    """Our own control sequences. The text must be a constant in the code, which a test sees to."""
+    return Shown(text)
+
+
+def block(lines: Iterable[str]) -> Shown:
+    """Lines below each other."""
+    return Shown("\n".join(map(harmless, lines)))
+
+
+def side_by_side(parts: Iterable[str], *, gap: Literal["", "  ", "\t"] = "") -> Shown:
+    """Parts of one line."""
+    return Shown(gap.join(map(harmless, parts)).rstrip(" "))
+
+
+def rows_ended(lines: Shown, end: Shown) -> Shown:
+    """The same lines with another end of each but the last."""
+    return Shown(lines.replace("\n", end))
+
+
+def json_text(value: object) -> Shown:
+    """JSON in one line, with what a terminal might obey as \\u escapes: it means the same to a program."""
+    import msgspec
+
+    return Shown(UNSAFE.sub(_json_escape, msgspec.json.encode(value).decode()))
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -42,7 +97,7 @@ def _escape(match: re.Match[str]) -> str:
     return _SHORT.get(character) or character.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
-def command_text(cmd: str | list[str]) -> str:
+def command_text(cmd: str | list[str]) -> Shown:
     """A command on one line, a list quoted as a shell would need it."""
     if isinstance(cmd, str):
         return harmless(cmd)
@@ -74,9 +129,15 @@ def coloured(stream: TextIO) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(text: str, kind: str, *, on: bool) -> str:
+def paint(text: str, kind: str, *, on: bool) -> Shown:
     code = _COLOURS.get(kind)
-    return f"\x1b[{code}m{text}\x1b[0m" if on and code else text
+    return painted(text, code) if on and code else harmless(text)
+
+
+def painted(text: str, code: str) -> Shown:
+    """The text in a colour, given as numbers between semicolons."""
+    assert not code.strip("0123456789;")
+    return Shown(f"\x1b[{code}m{harmless(text)}\x1b[0m")
 
 
 def cells(text: str) -> int:
@@ -104,12 +165,25 @@ def table(
     stream: TextIO | None = None,
     right: str = "",
     state: int = -1,
-) -> str:
+) -> Shown:
     """Columns, the last one as wide as there is room. `right` has an `r` for columns aligned right;
-    `state` is the column coloured by its text. Cells must be harmless already."""
+    `state` is the column coloured by its text."""
+    return block(table_lines(head, rows, stream=stream, right=right, state=state))
+
+
+def table_lines(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    stream: TextIO | None = None,
+    right: str = "",
+    state: int = -1,
+) -> list[Shown]:
+    """The same, as one text for the head and one for each row."""
     stream = stream or sys.stdout
-    widths = [cells(title) for title in head]
-    for row in rows:
+    shown = [[harmless(text) for text in row] for row in (head, *rows)]
+    widths = [cells(title) for title in shown[0]]
+    for row in shown[1:]:
         for column, text in enumerate(row):
             size = cells(text)
             if size > widths[column]:
@@ -118,7 +192,7 @@ def table(
     colour = coloured(stream)
     last = len(head) - 1
     lines = []
-    for number, row in enumerate([head, *rows]):
+    for number, row in enumerate(shown):
         parts = []
         used = 0
         for column, text in enumerate(row):
@@ -128,11 +202,11 @@ def table(
                 break
             pad = " " * (widths[column] - cells(text))
             used += widths[column] + 2
-            shown = paint(text, text, on=colour and number > 0 and column == state)
-            parts.append(pad + shown if aligned else shown + pad)
-        line = "  ".join(parts).rstrip()
-        lines.append(paint(line, "bold", on=colour) if number == 0 else line)
-    return "\n".join(lines)
+            drawn = paint(text, text, on=colour and number > 0 and column == state)
+            parts.append(str(pad + drawn if aligned else drawn + pad))
+        line = Shown("  ".join(parts).rstrip())  # of harmless parts
+        lines.append(painted(line, _COLOURS["bold"]) if number == 0 and colour else line)
+    return lines
 
 
 def ranges(ids: Sequence[int]) -> str:

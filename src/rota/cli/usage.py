@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Final
 
 from rota.cli import spans
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 
 if TYPE_CHECKING:
+    from rota.cli.terminal import Shown
     from rota.wire.sums import HostUsage, UsageView
 
 _BAR: Final = 30
@@ -34,15 +35,15 @@ def usage(call: Invocation, since: str | None, until: str | None) -> int:
     if call.json:
         print_json(view)
     elif call.quiet:
-        sys.stdout.write("".join(f"{each.host}\n" for each in view.hosts))
+        say(*(each.host for each in view.hosts))
     elif view.hosts:
-        print(_table(view))
+        say(_table(view))
     else:
-        print("nothing is known of any host in this time")
+        say("nothing is known of any host in this time")
     return 0
 
 
-def _table(view: UsageView) -> str:
+def _table(view: UsageView) -> Shown:
     from rota.cli.terminal import harmless, table
 
     rows = [[harmless(each.host), *_figures([each])] for each in view.hosts]

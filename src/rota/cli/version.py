@@ -6,6 +6,7 @@ import sys
 
 from rota import __version__
 from rota.cli.command import Invocation, command
+from rota.cli.printing import say
 
 
 @command("version")
@@ -14,6 +15,6 @@ def version(call: Invocation) -> None:
     if call.json:
         import json
 
-        print(json.dumps({"version": __version__, "python": sys.version.split()[0]}))
+        say(json.dumps({"version": __version__, "python": sys.version.split()[0]}))
     else:
-        print(f"rota {__version__}")
+        say(f"rota {__version__}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 from rota.cli.selecting import one_job
 
 
@@ -38,10 +39,10 @@ def walltime(call: Invocation, job: str, time: str, force: bool) -> int:
         }
         print_json(body)
     elif call.quiet:
-        print(done.job)
+        say(str(done.job))
     else:
         rest = (
             f"; {format_duration(done.pending_s)} more as soon as no promise is broken" if done.pending_s else ""
         )
-        print(f"job {done.job} has a walltime of {format_duration(done.walltime_s)}{rest}")
+        say(f"job {done.job} has a walltime of {format_duration(done.walltime_s)}{rest}")
     return 0

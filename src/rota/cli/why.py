@@ -7,6 +7,7 @@ import sys
 import click
 
 from rota.cli.command import Invocation, command, print_json
+from rota.cli.printing import say
 from rota.cli.selecting import one_job
 
 
@@ -25,16 +26,16 @@ def why(call: Invocation, id: str) -> int:
     if call.json:
         print_json(found)
         return 0
-    from rota.cli.terminal import coloured, few_ranges, harmless, paint
+    from rota.cli.terminal import coloured, few_ranges, paint
 
     colour = coloured(sys.stdout)
-    print(f"job {found.id} is {paint(found.state, found.state, on=colour)}")
+    say(f"job {found.id} is " + paint(found.state, found.state, on=colour))
     for reason in found.reasons:
-        print(f"  {paint(reason.code, 'bold', on=colour)}: {harmless(reason.message)}")
+        say("  " + paint(reason.code, "bold", on=colour) + f": {reason.message}")
         if reason.blockers:
-            print(f"    held up by   {few_ranges(reason.blockers)}")
+            say(f"    held up by   {few_ranges(reason.blockers)}")
         if reason.hint:
-            print(f"    try          {harmless(reason.hint)}")
+            say(f"    try          {reason.hint}")
     if found.expected_start:
-        print(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
+        say(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
     return 0

@@ -14,6 +14,7 @@ from rota.core import events
 from rota.core.nodes import check_facts
 from rota.errors import Denied
 from rota.manager import said
+from rota.manager.reason_codes import with_proper_codes
 from rota.plan.facts import NodeFacts
 from rota.runner import procfs
 from rota.runner.identity import name_of
@@ -48,8 +49,8 @@ class Runners:
                 said.check_report(message, runner=peer.runner, now=time.time())
                 happened(
                     events.RunnerReported(
-                        runner=peer.runner, seq=seq, started=started, ended=ended, returned=returned,
-                        closed=closed, phases=message.phases, faults=message.faults,
+                        runner=peer.runner, seq=seq, started=started, ended=with_proper_codes(ended),
+                        returned=returned, closed=closed, phases=message.phases, faults=message.faults,
                         opened=message.opened, shut=message.shut, paused=message.paused,
                         leaving=message.leaving,
                     )
@@ -73,7 +74,11 @@ class Runners:
                 self._admitted[_settling(peer)] = peer
                 happened(
                     events.RunnerSettled(
-                        runner=runner, by_runner=_settling(peer), ended=ended, whole=whole, rebooted=rebooted
+                        runner=runner,
+                        by_runner=_settling(peer),
+                        ended=with_proper_codes(ended),
+                        whole=whole,
+                        rebooted=rebooted,
                     )
                 )
             case m.Piece(segment, offset, data):

@@ -17,7 +17,10 @@ def open_log(path: str) -> None:
 
 
 def say(message: str) -> None:
+    """One line, whatever is in it: what a manager or a job says must not forge another one."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+    if not message.isprintable():
+        message = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     line = f"{stamp} runner[{os.getpid()}] {message}\n"
     try:
         os.write(_fd, line.encode("utf-8", "backslashreplace"))
@@ -29,4 +32,5 @@ def say_exception(doing: str) -> None:
     """The exception that is being handled, with its traceback."""
     import traceback
 
-    say(f"{doing}: {traceback.format_exc().rstrip()}")
+    for line in (f"{doing}:", *traceback.format_exc().splitlines()):
+        say(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -12,12 +12,14 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.css.query import NoMatches
+from textual.filter import LineFilter
 from textual.widgets import DataTable, Footer, Input, Static, TabbedContent, TabPane
 
 from rota.cli.screen.details import Details
 from rota.cli.screen.dialogs import Help, Question
 from rota.cli.screen.feed import PAGE, SEARCHED, Feed, Said, Seen, Trouble, View
 from rota.cli.screen.filtering import Filter, parse_filter
+from rota.cli.screen.harmless import HarmlessLines
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table
@@ -63,6 +65,7 @@ class TopApp(App[None]):
 
     def __init__(self, connect: Callable[[], Client], client: Client, *, filter: str = "") -> None:
         super().__init__()
+        self._harmless = HarmlessLines()
         self._connect = connect
         self._feed = Feed(client, self.post_message)
         self._view = View(states=RUNNING.states, filter=parse_filter(filter))
@@ -72,12 +75,15 @@ class TopApp(App[None]):
         self._page: JobPage | None = None
         self._trouble = ""
         # What the threads say may come while the screen is being taken down: nothing is looked up by its name.
-        self._above = Static(id="summary")
+        self._above = Static(id="summary", markup=False)
         self._tabs = TabbedContent(initial=RUNNING.name, id="tabs")
         self._tables = {tab.name: Table(tab) for tab in TABS}
-        self._empty = {tab.name: Static(classes="empty") for tab in TABS}
-        self._below = Static(id="line")
+        self._empty = {tab.name: Static(classes="empty", markup=False) for tab in TABS}
+        self._below = Static(id="line", markup=False)
         self._field = Input(placeholder="text, @group, host=x, user=x, 12-20, last", id="filter")
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), self._harmless]
 
     def compose(self) -> ComposeResult:
         yield self._above

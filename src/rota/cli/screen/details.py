@@ -46,8 +46,8 @@ class Details(Screen[None]):
         self._connect = connect
         self._tail = Tail(connect, job, self.post_message)
         self._last_state = ""
-        self._facts = Static(Text(f"job {self.job}…"), id="facts")
-        self._title = Static(Text("OUTPUT", "bold"), id="output-title")
+        self._facts = Static(Text(f"job {self.job}…"), id="facts", markup=False)
+        self._title = Static(Text("OUTPUT", "bold"), id="output-title", markup=False)
         self._log = Log(max_lines=_LINES, id="output")
 
     def compose(self) -> ComposeResult:
@@ -91,13 +91,13 @@ def facts(job: JobView, now: datetime) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    state = Text(job.state, f"bold {STYLES.get(job.state, '')}")
+    state = Text(harmless(job.state), f"bold {STYLES.get(job.state, '')}")
     if job.reason:
         state.append(f"  {harmless(job.reason.message or job.reason.code)}", "not bold")
     grid.add_row(Text(f"job {job.id}", "bold"), state)
     for label, words in _lines(job, now):
         if words:
-            grid.add_row(Text(label, "dim"), Text(words))
+            grid.add_row(Text(label, "dim"), Text(harmless(words)))
     for line in job.story or []:
         attempt = f" [{line.attempt}]" if line.attempt else ""
         event = Text(f"{harmless(line.event)}{attempt}").append(f" {harmless(line.text)}", "dim")

@@ -40,8 +40,8 @@ class Question(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         keys = Text.assemble(("y", "bold"), " yes    ", ("n", "bold"), " no", style="dim")
         with Vertical(classes="dialog"):
-            yield Static(self._question, id="question")
-            yield Static(keys, classes="keys")
+            yield Static(self._question, id="question", markup=False)
+            yield Static(keys, classes="keys", markup=False)
 
     def action_answer(self, answer: bool) -> None:
         self.dismiss(answer)
@@ -59,4 +59,4 @@ class Help(ModalScreen[None]):
         text.append("\nMEMORY is what a job asked for. Rates are of the last minute.\n", "dim")
         text.append("A dash: not known.", "dim")
         with Vertical(classes="dialog wide"):
-            yield Static(text)
+            yield Static(text, markup=False)

@@ -115,7 +115,7 @@ def plain(words: str, style: str = "", *, right: bool = False) -> Text:
 
 
 def state(job: JobView) -> Text:
-    return Text(job.state, STYLES.get(job.state, ""))
+    return Text(harmless(job.state), STYLES.get(job.state, ""))
 
 
 def reason(job: JobView) -> Text:
