@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from rota.runner import hierarchies, procfs
 from rota.runner.fence import Fence
 from rota.runner.fences import Fences, found_here, of_runner, recorded
 from rota.runner.hierarchies import CORES, HOLD, MEMORY, Hierarchies, Tree
+from rota.runner.identity import name_of
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref
 
@@ -93,7 +95,7 @@ def runner(manager: FakeManager, request: pytest.FixtureRequest) -> FakeManager:
 def test_a_daemon_that_hides_is_dead_before_its_cores_are_free(runner: FakeManager, killed: bool) -> None:
     daemon = program(runner, DAEMON)
     wait = "while ! test -s one -a -s two; do sleep 0.01; done"
-    first = start(runner, f"{daemon} one; {daemon} two; {wait}; echo $ROTA_CPU_LIST; {'sleep 600' * killed}")
+    first = start(runner, f"echo $ROTA_CPU_LIST; {daemon} one; {daemon} two; {wait}; {'sleep 600' * killed}")
     runner.until(lambda: (runner.home / "one").exists() and (runner.home / "two").exists())
     pids = [int((runner.home / name).read_text()) for name in ("one", "two")]
     # The next one wants the same seat: when it runs, nothing of the first may be left.
@@ -499,6 +501,31 @@ def test_nothing_is_left_of_looking_for_places() -> None:
     assert set(places) <= {HOLD, CORES, MEMORY}
     left = [name for _, parent in hierarchies.parents() for name in os.listdir(parent) if "rota-looked" in name]
     assert left == []
+
+
+@holding
+def test_empty_groups_of_dead_runners_are_removed_and_no_others(manager: FakeManager) -> None:
+    host = name_of(socket.gethostname())
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    with subprocess.Popen(["sleep", "100"]) as inside:
+        made = {
+            what: Fences(f"{host}-{pid}-{os.urandom(4).hex()}").make(1, 1)
+            for what, pid in (("dead", dead.pid), ("occupied", dead.pid), ("alive", os.getpid()))
+        }
+        try:
+            made["occupied"].add(inside.pid)
+            manager.begin()
+            assert {what: [os.path.isdir(path) for path in fence.paths] for what, fence in made.items()} == {
+                "dead": [False],
+                "occupied": [True],
+                "alive": [True],
+            }
+        finally:
+            inside.kill()
+            inside.wait()
+            for fence in made.values():
+                fence.remove_patiently()
 
 
 # ------------------------------------------------------------------ a script of the site

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from rota import __version__
 from rota.core.leases import Held, LeaseRef
 from rota.errors import BadInput, Denied
-from rota.runner import settle
+from rota.runner import fences, settle
+from rota.runner.identity import name_of
 from rota.runner.journal import Acked
 from rota.runner.link import MAX_DELAY_S, MOST_ENDED, Dial, Link, Lost, Outbox
 from rota.runner.log import say, say_exception
@@ -232,6 +233,8 @@ class Contact:
 
     def _settle_dead(self, *, hasty: bool) -> list[tuple[settle.Dead, Settle]]:
         agent, who = self._agent, self._agent.identity
+        if not hasty:
+            fences.sweep(name_of(who.host))
         settled: list[tuple[settle.Dead, Settle]] = []
         try:
             found = settle.dead_runners(who.root, who.id, who.machine)

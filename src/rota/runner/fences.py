@@ -132,6 +132,26 @@ def of_runner(runner: str, tree: Tree = THE_TREE) -> dict[str, Fence]:
     return fences
 
 
+def sweep(node: str, tree: Tree = THE_TREE) -> None:
+    """Remove the empty groups of dead runners of this host.
+
+    A successor removes those of its own deployment when it settles them; this is for deployments that nobody
+    starts again. A group that still holds a process stays.
+    """
+    prefix = f"rota-{node}-"
+    for version, parent in parents(tree):
+        try:
+            names = os.listdir(parent)
+        except OSError:
+            continue
+        for name in names:
+            pid = name.removeprefix(prefix).partition("-")[0]
+            if name.startswith(prefix) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+                group = Group(f"{parent}/{name}", version, tree)
+                if not group.pids():
+                    group.remove()
+
+
 def found_here(fences: Fences) -> tuple[str, list[tuple[str, str]]]:
     """What kind of host this is (version 2, version 1, hybrid, none), and for people, purpose by purpose and
     marked as good or as a note, what control groups can do on it."""
