@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rota.core.learned import describe, histogram
 from rota.core.learning import FAILURE_COUNTS_FOR, KEPT_FAILURES, Model, with_margin
-from rota.core.observation import RESOURCES, Observation, Resource
+from rota.core.observation import RESOURCES, Observation, Resource, at_most
 from rota.core.percentile import ERA, KEPT
 from rota.core.sizing import Decision, Override, after_failure, decide, round_mem, round_time
 from rota.plan.size import Floor, Size
@@ -43,6 +43,44 @@ def mem(model: Model, *, asked: int = 0, size: int | None = None) -> float:
     recommended = model.recommend("mem", asked=asked, input_bytes=size)
     assert recommended is not None
     return recommended
+
+
+# Upper bounds: peaks of memory that are not known, but were no more than this
+
+
+def bounded(most: int, *, size: int | None = None) -> Observation:
+    return Observation(0.0, at_most(most), 0, 10.0, input_bytes=size)
+
+
+def test_an_upper_bound_of_memory_makes_a_job_ask_for_less_but_never_for_more() -> None:
+    model = model_of(*[bounded(27 * MB)] * 5)
+    assert mem(model, asked=G) == 127 * MB
+    assert mem(model, asked=10 * MB) == 10 * MB, "nothing says that it needs more"
+    assert model_of(*[bounded(27 * MB)] * 2).recommend("mem", asked=10 * MB) is None
+
+
+def test_an_upper_bound_is_no_value_of_the_histogram_and_no_point_of_the_line() -> None:
+    model = model_of(*(bounded(27 * MB, size=n * MB) for n in range(1, 40)))
+    assert histogram(model, "mem") == []
+    assert model.line("mem") is None
+    assert describe(model).mem == 128 * M
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 1 << 34), st.booleans()), min_size=3, max_size=60), st.integers(0, 1 << 34)
+)
+def test_a_recommendation_from_bounds_lies_between_those_of_the_best_and_the_worst_case(
+    seen: list[tuple[int, bool]], asked: int
+) -> None:
+    model = model_of(*(success(size) if known else bounded(size) for size, known in seen))
+    worst = model_of(*(success(size) for size, _ in seen))
+    found = mem(model, asked=asked)
+    assert min(asked, mem(worst)) <= found <= mem(worst)
+    best = model_of(*(success(size if known else 1) for size, known in seen))
+    if mem(best) > 101 * MB:  # else not even that much is proven to be needed
+        assert found >= mem(best)
+    again = Model.from_rows(model.rows())
+    assert again.recommend("mem", asked=asked) == found
 
 
 # The percentile and its margin

@@ -52,6 +52,21 @@ def test_a_job_over_its_memory_request_is_not_killed_and_the_next_of_its_group_a
     assert seen["learn"] == "over"
 
 
+def test_the_peak_memory_of_a_short_job_is_not_the_runners_own(queue: Queue) -> None:
+    """It is not known, which is shown as null, and teaches nobody to ask for more."""
+    short = ("--mem", "10M", "--learn", "short", "--retries", "0", "--")
+    jobs = [queue.add(*short, "sh", "-c", end) for end in ("exit 1", ": 1", ": 2", ": 3")]
+    queue.until("failed", jobs[0])
+    queue.until("complete", *jobs[1:])
+    for job in jobs:
+        seen = queue.shown(job)
+        assert seen["peak_mem_bytes"] is None
+        assert [each["peak_mem_bytes"] for each in seen["attempts"]] == [None]
+    again = queue.add(*short, "true")
+    queue.until("complete", again)
+    assert queue.shown(again)["size"]["mem_bytes"] == 10 * MB
+
+
 def test_show_tells_what_was_asked_learned_and_used(queue: Queue) -> None:
     teach(queue, "shown", 200, 3)
     queue.set_limits("wait:0")

@@ -144,7 +144,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     turn.changes.ends.append(
         (
             job.id, job.attempt, verdict, outcome.exit_code, outcome.signal, code, message, started_at,
-            outcome.ended_at, outcome.cpu_s, outcome.peak_mem, outcome.peak_disk, outcome.segment or None,
+            outcome.ended_at, outcome.cpu_s, outcome.peak_mem or None, outcome.peak_disk, outcome.segment or None,
             outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
             kept,
         )

@@ -9,7 +9,7 @@ from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.job import Job, Outcome
 from rota.core.learning import Model, Usual
-from rota.core.observation import LACKED, Observation, to_row
+from rota.core.observation import LACKED, Observation, at_most, to_row
 from rota.core.program import program_of
 from rota.core.sizing import Decision, advice, after_failure, decide
 from rota.core.turn import Turn
@@ -117,7 +117,8 @@ def learn(
         return
     size = job.size
     elapsed_s = max(0.0, outcome.ended_at - started_at)
-    mem, disk = min(outcome.peak_mem, _MOST), min(outcome.peak_disk, _MOST)
+    disk = min(outcome.peak_disk, _MOST)
+    mem = min(outcome.peak_mem, _MOST) or at_most(min(outcome.most_mem, _MOST))
     seen = Observation(
         outcome.ended_at,
         mem,

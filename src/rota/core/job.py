@@ -148,6 +148,7 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
     behaviours: tuple[Behaved, ...] = ()
     kept: Kept | None = None  #: of the output; None: there is none, or an older runner kept it
+    most_mem: int = 0  #: the most its peak can have been, where `peak_mem` is 0: not known; 0: nor is this
 
 
 class Part(Struct, gc=False):

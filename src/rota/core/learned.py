@@ -35,7 +35,7 @@ class Bucket(Struct, frozen=True, array_like=True, gc=False):
 def describe(model: Model) -> Known:
     """What `rota learn` tells of a group."""
     kept = model.kept()
-    recommended = {resource: model.recommend(resource, asked=0) for resource in RESOURCES}
+    recommended = {resource: _recommended(model, resource) for resource in RESOURCES}
     lines = {resource: line for resource in RESOURCES if (line := model.line(resource)) is not None}
     mem, disk, time_s = recommended["mem"], recommended["disk"], recommended["time"]
     return Known(
@@ -50,6 +50,12 @@ def describe(model: Model) -> Known:
         oldest=kept[0].at if kept else None,
         newest=kept[-1].at if kept else None,
     )
+
+
+def _recommended(model: Model, resource: Resource) -> float | None:
+    """To whoever asked for enough; as long as too little is known, more than was seen."""
+    most = model.at_most(resource)
+    return model.recommend(resource, asked=0) if most is None else most
 
 
 def histogram(model: Model, resource: Resource, buckets: int = 10) -> list[Bucket]:

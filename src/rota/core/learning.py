@@ -65,6 +65,7 @@ class Model:
     """The observations of one learning group."""
 
     __slots__ = (
+        "_bounds",
         "_failures",
         "_lines",
         "_others",
@@ -84,8 +85,9 @@ class Model:
         self._failures: dict[Resource, deque[tuple[int, Observation]]] = {}
         self._others: deque[tuple[int, Observation]] = deque(maxlen=KEPT_FAILURES)
         self._values: dict[Resource, Decaying] = {resource: Decaying() for resource in RESOURCES}
+        self._bounds = Decaying()  # of the memory of successes of which no more is known
         self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
-        self._percentiles: dict[Resource, float] = {}
+        self._percentiles: dict[Resource, tuple[float, float]] = {}
         self._lines: dict[Resource, tuple[int, Line | None]] = {}
         self.told: object = None  #: what it said when those who wait were looked at last
         self.lacked = 0  #: attempts ever that did not get enough of something
@@ -137,6 +139,7 @@ class Model:
         era = (self._taken - 1) // ERA
         mem, disk, time_s = self._values["mem"], self._values["disk"], self._values["time"]
         mem.extend([(seen.mem, at // ERA) for at, seen in pending if 0 < seen.mem <= MAX_BYTES], era)
+        self._bounds.extend([(most, at // ERA) for at, seen in pending if (most := seen.most_mem)], era)
         disk.extend([(seen.disk, at // ERA) for at, seen in pending if 0 < seen.disk <= MAX_BYTES], era)
         time_s.extend([(seen.time_s, at // ERA) for at, seen in pending if 0 <= seen.time_s <= MAX_SECONDS], era)
 
@@ -158,22 +161,48 @@ class Model:
     def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
         """How much the next job should ask for, not rounded; None if there is nothing to go by.
 
-        With fewer than three successes it is what was asked, or more if more was seen.
+        With fewer than three successes it is what was asked, or more if more was seen. Upper bounds make it less
+        than what was asked, never more.
         """
         values = self.values(resource)
         line = self.line(resource) if input_bytes is not None else None
         proven = self._proven(resource, input_bytes if line is not None else None)
-        if len(values) < MIN_SUCCESSES:
+        if self.count(resource) < MIN_SUCCESSES:
             seen = max(proven, values.largest() if values else 0.0)
             if not seen:
                 return None
             return asked if seen <= asked and proven < asked else max(asked, with_margin(resource, seen))
         if line is not None and input_bytes is not None:
             return max(proven, with_margin(resource, line.at(input_bytes)))
-        percentile = self._percentiles.get(resource)
-        if percentile is None:
-            percentile = self._percentiles[resource] = values.percentile()
-        return max(proven, with_margin(resource, percentile))
+        least, most = self._percentile(resource)
+        if least == most:
+            return max(proven, with_margin(resource, most))
+        # It is between the two. What was asked is as good as any guess, if it lies there too.
+        needed = max(asked, with_margin(resource, least) if least else 0.0)
+        return max(proven, min(needed, with_margin(resource, most)))
+
+    def at_most(self, resource: Resource) -> float | None:
+        """What is recommended to whoever asked for more, if enough is known; not rounded."""
+        if self.count(resource) < MIN_SUCCESSES:
+            return None
+        return max(self._proven(resource, None), with_margin(resource, self._percentile(resource)[1]))
+
+    def _percentile(self, resource: Resource) -> tuple[float, float]:
+        """What it is at least and at most."""
+        known = self._percentiles.get(resource)
+        if known is None:
+            values = self.values(resource)
+            if resource == "mem" and self._bounds:
+                known = values.between(self._bounds)
+            else:
+                known = (values.percentile(),) * 2
+            self._percentiles[resource] = known
+        return known
+
+    def count(self, resource: Resource) -> int:
+        """Successes of which something is known about this."""
+        measured = len(self.values(resource))
+        return measured + len(self._bounds) if resource == "mem" else measured
 
     def values(self, resource: Resource) -> Decaying:
         """What the successes used of this, where it was measured."""

@@ -22,7 +22,7 @@ class Observation(Struct, frozen=True, array_like=True, gc=False):
     """One ended attempt: what it used, what it had asked for, and how it ended."""
 
     at: float  #: when it ended
-    mem: int  #: peak, in bytes; 0 = not measured
+    mem: int  #: peak, in bytes; 0 = not measured; below 0 = not known, but no more than that (`at_most`)
     disk: int  #: peak, in bytes; 0 = not measured
     time_s: float  #: from start to end
     outcome: str = COMPLETE  #: or the code of the reason
@@ -35,6 +35,11 @@ class Observation(Struct, frozen=True, array_like=True, gc=False):
         if resource == "mem":
             return self.mem
         return self.disk if resource == "disk" else self.time_s
+
+    @property
+    def most_mem(self) -> int:
+        """The most that its peak of memory can have been, if that is all that is known of it; else 0."""
+        return -self.mem if -MAX_BYTES <= self.mem < 0 else 0
 
     def too_small(self) -> float:
         """How much of what it lacked is proven not to be enough."""
@@ -49,6 +54,12 @@ class Observation(Struct, frozen=True, array_like=True, gc=False):
         if resource == "time":
             return 0 <= self.time_s <= MAX_SECONDS
         return 0 < self.used(resource) <= MAX_BYTES
+
+
+def at_most(size: int) -> int:
+    """How `Observation.mem` says that the peak is not known but was no more than this. (Versions that do not know
+    of it take what is below 0 for not measured.)"""
+    return -size
 
 
 #: An observation as it is stored: its place in the group (see `Model.observe`), then its fields in order.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Iterator
+from heapq import merge
+from itertools import chain
 from typing import Final
 
 #: Age is counted in values, not in days: a program that changes is learned anew after as many runs
@@ -65,17 +67,31 @@ class Decaying:
 
     def percentile(self) -> float:
         """What the next value will be below with a probability of 95 %; the largest if there are few."""
-        first = self._first_era
-        # The next value is one more of them, hence the added weight: without it the second largest of
-        # 20 values would be called their 95th percentile, and one in ten would be above it.
-        allowed = (self._weight + (1 << self._by_age[-1][1] - first)) // TAIL
-        found = self._by_value[-1][0]
-        for value, born in reversed(self._by_value):
-            allowed -= 1 << born - first
-            if allowed < 0:
-                break
-            found = value
-        return found
+        return _percentile(reversed(self._by_value), self._first_era, self._weight, self._by_age[-1][1])
+
+    def between(self, bounds: Decaying) -> tuple[float, float]:
+        """The least and the most that this percentile can be, if of further values only upper bounds are known.
+        Both have been extended in the same era, and one of them has something."""
+        first, weight = self._first_era, self._weight + bounds._weight
+        newest = max(each._by_age[-1][1] for each in (self, bounds) if each)
+        known, unknown = reversed(self._by_value), reversed(bounds._by_value)
+        as_nothing = ((0.0, born) for _, born in bounds._by_value)
+        least = _percentile(chain(reversed(self._by_value), as_nothing), first, weight, newest)
+        return least, _percentile(merge(known, unknown, reverse=True), first, weight, newest)
+
+
+def _percentile(falling: Iterable[tuple[float, int]], first: int, weight: int, newest: int) -> float:
+    """Of (value, era) pairs, the largest value first, of which those of the era `first` weigh 1."""
+    # The next value is one more of them, hence the added weight: without it the second largest of
+    # 20 values would be called their 95th percentile, and one in ten would be above it.
+    allowed = (weight + (1 << newest - first)) // TAIL
+    found: float | None = None
+    for value, born in falling:
+        allowed -= 1 << born - first
+        if found is not None and allowed < 0:
+            break
+        found = value
+    return found or 0.0
 
 
 def first_era(era: int) -> int:

@@ -8,7 +8,6 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from rota.core.learning import MIN_SUCCESSES, Model
-from rota.core.line import Line
 from rota.core.observation import LACKED, RESOURCES, Resource
 from rota.plan.size import Floor, Size
 from rota.units import MAX_BYTES, MAX_SECONDS
@@ -123,10 +122,12 @@ def advice(model: Model) -> object:
     return [_advice(model, resource) for resource in RESOURCES]
 
 
-def _advice(model: Model, resource: Resource) -> tuple[int, float | None, Line | None]:
-    said = model.recommend(resource, asked=0.0)
-    rounded = None if said is None else round_time(said) if resource == "time" else round_mem(said)
-    return min(len(model.values(resource)), MIN_SUCCESSES), rounded, model.line(resource)
+def _advice(model: Model, resource: Resource) -> tuple[object, ...]:
+    said = (model.recommend(resource, asked=0.0), model.at_most(resource))
+    rounded = [
+        None if each is None else round_time(each) if resource == "time" else round_mem(each) for each in said
+    ]
+    return min(model.count(resource), MIN_SUCCESSES), *rounded, model.line(resource)
 
 
 def _decided(

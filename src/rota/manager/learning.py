@@ -31,10 +31,11 @@ def points(found: list[Point]) -> list[LearningPoint]:
             at=datetime.fromtimestamp(each.at, UTC),
             input_bytes=each.input_bytes,
             asked_mem=each.asked_mem,
-            used_mem=each.used_mem,
+            used_mem=max(0, each.used_mem),
             asked_time_s=each.asked_time_s,
             used_time_s=each.used_time_s,
             ok=each.ok,
+            most_mem=-each.used_mem if each.used_mem < 0 else None,
         )
         for each in found
     ]

@@ -71,7 +71,7 @@ def _held(held: Held, now: float) -> bool:
 
 
 def _outcome(o: Outcome, runner: str, latest: float) -> bool:
-    sizes = (o.peak_mem, o.peak_disk, o.offset, o.out_len, o.err_len, o.out_total, o.err_total)
+    sizes = (o.peak_mem, o.most_mem, o.peak_disk, o.offset, o.out_len, o.err_len, o.out_total, o.err_total)
     return (
         0 <= o.ended_at < latest
         and 0 <= (o.started_at or 0) < latest

@@ -15,6 +15,8 @@ from rota.runner.task import Task
 _LEAST_VICTIM = 0.01
 #: Changes of the kernel's count that are remembered.
 _REMEMBERED = 16
+#: The kernel counts pages in batches: two readings of the same peak may differ by this.
+_LAZY = 1 << 20
 
 
 class Sampler:
@@ -55,7 +57,7 @@ class Sampler:
             return kills > 0
         if oom_kills() <= self._kills_before(task):
             return False
-        return peak(task.peak_mem, task.usage, sampled=True) >= room.memory_at_most() * _LEAST_VICTIM
+        return peak(task.peak_mem, task.usage)[0] >= room.memory_at_most() * _LEAST_VICTIM
 
 
 def memory_of(processes: list[procfs.Process]) -> int:
@@ -77,16 +79,30 @@ def about_size(size: int) -> str:
     return units.about_size(size)
 
 
-def peak(sampled_peak: int, usage: Any, *, sampled: bool) -> int:
-    """Peak memory from samples and from the kernel's own record.
+def peak(sampled_peak: int, usage: Any) -> tuple[int, int]:
+    """Peak memory from samples and from the kernel's own record, or 0; then the most it can have been.
 
     A child begins its life in the runner's memory, so the record is at least the runner's own peak:
-    below or at that it proves nothing, and serves only as an upper bound when there is no sample.
+    below or at that it proves nothing, and is only an upper bound of what the child used.
     """
     recorded: int = usage.ru_maxrss * 1024
-    if not sampled or recorded > own_peak():
-        return max(sampled_peak, recorded)
-    return sampled_peak
+    if is_own(recorded):
+        return (sampled_peak, 0) if sampled_peak else (0, recorded)
+    return max(sampled_peak, recorded), 0
+
+
+_own = 0  #: what `own_peak` said last; it only grows
+
+
+def is_own(recorded: int) -> bool:
+    """Can the kernel's record of a child be this process's own peak?
+
+    Read again only when the record is above what is known: for short jobs, one after the other, it is not.
+    """
+    global _own
+    if recorded > _own + _LAZY:
+        _own = max(_own, own_peak())
+    return recorded <= _own + _LAZY
 
 
 def own_peak() -> int:

@@ -13,7 +13,7 @@ from errno import EDQUOT, ENOSPC
 
 from rota.core.job import Outcome
 from rota.core.kept import DISK_FULL, NOT_WRITTEN, Kept, checksums
-from rota.runner.measure import Sampler, about_size, peak
+from rota.runner.measure import Sampler, about_size, is_own, peak
 from rota.runner.process import CannotRun
 from rota.runner.segments import Segments
 from rota.runner.task import Task
@@ -27,7 +27,7 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
     code = os.waitstatus_to_exitcode(task.status or 0)
     cpu_s = usage.ru_utime + usage.ru_stime + task.cpu_s
     number = -code if code < 0 else None
-    memory = peak(task.peak_mem, usage, sampled=task.sampled)
+    memory, at_most = peak(task.peak_mem, usage)
     reason, message, permanent = _reason(task, code, sampler)
     if reason == "memory" and task.fence is not None:
         # Of other jobs it says too much: it counts cached files, which the job can do without.
@@ -61,6 +61,7 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         err_total=err_total,
         permanent=permanent,
         kept=kept,
+        most_mem=0 if memory else at_most,
     )
 
 
@@ -75,7 +76,10 @@ def quiet_success(task: Task) -> Outcome:
     """The outcome of a task that is `plain`, exited with 0 and was seen to be gone at `ended_at`."""
     usage = task.usage
     cpu_s = usage.ru_utime + usage.ru_stime
-    return Outcome(0, None, "", "", task.started_at, task.ended_at, cpu_s, usage.ru_maxrss * 1024)
+    recorded = usage.ru_maxrss * 1024
+    if is_own(recorded):
+        return Outcome(0, None, "", "", task.started_at, task.ended_at, cpu_s, most_mem=recorded)
+    return Outcome(0, None, "", "", task.started_at, task.ended_at, cpu_s, recorded)
 
 
 def failed_to_start(why: CannotRun, started_at: float) -> Outcome:

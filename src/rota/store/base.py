@@ -172,7 +172,7 @@ class Point(Struct, frozen=True, gc=False):
     at: float
     input_bytes: int | None
     asked_mem: int
-    used_mem: int
+    used_mem: int  #: as in `core.observation`
     asked_time_s: float
     used_time_s: float
     ok: bool

@@ -334,6 +334,7 @@ class LearningPoint(Struct, kw_only=True, gc=False):
     asked_time_s: float
     used_time_s: float
     ok: bool
+    most_mem: int | None = None  #: not measured, but no more than this
 
 
 class LearnedGroupView(Struct, kw_only=True, gc=False):

@@ -297,6 +297,7 @@ export interface LearningPoint {
   asked_time_s: number;
   used_time_s: number;
   ok: boolean;
+  most_mem?: number | null;
 }
 
 export interface LimitChange {

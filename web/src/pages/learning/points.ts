@@ -14,12 +14,12 @@ export interface Dot {
   point: Point;
 }
 
-/** Asked to the right, used upwards. What was not asked for has no place. */
+/** Asked to the right, used upwards. What was not asked for, or not measured, has no place. */
 export function dots(points: readonly Point[], what: Asked): Dot[] {
   const found: Dot[] = [];
   for (const point of points) {
     const [asked, used] = what === "mem" ? [point.asked_mem, point.used_mem] : [point.asked_time_s, point.used_time_s];
-    if (asked > 0 && used >= 0) found.push({ x: Math.max(asked, LEAST[what]), y: Math.max(used, LEAST[what]), point });
+    if (asked > 0 && (used > 0 || what === "time")) found.push({ x: Math.max(asked, LEAST[what]), y: Math.max(used, LEAST[what]), point });
   }
   return found;
 }
