@@ -1,0 +1,150 @@
+"""Everything with a form in bytes or text, as the release that runs this writes it: messages, answers, records of
+journals, stored values, identity keys, the description of the HTTP API."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+import typing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.golden.samples import plain, samples
+
+#: What identity keys are made of.
+USERS = ("ann", "bob", "ü", "root")
+DIRECTORIES = (None, "", "/", "/home/ann", "/home/ann/", "/tmp/a b", "/ü", "/raw-\udcff")
+COMMANDS: tuple[Any, ...] = (
+    "true", "", " true", "true ", "echo a\necho b", "echo 'ü'", "l0", "a1", "s0\0", ["true"], [], [""],
+    ["echo", "a b"], ["echo", "a", "b"], ["echo", "", "b"], ["echo\0a"], "echo " + "x" * 5000,
+)  # fmt: skip
+PLACES = ((0, None), (1, None), (17, None), (0, 0), (0, 1), (2, 1), (0, 1_000_000))
+
+
+def messages() -> list[type[msgspec.Struct]]:
+    """Every kind of message that begins a frame."""
+    from rota.wire import messages as m
+
+    unions = (m.FromClient, m.ToClient, m.FromRunner, m.ToRunner)
+    return sorted({kind for union in unions for kind in typing.get_args(union)}, key=lambda kind: kind.__name__)
+
+
+def bodies() -> dict[str, type[msgspec.Struct]]:
+    """What travels inside answers: MODULE:NAME → type."""
+    from rota.wire import answers, sums, views
+
+    found: dict[str, type[msgspec.Struct]] = {}
+    for module in (answers, sums, views):
+        for name, kind in inspect.getmembers(module, inspect.isclass):
+            tagged = issubclass(kind, msgspec.Struct) and kind in messages()
+            if issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__ and not tagged:
+                found[f"{module.__name__}:{name}"] = kind
+    return found
+
+
+def stored() -> dict[str, Any]:
+    """What is kept as JSON in columns: name → type."""
+    from rota.core.job import After, Behaved, Ended, Spec
+    from rota.plan.limits import Limit
+    from rota.plan.placement import Given
+    from rota.plan.size import Floor, Size
+
+    return {
+        "rota.core.job:Spec": Spec, "rota.core.job:Ended": Ended, "rota.core.job:After": After,
+        "rota.core.job:Behaved": Behaved, "rota.plan.limits:Limit": Limit, "rota.plan.placement:Given": Given,
+        "rota.plan.size:Floor": Floor, "rota.plan.size:Size": Size,
+    }  # fmt: skip
+
+
+def frames(tapped: list[bytes]) -> list[dict[str, Any]]:
+    """Samples of every message, and those among recorded bytes that have a form of their own."""
+    from rota.wire import codec
+
+    found = []
+    for kind in messages():
+        for message in samples(kind):
+            data = codec.frame(message)
+            found.append({"kind": kind.__name__, "frame": _text(data), "value": plain(message)})
+    accepts = typing.Union[tuple(messages())]  # noqa: UP007 - not known before
+    seen: dict[str, set[str]] = {}
+    for message in (one for data in tapped for one in codec.Reader[Any](accepts).feed(data)):
+        value, name = plain(message), type(message).__name__
+        form = json.dumps(_form(value))
+        if form not in seen.setdefault(name, set()) and len(seen[name]) < 5:
+            seen[name].add(form)
+            found.append({"kind": name, "frame": _text(codec.frame(message)), "value": value, "recorded": True})
+    return found
+
+
+def _form(value: Any) -> Any:
+    """What a value looks like, without what it says."""
+    if isinstance(value, dict):
+        return {key: _form(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_form(one) for one in value[:1]]
+    return type(value).__name__
+
+
+def answers() -> list[dict[str, Any]]:
+    return [
+        {"kind": name, "body": _text(msgspec.msgpack.encode(value)), "value": plain(value)}
+        for name, kind in bodies().items()
+        for value in samples(kind)
+    ]
+
+
+def columns() -> list[dict[str, Any]]:
+    return [
+        {"kind": name, "text": msgspec.json.encode(value).decode(), "value": plain(value)}
+        for name, kind in stored().items()
+        for value in samples(kind)
+    ]
+
+
+def journals() -> list[dict[str, Any]]:
+    """Blocks of a runner's journal, one for each record."""
+    from rota.runner import journal
+
+    return [
+        {"kind": kind.__name__, "block": _text(journal.pack([value])), "value": plain(value)}
+        for kind in typing.get_args(journal.Record)
+        for value in samples(kind)
+    ]
+
+
+def keys() -> list[dict[str, Any]]:
+    from rota.core.identity import key_maker
+
+    found = []
+    for user in USERS:
+        for cwd in DIRECTORIES:
+            make = key_maker(user=user, cwd=cwd)
+            for cmd in COMMANDS:
+                made = [make(cmd, n, index) for n, index in PLACES]
+                found.append({"user": user, "cwd": cwd, "cmd": cmd, "keys": made})
+    return found
+
+
+def openapi() -> Any:
+    from rota.api.routes import OPERATIONS
+    from rota.api.schema import document
+
+    return msgspec.json.decode(document(OPERATIONS))
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def write(out: Path, tapped: list[bytes]) -> None:
+    import lzma
+
+    made = {
+        "frames": frames(tapped), "answers": answers(), "columns": columns(), "journals": journals(),
+        "keys": keys(), "openapi": openapi(),
+    }  # fmt: skip
+    for name, value in made.items():
+        (out / f"{name}.json.xz").write_bytes(lzma.compress(json.dumps(value, indent=0).encode(), preset=9))
