@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from rota.config import all_settings, config_files, load
 from rota.errors import BadInput, EnvironmentFault
 from rota.home import Home, check_private
+from rota.unix import short
 
 
 @pytest.fixture
@@ -133,15 +135,40 @@ def test_a_home_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
         check_private(tmp_path)
 
 
-def test_a_long_home_gets_a_short_socket_that_is_always_the_same(
+def test_the_socket_lies_in_the_home_however_long_its_path_is(tmp_path: Path) -> None:
+    home = Home(tmp_path / ("x" * 120))
+    home.create()
+    assert home.socket == home.path / "manager.sock"
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as caller:
+        with short(str(home.socket)) as name:
+            listener.bind(name)
+        listener.listen()
+        assert home.find_socket() == home.socket
+        with short(str(home.socket)) as name:
+            caller.connect(name)
+
+
+def test_a_manager_that_listened_elsewhere_is_found_from_its_own_home_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-    long = Home(tmp_path / ("x" * 120))
-    assert len(os.fsencode(long.socket)) <= 107
-    assert long.socket == Home(long.path).socket
-    assert long.socket != Home(tmp_path / ("x" * 121)).socket
-    assert Home("/short").socket == Path("/short/manager.sock")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "r"))
+    (tmp_path / "r").mkdir()
+    long, copy = Home(tmp_path / ("x" * 120)), Home(tmp_path / ("y" * 120))
+    former = long.former_socket
+    assert former is not None
+    assert former != copy.former_socket
+    assert Home("/short").former_socket is None
+    former.parent.mkdir(mode=0o700)
+    former.touch()
+    for home in (long, copy):
+        home.create()
+        home.manager_file.write_text(json.dumps({"socket": str(former)}))  # as the last release wrote it
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    assert long.find_socket() == former
+    assert copy.find_socket() is None
+    former.parent.chmod(0o777)
+    with pytest.raises(EnvironmentFault, match="others may write"):
+        long.find_socket()
 
 
 def test_what_is_in_manager_json_is_believed_only_if_it_can_be_read(home: Home) -> None:

@@ -152,8 +152,13 @@ _BY_CODE: dict[str, type[RotaError]] = {
 
 
 #: Codes that say more than their class does.
-_BY_CODE |= dict.fromkeys(("locked", "damaged", "missing", "foreign", "newer"), StoreRefused)
-_BY_CODE |= {"port": EnvironmentFault, "changed": BadInput, "not_running": BadInput}
+_BY_CODE |= dict.fromkeys(("locked", "damaged", "missing", "foreign", "newer", "copied"), StoreRefused)
+_BY_CODE |= {
+    "port": EnvironmentFault,
+    "other_home": EnvironmentFault,
+    "changed": BadInput,
+    "not_running": BadInput,
+}
 
 
 def from_code(code: str, message: str, *, hint: str = "") -> RotaError:

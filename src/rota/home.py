@@ -6,22 +6,25 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault
+from rota.unix import MAX_SOCKET_PATH
 
-#: The longest path a Unix socket can have.
-MAX_SOCKET_PATH: Final = 107
+#: Device and inode of a directory: what it is, whatever its name.
+Mark = tuple[int, int]
 
 
-class ManagerFile(Struct):
-    """`manager.json`: how to find the manager of this deployment. Written by the manager."""
+class ManagerFile(Struct, omit_defaults=True):
+    """`manager.json`: facts about the manager of this deployment. Written by the manager.
+
+    It holds no path: in a copy of the home that would lead to the original.
+    """
 
     pid: int = 0
-    socket: str = ""
+    socket: str = ""  #: written by 0.1.0 before homes had an identity; see `Home.former_socket`
     address: str | None = None  #: HOST:PORT of the TLS listener
     version: str = ""
     generation: int = 0
@@ -114,22 +117,52 @@ class Home:
 
     @property
     def socket(self) -> Path:
-        """Where the manager listens: in the home, or, if that path is too long for a socket, in a
-        private directory with a short name made from it. `manager.json` records it."""
-        near = self.path / "manager.sock"
-        if len(os.fsencode(near)) <= MAX_SOCKET_PATH:
-            return near
-        import hashlib
+        """Where the manager listens. The path may be too long for a socket: see `rota.unix`."""
+        return self.path / "manager.sock"
 
-        name = f"rota-{os.getuid()}-{hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]}"
-        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-        for base in (runtime, "/tmp"):
+    @property
+    def former_socket(self) -> Path | None:
+        """Where a manager listened before sockets could lie in a home with a long path. Its runners, which
+        outlive it, and clients of that time still look there; None for a home with a short one."""
+        if len(os.fsencode(self.socket)) <= MAX_SOCKET_PATH:
+            return None
+        name = f"rota-{os.getuid()}-{self._digest()}"
+        for base in (os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp"):
             far = os.path.join(base, name, "manager.sock")
             if os.path.isabs(base) and os.path.isdir(base) and len(os.fsencode(far)) <= MAX_SOCKET_PATH:
                 return Path(far)
-        raise EnvironmentFault(
-            f"no place for the manager's socket: {near} is too long", hint="set a shorter ROTA_HOME"
-        )
+        return None
+
+    def find_socket(self) -> Path | None:
+        """The socket of a manager of this very home, if there is one; it may be stale. Raises `EnvironmentFault`
+        if it is in a place that others may write to."""
+        if self.socket.exists():
+            return self.socket
+        written = self.read_manager_file()
+        for far in (Path(written.socket) if written and written.socket else None, self.former_socket):
+            # Only if its name was made from our path: what a copied file says leads to the original.
+            if far is not None and far.parent.name.endswith(f"-{self._digest()}") and far.exists():
+                check_private(far.parent)  # anybody may make a directory in /tmp
+                return far
+        return None
+
+    def _digest(self) -> str:
+        import hashlib
+
+        return hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+
+    def mark(self) -> Mark | None:
+        """Which directory this is; None if there is none."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @property
+    def identity(self) -> Path:
+        """Whose home this is and where it was made: see `store.identity`."""
+        return self.path / "identity.json"
 
     def create(self) -> None:
         """Make the home and its directories, private to this user. Raises `EnvironmentFault`."""
@@ -138,9 +171,6 @@ class Home:
             check_private(self.path)
             for path in (self.tls, self.tokens, self.logs, self.output, self.runners):
                 path.mkdir(mode=0o700, exist_ok=True)
-            if self.socket.parent != self.path:
-                self.socket.parent.mkdir(mode=0o700, exist_ok=True)
-                check_private(self.socket.parent)
         except OSError as error:
             raise EnvironmentFault(
                 f"cannot use {self.path} as the deployment's directory: {error.strerror}",

@@ -104,6 +104,22 @@ def _directory(_call: Invocation, home: Home) -> Iterator[Finding]:
         yield "good", f"{home} is private", ""
 
 
+def _identity(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.store import identity
+    from rota.store.backup import deployment_of
+
+    found = identity.read(home.path)
+    if found is None:
+        if home.database.exists():
+            yield "note", f"{home} has no {identity.NAME}", "it is made when a manager starts"
+        return
+    stored = deployment_of(home.path) if home.database.is_file() else ""
+    if why := identity.contradiction(home.path, found, stored):
+        yield "bad", why.message, why.hint
+    else:
+        yield "good", f"deployment {found.id}", ""
+
+
 def _existing(home: Home) -> str:
     path = home.path
     while not path.exists():
@@ -267,6 +283,7 @@ _CHECKS: Final[dict[str, Callable[[Invocation, Home], Iterator[Finding]]]] = {
     "python": _python,
     "sqlite": _sqlite,
     "home": _directory,
+    "identity": _identity,
     "file system": _file_system,
     "disk": _disk,
     "configuration": _configuration,

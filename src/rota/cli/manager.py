@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rota.cli.adopting import adopt
 from rota.cli.backups import backup, restore
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.pausing import drain, pause, resume, standstill, wait_for_end
@@ -233,7 +234,7 @@ def _log_line(line: bytes) -> str:
     return line.decode("utf-8", "backslashreplace")
 
 
-for _command in (drain, pause, resume, backup, restore):
+for _command in (drain, pause, resume, backup, restore, adopt):
     manager.add_command(_command)
 
 

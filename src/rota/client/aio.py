@@ -21,6 +21,7 @@ from rota.core.answers import Acted, WalltimeSet
 from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.home import Home
+from rota.unix import short
 from rota.wire import messages as m
 from rota.wire import sums, views
 
@@ -339,7 +340,7 @@ class AsyncClient:
             self._streams = await asyncio.wait_for(_dial(endpoint), min(self._timeout, 10.0))
         except OSError as error:  # TimeoutError is one
             raise unreachable(endpoint, error) from None
-        self._line.role, self._line.token = endpoint.role, endpoint.token
+        self._line.role, self._line.token, self._line.home = endpoint.role, endpoint.token, endpoint.home
         try:
             # Not in turn: a call whose connection was lost makes a new one in the middle of its own.
             return await self._drive(self._line.greet(), self._timeout)
@@ -495,7 +496,8 @@ class AsyncWatching(Generic[I, T]):
 
 async def _dial(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     if endpoint.socket:
-        return await asyncio.open_unix_connection(endpoint.socket)
+        with short(endpoint.socket) as path:
+            return await asyncio.open_unix_connection(path)
     from rota.wire.tls import SERVER_NAME, client_context
 
     assert endpoint.ca is not None

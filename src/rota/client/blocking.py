@@ -21,6 +21,7 @@ from rota.core.answers import Acted, WalltimeSet
 from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.home import Home
+from rota.unix import short
 from rota.wire import messages as m
 from rota.wire import sums, views
 
@@ -362,7 +363,7 @@ class Client:
             self._socket = _dial(endpoint, min(self._timeout, 10.0))
         except OSError as error:
             raise unreachable(endpoint, error) from None
-        self._line.role, self._line.token = endpoint.role, endpoint.token
+        self._line.role, self._line.token, self._line.home = endpoint.role, endpoint.token, endpoint.home
         try:
             return self._ask(self._line.greet(), self._timeout)
         except BaseException:
@@ -480,7 +481,8 @@ def _dial(endpoint: Endpoint, timeout: float) -> socket.socket:
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             plain.settimeout(timeout)
-            plain.connect(endpoint.socket)
+            with short(endpoint.socket) as path:
+                plain.connect(path)
         except BaseException:
             plain.close()
             raise

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from rota.errors import BadInput, NoManager, RotaError
-from rota.home import Home, check_private
+from rota.home import Home, Mark
 
 HOW_TO_START: Final = "start one with 'rota manager start'"
 
@@ -24,6 +25,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     ca: Path | None = None
     role: str = "admin"
     token: str = ""
+    home: Mark | None = None  #: of which directory its manager must be
 
     def __str__(self) -> str:
         return self.socket or f"{self.host}:{self.port}"
@@ -44,15 +46,12 @@ def find(
     remote = address or environ.get("ROTA_MANAGER")
     if remote:
         return _tls(home, remote, token=token, environ=environ)
+    if socket := home.find_socket():
+        return Endpoint(socket=str(socket), home=home.mark())
     written = home.read_manager_file()
-    socket = Path(written.socket) if written and written.socket else home.socket
-    if socket.exists():
-        if socket.parent != home.path:
-            # Anybody may make a directory in /tmp: never talk to another's.
-            check_private(socket.parent)
-        return Endpoint(socket=str(socket))
     if written and written.address and (token or "ROTA_TOKEN_FILE" in environ):
-        return _tls(home, written.address, token=token, environ=environ)
+        found = _tls(home, written.address, token=token, environ=environ)
+        return msgspec.structs.replace(found, home=home.mark())
     raise no_manager(home)
 
 

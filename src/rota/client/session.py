@@ -19,8 +19,10 @@ from rota.client.batches import Batch
 from rota.client.calls import Call, Stream
 from rota.client.channels import FromChannel, Opening
 from rota.errors import BadInput, NoManager, RotaError, WireError, from_code
+from rota.home import Mark
 from rota.wire import codec
 from rota.wire import messages as m
+from rota.wire.greeting import other_home
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -90,13 +92,15 @@ class Session:
         """Has the manager said why it hangs up?"""
         return self._broken is not None
 
-    def open(self, role: str, token: str) -> Flow[m.Welcome]:
-        """Say who we are. Raises what the manager refuses us with."""
-        yield codec.frame(m.Hello(m.PROTOCOL, role, token, f"rota {__version__}"))
+    def open(self, role: str, token: str, home: Mark | None = None) -> Flow[m.Welcome]:
+        """Say who we are, and of which directory the manager must be. Raises what it refuses us with."""
+        yield codec.frame(m.Hello(m.PROTOCOL, role, token, f"rota {__version__}", home=home))
         while self.welcome is None:
             self.take((yield READ))
             if self._broken:
                 raise self._broken
+        if home is not None and self.welcome.home not in (None, home):
+            raise other_home()
         return self.welcome
 
     def call(self, call: Call[T]) -> Flow[T]:
@@ -249,12 +253,13 @@ class Line:
     def __init__(self, role: str, token: str) -> None:
         self.role = role
         self.token = token
+        self.home: Mark | None = None
         self.session = Session()
 
     def greet(self) -> Flow[m.Welcome]:
         """A new session on a new connection."""
         self.session = Session()
-        return self.session.open(self.role, self.token)
+        return self.session.open(self.role, self.token, self.home)
 
     def add(self, submission: str, batches: Iterable[Batch], options: AddOptions) -> Flow[Added]:
         """Upload, on new connections if need be. A repeat is harmless: the submission's id is the same,

@@ -12,9 +12,10 @@ from rota.core.job import Job, Reason
 from rota.core.states import State
 from rota.core.world import World, move
 
-#: Keys of `Changes.meta`: when the database was restored, JSON of the leases it held then, and the
-#: restoration that a manager has already started from.
+#: Keys of `Changes.meta`: when the database was restored, from what (if not from a backup), JSON of the leases it
+#: held then, and the restoration that a manager has already started from.
 RESTORED_AT = "restored_at"
+RESTORED_FROM = "restored_from"
 RESTORED_LEASES = "restored_leases"
 RESTORED_SEEN = "restored_seen"
 

@@ -46,6 +46,7 @@ class Connections:
         self._pool = pool
         self._requests = Requests(manager)
         self._owner = owner()
+        self._home = manager.home.mark()
         self._next_peer = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.peers: dict[int, Peer] = {}
@@ -77,13 +78,16 @@ class Connections:
     def greeted(self, peer: Peer, message: Any) -> None:
         """The first message of a connection: who is it?"""
         hello = expect_hello(message)
+        if hello.home is not None and hello.home != self._home:
+            raise m.other_home()
         if hello.role == KEY:
             self._let_in_by_key(peer, hello)
             return
         role, user, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
         peer.accept(role, user, until=until)
         manager = self._manager
-        peer.send(m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until))
+        mark = self._home if hello.home is not None else None
+        peer.send(m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until, mark))
 
     def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
         """The role that a peer may have, whose it is, and until when. Raises `Denied`."""

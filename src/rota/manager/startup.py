@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import msgspec
 
@@ -25,11 +26,11 @@ from rota.core.changes import Changes
 from rota.core.pausing import PAUSED, YES
 from rota.core.plan_news import RESERVED, restore_reservations
 from rota.core.policing import SPENT, restore_spent
-from rota.core.restored import RESTORED_AT, RESTORED_LEASES, RESTORED_SEEN
+from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
 from rota.core.serving import HOOKS, restore_hooks
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
-from rota.home import Home, ManagerFile
+from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
 from rota.manager import gateway
 from rota.manager.recover import library_from, unused_limits, world_from
@@ -37,7 +38,9 @@ from rota.manager.service import Manager
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
+from rota.store import identity
 from rota.store.sqlite import SqliteStore
+from rota.unix import short
 from rota.wire import tls, tokens
 
 log = logging.getLogger("rota.manager")
@@ -101,13 +104,19 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
     home.create()
     settings = config.load(home).settings
     log_to(home.logs / "manager.log", settings.log_level)
-    store = SqliteStore(home.path)
+    deployment = ""
+
+    def approve(stored: str) -> None:
+        nonlocal deployment
+        deployment = identity.settled(home.path, stored)
+
+    store = SqliteStore(home.path, approve=approve)
     manager: Manager | None = None
     try:
         listener = _bind_again(home, settings)
         pool = make_pool(home, settings)
         pool.start()  # its runner starts while we recover
-        manager = _recover(home, settings, store, pool, idle_stop_s)
+        manager = _recover(home, settings, store, pool, deployment=deployment, idle_stop_s=idle_stop_s)
         server = await _listen_locally(home, manager)
         manager.start()
         host, port = listener.getsockname()[:2]
@@ -131,8 +140,9 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
         log.info("manager stops")
         if manager.failure is None and store.holds_home():
             # As long as the home is ours: the next manager's would have the same names.
-            for path in (home.socket, home.manager_file):
-                path.unlink(missing_ok=True)
+            for path in (home.socket, home.manager_file, home.former_socket):
+                if path is not None:
+                    path.unlink(missing_ok=True)
     finally:
         if manager is not None:
             manager.close()
@@ -170,10 +180,17 @@ def _exit_now(error: BaseException) -> None:
     os._exit(70)
 
 
-def _recover(home: Home, settings: Settings, store: SqliteStore, pool: Pool, idle_stop_s: float | None) -> Manager:
+def _recover(
+    home: Home,
+    settings: Settings,
+    store: SqliteStore,
+    pool: Pool,
+    *,
+    deployment: str,
+    idle_stop_s: float | None,
+) -> Manager:
     snapshot = store.load()
     generation = int(snapshot.meta.get("generation", "0")) + 1
-    deployment = snapshot.meta.get("deployment") or os.urandom(8).hex()
     changes = Changes()
     changes.meta = {"generation": str(generation), "deployment": deployment}
     for name in unused_limits(snapshot):
@@ -217,7 +234,8 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
     leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
     jobs = restored.mark(world, leases)
     if meta.get(RESTORED_SEEN) != restored_at:
-        why = f"restored at {restored_at} from a backup in which it was leased; what became of it is unknown"
+        origin = meta.get(RESTORED_FROM) or "a backup"
+        why = f"restored at {restored_at} from {origin} in which it was leased; what became of it is unknown"
         restored.doubt(world, jobs, why=why)
 
 
@@ -260,13 +278,29 @@ def _bind(settings: Settings) -> socket.socket:
 async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServer:
     path = home.socket
     path.unlink(missing_ok=True)  # we hold the lock: nobody listens there
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        return await manager.loop.create_unix_server(
-            lambda: manager.connections.new_peer(local=True), str(path), backlog=_BACKLOG
-        )
+        with short(str(path)) as name:
+            listener.bind(name)
     finally:
         os.umask(before)
+    _point_to(path, home.former_socket)
+    return await manager.loop.create_unix_server(
+        lambda: manager.connections.new_peer(local=True), sock=listener, backlog=_BACKLOG
+    )
+
+
+def _point_to(path: Path, former: Path | None) -> None:
+    """Let runners and clients of a manager that listened elsewhere, if there was one, find this one."""
+    if former is None or not former.parent.is_dir():
+        return
+    try:
+        check_private(former.parent)
+        former.unlink(missing_ok=True)
+        former.symlink_to(path)
+    except (OSError, EnvironmentFault) as error:
+        log.warning("who still looks for the manager at %s does not find it: %s", former, error)
 
 
 async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
@@ -311,7 +345,6 @@ async def _quiet_moment(manager: Manager) -> None:
 def _write_manager_file(home: Home, manager: Manager) -> None:
     facts = ManagerFile(
         pid=os.getpid(),
-        socket=str(home.socket),
         address=manager.address,
         version=__version__,
         generation=manager.generation,

@@ -62,6 +62,7 @@ class Contact:
         self.fd = -1
         self.joined = False
         self._was_in = False
+        self._deployment = ""  #: whose manager let us in; empty: none did
         self._refused_since = 0.0  #: 0: it was not
         self.report_at = _NEVER  #: when what is in the outbox must go at the latest
         self.away_since = agent.now
@@ -104,6 +105,9 @@ class Contact:
         for message in messages:
             match message:
                 case Welcome():
+                    if not self._knows(message.deployment):
+                        self.lost(f"deployment {message.deployment} answers, not {self._deployment}")
+                        return
                     self._on_welcome()
                 case Rules():
                     self._on_rules(message)
@@ -174,6 +178,14 @@ class Contact:
             self._poll.modify(self.fd, select.EPOLLIN | (select.EPOLLOUT if self._writing else 0))
 
     # -------------------------------------------------------------- joining
+
+    def _knows(self, deployment: str) -> bool:
+        """Is this the manager whose jobs we have? A copy of its home may have taken its place."""
+        agent = self._agent
+        if deployment != self._deployment and (agent.tasks or agent.seating.waiting or not self.outbox.clear):
+            return not self._deployment
+        self._deployment = deployment
+        return True
 
     def _on_welcome(self) -> None:
         if self._dead is None:

@@ -16,6 +16,7 @@ from rota.core.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, 
 from rota.errors import WireError
 from rota.runner.journal import Key
 from rota.runner.task import Task
+from rota.unix import short
 from rota.wire import codec
 from rota.wire.orders import ToRunner
 from rota.wire.reports import Report
@@ -50,7 +51,8 @@ def unix_dial(path: str) -> Dial:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             stream.setblocking(False)
-            stream.connect(path)  # at once, or refused: a Unix socket does not wait
+            with short(path) as place:
+                stream.connect(place)  # at once, or refused: a Unix socket does not wait
         except OSError:
             stream.close()
             raise

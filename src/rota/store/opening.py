@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -25,11 +26,22 @@ MARKER: Final = "deployment"
 #: by seconds, and its damage is met (and refused) by `load`, which reads every job's row.
 _CHECK_BELOW: Final = 64 << 20
 
+_KINDS: Final[tuple[tuple[Callable[[int], bool], str], ...]] = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (lambda _mode: True, "something else"),
+)
+
 _CACHE_KIB: Final = 128 << 10
 _CHECKPOINT_PAGES: Final = 8000
 
 #: How the error for a damaged file is made: what helps depends on what the file is.
 Damaged = Callable[[Path, object], StoreRefused]
+#: Is told of which deployment a database is (empty: of none yet); raises if it may not be used.
+Approve = Callable[[str], None]
 
 
 def is_ours(head: bytes) -> bool:
@@ -46,8 +58,25 @@ def damaged(path: Path, detail: object) -> StoreRefused:
     )
 
 
-def open_database(home: Path) -> tuple[sqlite3.Connection, bool]:
-    """The writer's connection, and whether the file is new and not yet known to be on disk."""
+def check_file(path: Path) -> None:
+    """Refuse a database that is no file, without opening it: a pipe would be waited for, and what a device does
+    nobody knows. Raises `StoreRefused`."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        raise StoreRefused(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from None
+    if not stat.S_ISREG(mode):
+        what = next(word for test, word in _KINDS if test(mode))
+        raise StoreRefused(
+            f"{path} is {what}, not a file", hint="move it away, and restore a backup", code="foreign"
+        )
+
+
+def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tuple[sqlite3.Connection, bool]:
+    """The writer's connection, and whether the file is new and not yet known to be on disk.
+
+    `approve` is told whose database this is before anything in it is changed, and may raise.
+    """
     path, wal, marker = home / DATABASE, home / f"{DATABASE}-wal", home / MARKER
     new = not path.exists()
     if new:
@@ -69,6 +98,7 @@ def open_database(home: Path) -> tuple[sqlite3.Connection, bool]:
             if unclean:
                 _check_after_crash(connection, path)
             _check_length(connection, path, wal)
+        approve(_deployment(connection))
         _migrate(connection)
     except sqlite3.Error as error:
         connection.close()
@@ -77,6 +107,12 @@ def open_database(home: Path) -> tuple[sqlite3.Connection, bool]:
         connection.close()
         raise
     return connection, new or not marker.exists()
+
+
+def _deployment(connection: sqlite3.Connection) -> str:
+    """Whose database this is; empty: nobody's yet."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
+    return str(row[0]) if row else ""
 
 
 def settle(home: Path) -> None:
@@ -161,6 +197,7 @@ def _make(home: Path) -> None:
 
 def _check_header(path: Path) -> None:
     """Refuse what is not a Rota database, from its first hundred bytes."""
+    check_file(path)
     try:
         with path.open("rb") as file:
             header = file.read(100)

@@ -21,8 +21,9 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.pausing import PAUSED, YES
-from rota.core.restored import RESTORED_AT, RESTORED_LEASES
+from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
 from rota.errors import BadInput, NotFound, RotaError, StoreRefused
+from rota.store import identity
 from rota.store.backup import BACKED_UP_AT, cannot_write, sync_directory, sync_file, utc_now
 from rota.store.files import ManagerLock, prepare_home
 from rota.store.opening import APPLICATION_ID, DATABASE, check_pages, check_version, settle
@@ -119,10 +120,14 @@ class Restoration:
         at = utc_now()
         try:
             with closing(self._open()) as draft:
-                _mark(draft, self.found, at=at, pause=pause, generation=self._generation())
+                made = f"the backup of {self.found.made_at or 'an unknown time'}"
+                id = self._identity(draft)
+                facts = {"generation": str(self._generation(draft)), "deployment": id}
+                mark_leases(draft, at=at, origin=made, facts=facts | ({PAUSED: YES} if pause else {}))
             sync_file(self._draft)
             kept = self._set_aside() if self.replaces else None
             self._draft.replace(self._home / DATABASE)
+            identity.write(self._home, id)
             settle(self._home)
             sync_directory(self._home)
         except OSError as error:
@@ -131,9 +136,21 @@ class Restoration:
             raise StoreRefused(f"the backup cannot be prepared: {error}", hint="nothing was changed") from None
         return Restored(self.found, None if kept is None else str(kept))
 
-    def _generation(self) -> int:
-        """Starts of the manager that are known from what is replaced: their numbers name seats, and a runner
-        of that time may still be there."""
+    def _identity(self, draft: sqlite3.Connection) -> str:
+        """A home stays that of its deployment, by which its runners know it. One that has none yet becomes that
+        of the backup's."""
+        if found := identity.read(self._home):
+            return found.id
+        row = draft.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
+        return str(row[0]) if row else os.urandom(8).hex()
+
+    def _generation(self, draft: sqlite3.Connection) -> int:
+        """Starts of the manager that are known from the backup and what is replaced: their numbers name seats,
+        and a runner of that time may still be there."""
+        row = draft.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
+        return max(int(row[0]) if row else 0, self._replaced_generation())
+
+    def _replaced_generation(self) -> int:
         path = self._home / DATABASE
         try:
             _check_header(path)  # SQLite would throw away the log of what it cannot read
@@ -229,24 +246,21 @@ def _found(draft: sqlite3.Connection) -> Found:
     )
 
 
-def _mark(draft: sqlite3.Connection, found: Found, *, at: str, pause: bool, generation: int) -> None:
-    """Write into the copy what the next manager must know."""
-    leases = draft.execute("SELECT job, number FROM attempts WHERE outcome IS NULL").fetchall()
-    row = draft.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-    meta = {
-        RESTORED_AT: at,
-        RESTORED_LEASES: msgspec.json.encode(leases).decode(),
-        "generation": str(max(generation, int(row[0]) if row else 0)),
-    }
-    if pause:
-        meta[PAUSED] = YES
-    text = f"from the backup of {found.made_at or 'an unknown time'}; what became of this attempt since is unknown"
+def mark_leases(
+    database: sqlite3.Connection, *, at: str, origin: str, facts: dict[str, str], kind: str = ""
+) -> list[int]:
+    """Write into a database what the next manager must know: that its leases, whose jobs are returned, are of the
+    past. `facts`: more for `meta`. `kind`: what it was restored from, unless that is a backup."""
+    leases = database.execute("SELECT job, number FROM attempts WHERE outcome IS NULL ORDER BY job").fetchall()
+    meta = {RESTORED_AT: at, RESTORED_FROM: kind, RESTORED_LEASES: msgspec.json.encode(leases).decode(), **facts}
+    text = f"from {origin}; what became of this attempt since is unknown"
     now = datetime.now(UTC).timestamp()
-    draft.execute("PRAGMA journal_mode=WAL").fetchall()
-    draft.execute("BEGIN IMMEDIATE")
-    draft.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
-    draft.executemany(
+    database.execute("PRAGMA journal_mode=WAL").fetchall()
+    database.execute("BEGIN IMMEDIATE")
+    database.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
+    database.executemany(
         "INSERT INTO events (at, job, attempt, kind, text) VALUES (?, ?, ?, 'restored', ?)",
         [(now, job, number, text) for job, number in leases],
     )
-    draft.execute("COMMIT")
+    database.execute("COMMIT")
+    return [job for job, _ in leases]

@@ -23,7 +23,7 @@ from rota.store.batch import Batch, encode
 from rota.store.files import Ballast, ManagerLock, prepare_home
 from rota.store.keys import RUN, Keys
 from rota.store.observations import Observed, too_many
-from rota.store.opening import DATABASE, open_database, settle
+from rota.store.opening import DATABASE, Approve, open_database, settle
 from rota.store.snapshot import load
 from rota.store.sqlite_sums import SqliteSums
 from rota.store.statements import statements
@@ -47,7 +47,9 @@ class SqliteStore(SqliteSums):
         clock: Callable[[], float] = time.monotonic,
         reserve: int = RESERVE,
         run: int = RUN,
+        approve: Approve = lambda _deployment: None,
     ) -> None:
+        """`approve` is told whose database there is, under the lock and before anything in it is changed."""
         self._home = home
         self._clock = clock
         self._reserve = reserve
@@ -55,7 +57,7 @@ class SqliteStore(SqliteSums):
         prepare_home(home)
         self._lock = ManagerLock(home)
         try:
-            self._writer, self._unsettled = open_database(home)
+            self._writer, self._unsettled = open_database(home, approve)
         except BaseException:
             self._lock.release()
             raise

@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from rota.errors import EnvironmentFault
+
 PROTOCOL: Final = 1
 
 
@@ -22,6 +24,7 @@ class Hello(Message, frozen=True, tag="hello"):
     token: str = ""
     software: str = ""
     host: str = ""  #: of which node it is the agent
+    home: tuple[int, int] | None = None  #: device and inode of the home whose manager is meant
 
 
 class Welcome(Message, frozen=True, tag="welcome"):
@@ -31,10 +34,22 @@ class Welcome(Message, frozen=True, tag="welcome"):
     generation: int  #: grows with every start of the manager
     deployment: str
     until: float | None = None  #: when the token expires, in seconds since the epoch
+    home: tuple[int, int] | None = None  #: device and inode of the manager's own, for who said which one is meant
 
 
+#: The code of a failure by which a client learns that this is not the manager of its home.
+OTHER_HOME = "other_home"
 #: The code of a failure by which the agent of a node learns that its node was removed.
 REMOVED = "removed"
+
+
+def other_home() -> EnvironmentFault:
+    """What both sides say when a client means another home than the manager's."""
+    return EnvironmentFault(
+        "the manager that answers is that of another home, from which this one may have been copied",
+        hint="set ROTA_HOME (or --home) to the one you mean; a copy gets a manager by 'rota manager adopt'",
+        code=OTHER_HOME,
+    )
 
 
 class Failure(Message, frozen=True, tag="failure"):

@@ -1,0 +1,100 @@
+"""Says what a home is whose identity is in doubt: the one that was moved, or a copy of one that goes on.
+
+A copy becomes a deployment of its own. Whatever ties it to the original is removed first and its new identity is
+written last: until then no manager starts in it, so that whoever was interrupted only says it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from rota.errors import BadInput, EnvironmentFault, NotFound
+from rota.store import identity
+from rota.store.backup import utc_now
+from rota.store.files import ManagerLock
+from rota.store.opening import DATABASE, check_file, check_version, damaged
+from rota.store.restore import mark_leases
+
+#: What a copy must not have from its original: credentials, and the runners of the original with their attempts.
+_OF_THE_ORIGINAL: Final = ("tls", "tokens", "runners")
+#: Where others look for the original's manager, and the ports that are its own.
+_TRACES: Final = ("manager.json", "manager.sock", "tls.port", "http.port")
+
+
+class Adopted(Struct, frozen=True):
+    """What a home is now."""
+
+    id: str
+    before: str  #: its deployment until now; empty: unknown
+    doubted: list[int]  #: jobs whose attempts belong to the original
+
+
+def adopt(home: Path, *, copy: bool) -> Adopted:
+    """Let the directory be the home of its deployment, or (`copy`) of a new one. No manager may be running.
+
+    Raises `StoreRefused`, `NotFound` or `EnvironmentFault`.
+    """
+    path = home / DATABASE
+    if not home.is_dir() or not os.path.lexists(path):
+        raise NotFound(f"there is no database in {home}", hint="is ROTA_HOME (or --home) the right one?")
+    check_file(path)
+    lock = ManagerLock(home)
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
+        ) as database:
+            check_version(database, path)
+            row = database.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
+            before, doubted = str(row[0]) if row else "", []
+            if copy:
+                id = os.urandom(8).hex()
+                _let_go(home)
+                origin = f"the home of deployment {before}, of which this one is a copy"
+                doubted = mark_leases(
+                    database, at=utc_now(), origin=origin, kind="a copied home", facts={"deployment": id}
+                )
+            else:
+                found = identity.read(home)
+                id = before or (found.id if found else os.urandom(8).hex())
+        for name in _TRACES[:2]:
+            (home / name).unlink(missing_ok=True)
+        identity.write(home, id)
+    except sqlite3.Error as error:
+        raise damaged(path, error) from None
+    except OSError as error:
+        raise EnvironmentFault(f"{home} cannot be changed: {error.strerror}", hint="check the disk") from None
+    finally:
+        lock.release()
+    return Adopted(id, before, doubted)
+
+
+def _let_go(home: Path) -> None:
+    """Remove what belongs to the original. Raises `BadInput` if a runner is at work in this home."""
+    for runner in (home / "runners").glob("*/lock"):
+        with contextlib.suppress(FileNotFoundError), runner.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise BadInput(
+                    f"the runner {runner.parent.name} is at work in {home}: it is no mere copy",
+                    hint="wait for its jobs, or use --moved",
+                ) from None
+    for name in _OF_THE_ORIGINAL:
+        with contextlib.suppress(FileNotFoundError):
+            for each in (home / name).iterdir():
+                if each.is_dir() and not each.is_symlink():
+                    shutil.rmtree(each)
+                else:
+                    each.unlink()
+    for name in _TRACES:
+        (home / name).unlink(missing_ok=True)
