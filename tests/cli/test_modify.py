@@ -15,10 +15,11 @@ from msgspec import UNSET
 
 import rota
 from rota.cli import modify as module
-from rota.cli.job_options import NAMES
+from rota.cli.job_options import _OPTIONS, NAMES
 from rota.client.changes import CHANGEABLE, REFUSED, spec_change
 from rota.core.answers import Acted
 from rota.errors import BadInput
+from rota.plan.retry_codes import RETRY_CODES
 from rota.wire import messages as m
 from tests.client.scripted import Conversation, scripted
 from tests.deployment import Deployment
@@ -101,12 +102,17 @@ def test_every_option_of_add_is_changed_or_refused() -> None:
         assert instead
 
 
+def test_the_help_names_every_reason_after_which_an_attempt_may_be_retried() -> None:
+    assert ", ".join(RETRY_CODES) in _OPTIONS["retry_on"][2]
+
+
 def test_everything_that_can_be_changed_has_a_place_in_the_message() -> None:
     examples: dict[str, object] = {
         "cpus": 0.5, "mem": "1G", "disk": "1G", "time": "2m", "gpus": 1, "walltime": "1h", "priority": 5,
         "retries": 1, "backoff": "10s", "no_retry_over": "1h", "pipefail": True, "limits": ["a"],
         "override": "no", "input_bytes": 9, "on_success": ["remove"], "on_failure": "run: x", "on_exit": [],
         "request": "none", "where": "gpu = yes", "type": "idempotent", "checkpoint": "5m", "signal": "USR1",
+        "retry_on": ["exit", "walltime"],
     }  # fmt: skip
     change = spec_change({name: examples.get(name, "text") for name in CHANGEABLE})
     assert UNSET not in [getattr(change, name) for name in change.__struct_fields__]

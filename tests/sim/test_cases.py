@@ -471,6 +471,14 @@ def test_a_job_is_killed_at_its_walltime() -> None:
     assert (found[1]["end"], found[1]["state"], found.code(1)) == (60, "failed", "walltime")
 
 
+@pytest.mark.parametrize("kind", ["noop", "cosystem", "deploy", "container"])
+def test_the_walltime_is_the_normal_end_of_what_only_holds_resources(kind: str) -> None:
+    after = job("core=1,walltime=10s", after=[1])
+    found = run(P5, job("core=1,walltime=60s", run=100, type=[kind]), after)
+    assert (found[1]["end"], found[1]["state"]) == (60, "complete")
+    assert (found[2]["start"], found[2]["state"]) == (60, "complete")
+
+
 def test_an_estimate_never_kills() -> None:
     found = run(P5, {"cpus": 2, "time": 60, "run": 600}, job("core=5,walltime=10s"))
     assert (found[1]["end"], found[1]["state"]) == (600, "complete")

@@ -201,9 +201,11 @@ def test_a_killed_job_gives_the_terminal_back(shared: Deployment) -> None:
 def test_its_walltime_ends_it(shared: Deployment) -> None:
     with at(shared, "--walltime", "2s") as typist:
         typist.sees("inside> ")
-        assert typist.ends() > 0
-        assert "walltime" in typist.shown
+        assert typist.ends() == 0
+        assert "its walltime is over" in typist.shown
         assert typist.restored
+    shown = shared.json("show", str(newest(shared)))
+    assert (shown["state"], len(shown["attempts"])) == ("complete", 1)
 
 
 def test_without_a_limit_it_may_run_for_twelve_hours(shared: Deployment) -> None:

@@ -159,7 +159,14 @@ def test_what_was_learned_is_kept_by_a_restart(queue: Queue) -> None:
 
 
 def test_an_attempt_that_ran_out_of_time_asks_for_more_of_it(queue: Queue) -> None:
-    job = queue.put("test $ROTA_ATTEMPT = 2 || sleep 100", walltime="0.5s", time="1m", retries=1, backoff="0s")
+    job = queue.put(
+        "test $ROTA_ATTEMPT = 2 || sleep 100",
+        walltime="0.5s",
+        time="1m",
+        retries=1,
+        backoff="0s",
+        retry_on=["walltime"],
+    )
     queue.until("complete", job)
     first, second = queue.shown(job)["attempts"]
     assert first["reason"]["code"] == "walltime"

@@ -194,9 +194,10 @@ def test_a_killed_job_leaves_no_process_behind(rota: Deployment) -> None:
 
 
 def test_walltime_ends_a_job_with_that_reason(rota: Deployment) -> None:
-    rota.rota("add", "--walltime", "1s", "--retries", "0", "--sync", "--", "sleep", "100")
+    rota.rota("add", "--walltime", "1s", "--retries", "3", "--backoff", "0s", "--sync", "--", "sleep", "100")
     shown = rota.json("show", "1")
     assert (shown["state"], shown["reason"]["code"]) == ("failed", "walltime")
+    assert len(shown["attempts"]) == 1, "what did not do its work in its time is not given it three times more"
 
 
 def test_measurements_are_kept(rota: Deployment) -> None:

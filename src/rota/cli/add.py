@@ -107,6 +107,7 @@ def _asks(spec: NewSpec) -> str:
         "type": types_text(spec.types) if spec.types else "",
         "queue": "" if spec.queue == "default" else spec.queue,
         "project": spec.project,
+        "retried on": "" if spec.retry_on is None else ", ".join(spec.retry_on) or "nothing",
         "reserved for": "" if spec.at is None else f"{datetime.fromtimestamp(spec.at):%Y-%m-%d %H:%M:%S}",
     }
     return harmless("; ".join(f"{name} {text}" for name, text in parts.items() if text))

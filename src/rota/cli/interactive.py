@@ -233,6 +233,8 @@ class Interactive:
             sys.stdout.buffer.flush()
         if job.state != "complete" and job.reason is not None and job.reason.code not in ("exit", ""):
             aside(f"rota: job {self._job} {job.state}: {harmless(job.reason.message)}")
+        if any(line.event == "walltime-over" for line in job.story or ()):
+            aside(f"rota: job {self._job}: its walltime is over")
         return exit_status(settled)
 
     def _client(self) -> Client:

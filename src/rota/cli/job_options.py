@@ -134,6 +134,12 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
         {"metavar": "TIME"},
         "Do not retry an attempt that ran longer.",
     ),
+    "retry_on": (
+        ("--retry-on",),
+        {"metavar": "CODE", **_MANY},
+        "Retry only attempts that ended for one of these reasons: exit, signal, memory, time, walltime, disk, "
+        "lost, not_found, output_file (default: all but walltime, where another attempt can help).",
+    ),
     "pipefail": (
         ("--pipefail/--no-pipefail",),
         {"default": None},

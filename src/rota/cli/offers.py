@@ -37,6 +37,10 @@ def offers(context: click.Context, parameter: click.Parameter, incomplete: str) 
     group = context.parent.command.name if context.parent is not None else ""
     if name == "override":
         words = ("no", "higher", "always")
+    elif name == "retry_on":
+        from rota.plan.retry_codes import DEFAULT, RETRY_CODES
+
+        words = (*RETRY_CODES, DEFAULT)
     elif name in ("order", "backfill"):
         from rota.plan.policy import BACKFILLS, ORDERS
 

@@ -127,12 +127,14 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | `input_bytes` | size, or a whole number of bytes |
 | `input_file` | path of a file, from the job's directory, whose size is that of the input |
 | `job_key` | path of a file with the key of jobs, which is made if it is not there; a relative path begins where the submission is made; null: none |
+| `retry_on` | list, or text with commas, of `exit`, `signal`, `memory`, `time`, `walltime`, `disk`, `lost`, `not_found`, `output_file`: the reasons after which an attempt is retried; null: all but `walltime`, where another attempt can help; `[]`: none |
 | `on_success`, `on_failure`, `on_exit` | list of `"run: CMD"`, `"cleanup"`, `"remove"`, or of `{"run": "CMD"}`, `{"cleanup": true}`, `{"remove": true}`; `cleanup` needs `scratch` |
 | `signal` | name of a signal, such as `"USR1"` |
 | `stdout`, `stderr` | name of a file, from the job's directory, with `%j` id, `%A` array, `%a` index, `%x` name, `%u` user, `%N` host, `%%` percent sign |
 
 Flags give the defaults of lines that do not say. A line's `env` is added to that of the flags; its `after`, `dep_groups`,
-`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back `walltime`, `no_retry_over` and `checkpoint`.
+`limits` and `on_…` replace them, and `[]` means none. `null` or `"none"` takes back `walltime`, `no_retry_over` and `checkpoint`;
+`null` or `"default"` takes back `retry_on`.
 
 A number without a unit is refused where a time or a size is meant.
 """  # noqa: E501

@@ -169,6 +169,7 @@ def _walltime(job: JobView) -> str:
 
 
 def _retries(job: JobView) -> str:
+    from rota.cli.terminal import harmless
     from rota.units import format_duration
 
     parts = [f"{job.retries}, {job.retries_left} left"]
@@ -176,6 +177,8 @@ def _retries(job: JobView) -> str:
         parts.append(f"back-off {format_duration(job.backoff_s)}")
     if job.no_retry_over_s is not None:
         parts.append(f"none after {format_duration(job.no_retry_over_s)}")
+    if job.retry_on is not None:
+        parts.append(f"on {', '.join(map(harmless, job.retry_on)) or 'nothing'}")
     return ", ".join(parts)
 
 

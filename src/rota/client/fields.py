@@ -22,6 +22,7 @@ from rota.client.moments import moment
 from rota.client.values import shown
 from rota.core.signals import signal_name
 from rota.errors import BadInput
+from rota.plan.retry_codes import retry_codes
 from rota.plan.size import CORE, Size
 from rota.wire.messages import NewUse
 
@@ -74,6 +75,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     retries: int = 3
     backoff: float = 30.0
     no_retry_over: float | None = None
+    retry_on: tuple[str, ...] | None = None  #: None: all but walltime
     pipefail: bool = False
     on_success: tuple[str, ...] = ()
     on_failure: tuple[str, ...] = ()
@@ -224,6 +226,11 @@ def _signal(value: object, text: bool) -> str:
     return signal_name(str(value))
 
 
+def _retry_on(value: object, text: bool) -> tuple[str, ...] | None:
+    words = values.words(value, "exit,lost")
+    return retry_codes([word.strip() if isinstance(word, str) else word for word in words])
+
+
 #: Every field that a job may have besides `cmd`, and how its value is read.
 FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "cwd": values.path,
@@ -258,6 +265,7 @@ FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "retries": values.count(0, MAX_RETRIES),
     "backoff": values.duration,
     "no_retry_over": values.optional(values.duration, word="none"),
+    "retry_on": values.optional(_retry_on),
     "pipefail": values.flag,
     "on_success": behaviours,
     "on_failure": behaviours,

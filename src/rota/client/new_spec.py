@@ -42,6 +42,7 @@ def new_spec(wanted: Wanted, env: int) -> NewSpec:
         at=wanted.at,
         checkpoint_s=wanted.checkpoint,
         signal=wanted.signal,
+        retry_on=wanted.retry_on,
         interactive=wanted.interactive,
         job_key="" if wanted.job_key is None else hash_in(wanted.job_key),
     )

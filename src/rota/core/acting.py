@@ -16,6 +16,7 @@ from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased,
 from rota.core.job import Job, Lease, Outcome, Reason
 from rota.core.part_ends import part_shut
 from rota.core.parts import await_parts, forget_part, is_silent, ref_of
+from rota.core.retry import reservation_over
 from rota.core.runners import retire_idle
 from rota.core.seating import vacate_seat
 from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
@@ -134,7 +135,9 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
 def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
-        if reopen_for_retry(world, turn, id, event.loaded.get(id), by=event.by.user, why="retry"):
+        job = world.jobs.get(id) or event.loaded.get(id)
+        over = job is not None and reservation_over(world, job, turn.wall)  # it has no time to run in
+        if not over and reopen_for_retry(world, turn, id, job, by=event.by.user, why="retry"):
             changed.append(id)
         else:
             unchanged.append(id)

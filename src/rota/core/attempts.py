@@ -15,7 +15,7 @@ from rota.core.job import Ended, Job, Lease, Outcome, Reason
 from rota.core.leases import Finished, Held, LeaseRef, Phase, Started
 from rota.core.parts import await_parts, close_parts, lease_hosts, remember, silent_hosts
 from rota.core.pauses import QUEUED, THAWING, is_suspended, of_lease, suspended_s
-from rota.core.retry import delay_s, may_retry
+from rota.core.retry import delay_s, longest_delay_s, may_retry, reservation_over
 from rota.core.seating import adopt_seat, close_seat, count_unseated
 from rota.core.serving import begin_epilogue, forget_prologue
 from rota.core.states import State
@@ -114,13 +114,18 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)
     again = ""  #: why it is queued again, at no cost
+    at_walltime = reason is not None and reason.code == "walltime" and job.spec.done_at_walltime and not killed
     if reason is None:
         # Who was asked for a checkpoint, wrote it and made room has not done its work.
         done = killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)
     else:
-        done = reason.code == "walltime" and "noop" in job.spec.types and not killed
+        done = at_walltime
+    if at_walltime:
+        # That its command had to be stopped says nothing about it.
+        outcome = msgspec.structs.replace(outcome, exit_code=None, signal=None, reason="", message="")
+        turn.note(job.id, job.attempt, "walltime-over", "its walltime is over, which is its normal end")
     if done:
-        state, reason = State.COMPLETE, None  # one that only holds resources does so to the end of its time
+        state, reason = State.COMPLETE, None
     elif preempted and not killed:
         state = State.FAILED
         if job.reason is not None and job.reason.code == "container":
@@ -129,13 +134,15 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
             reason = Reason("preempted", f"ended for {named(preempted)}, which began on its resources")
         again = reason.message if _idempotent(job) else ""
     elif _asks_again(job, outcome, lease) and not killed:
-        state, again = State.FAILED, "exit 99 of an idempotent job"
+        state = State.FAILED
+        again = "" if reservation_over(world, job, turn.wall) else "exit 99 of an idempotent job"
     elif killed or outcome.reason == "kill_requested":
         state = State.CANCELLED
         reason = Reason("kill_requested", "killed on request")
     else:
         job.tries += 1
-        state = State.DELAYED if may_retry(job, outcome) else State.FAILED
+        assert reason is not None
+        state = State.DELAYED if _is_retried(world, turn, job, outcome, reason.code) else State.FAILED
     verdict = "failed" if state is State.DELAYED else state.label
     started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
     code, message = (reason.code, reason.message) if reason else (None, None)
@@ -160,8 +167,17 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         cpu_s=outcome.cpu_s,
         suspended_s=away_s,
     )
-    if lease.given is None or not lease.given.elsewhere:
-        learn(world, turn, job, outcome, code=code, started_at=None if started_at is None else started_at + away_s)
+    if not at_walltime and (lease.given is None or not lease.given.elsewhere):
+        learn(
+            world,
+            turn,
+            job,
+            outcome,
+            code=code,
+            started_at=None if started_at is None else started_at + away_s,
+            # A walltime that is not tried again is what was asked for: that the job lacked time changes nothing.
+            lacked=code != "walltime" or state is State.DELAYED,
+        )
     ended = Ended(state, reason, again, outcome)
     if lease.parts is None or not close_parts(world, turn, job, ended, host=host):
         conclude(world, turn, job, ended, host=host)
@@ -172,6 +188,13 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
     killed = job.kill
     outcome, state, reason = ended.outcome, ended.state, ended.reason
     hooks = world.server_hooks
+    wait, over = 0.0, False
+    if state is State.DELAYED:
+        tries = job.tries if outcome is not None else hooks.tries.get(job.id, 1)
+        wait = delay_s(job.spec.backoff_s, tries, turn.random)
+    if job.spec.at is not None:
+        over = reservation_over(world, job, turn.wall + wait)
+        state = State.FAILED if over and state is State.DELAYED else state
     if hooks.epilogue and job.lease is not None and (hooks.prologue or outcome is not None):
         begin_epilogue(world, turn, job, job.lease, ended, host=host)
     _drop_lease(world, turn, job, host=host, ended=outcome is not None)
@@ -182,26 +205,27 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
         elif state is State.FAILED:
             end_job(world, turn, job, state, reason=reason, outcome=None)
         elif state is State.DELAYED and reason is not None:
-            wait = delay_s(job.spec.backoff_s, hooks.tries.get(job.id, 1), turn.random)
-            _delay_by(world, turn, job, wait, Reason("delayed", f"{reason.message}; tried again in {wait:.0f} s"))
+            _delay(world, turn, job, wait, f"{reason.message}; tried again in {wait:.0f} s")
         else:
             job.reason = None
             enter(world, turn, job, waiting_state(world, job))
-    elif killed and (ended.again or state is State.DELAYED):
+    elif killed and (ended.again or ended.state is State.DELAYED):
         # Asked for when only its parts were left.
         reason = Reason("kill_requested", "killed on request")
         end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=outcome)
-    elif ended.again:
+    elif ended.again and not over:
         turn.note(job.id, job.attempt, "again", f"{ended.again}: it is queued again")
         job.reason = None
         enter(world, turn, job, waiting_state(world, job))
     elif state is State.DELAYED:
-        _delay(world, turn, job, reason)
-    elif state is State.COMPLETE and must_run_again(job) and not killed:
+        why = reason.message if reason else "failed"
+        left = f"({job.retries_left + 1} attempts left)"
+        _delay(world, turn, job, wait, f"{why}; tried again in {wait:.0f} s {left}")
+    elif state is State.COMPLETE and must_run_again(job) and not killed and not over:
         turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
         enter(world, turn, job, waiting_state(world, job))
     else:
-        if state is State.COMPLETE and must_run_again(job):
+        if state is State.COMPLETE and must_run_again(job) and not over:
             state, reason = State.CANCELLED, Reason("kill_requested", "killed before it ran again")
         end_job(world, turn, job, state, reason=reason, outcome=outcome)
         spec = job.spec
@@ -270,6 +294,12 @@ def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
     )
 
 
+def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str) -> bool:
+    if not may_retry(job, outcome, code):
+        return False
+    return not reservation_over(world, job, turn.wall + longest_delay_s(job.spec.backoff_s, job.tries))
+
+
 def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
     """The job's own behaviour was to be removed; not while others still wait for it."""
     if job.id in world.children or waiting_for(world, job):
@@ -279,16 +309,9 @@ def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
     ripple(world, turn, [job])  # a group without it may say something else
 
 
-def _delay(world: World, turn: Turn, job: Job, reason: Reason | None) -> None:
-    wait = delay_s(job.spec.backoff_s, job.tries, turn.random)
-    why = reason.message if reason else "failed"
-    left = f"({job.retries_left + 1} attempts left)"
-    _delay_by(world, turn, job, wait, Reason("delayed", f"{why}; tried again in {wait:.0f} s {left}"))
-
-
-def _delay_by(world: World, turn: Turn, job: Job, wait: float, reason: Reason) -> None:
+def _delay(world: World, turn: Turn, job: Job, wait: float, why: str) -> None:
     job.due_at = turn.wall + wait
-    job.reason = reason
+    job.reason = Reason("delayed", why)
     move(world, job, State.DELAYED)
     heappush(world.due, (job.due_at, job.id))
     write(turn, job)

@@ -110,9 +110,16 @@ def offer(world: World, jobs: list[Job]) -> None:
 
 
 def learn(
-    world: World, turn: Turn, job: Job, outcome: Outcome, *, code: str | None, started_at: float | None
+    world: World,
+    turn: Turn,
+    job: Job,
+    outcome: Outcome,
+    *,
+    code: str | None,
+    started_at: float | None,
+    lacked: bool = True,
 ) -> None:
-    """Take an ended attempt as an example for others, and for the job's own next attempt."""
+    """Take an ended attempt as an example for others and, if it `lacked` something, for the job's own next one."""
     if started_at is None or code in _TEACH_NOTHING:
         return
     size = job.size
@@ -140,7 +147,7 @@ def learn(
         # Looked at after 1, 2, 4, 8… successes.
         model.told = said
         world.placement.sizes_changed()
-    if code is not None:
+    if code is not None and lacked:
         job.floor = after_failure(
             code,
             peak_mem=outcome.peak_mem,

@@ -7,6 +7,7 @@ submission share is one `Spec`, stored once and referred to.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +17,9 @@ from rota.core.states import State
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Given, Opened
 from rota.plan.size import Floor, Size
+
+#: Of these the walltime says for how long resources are held: reaching it is their normal end.
+_HOLDERS: Final = frozenset(("noop", "cosystem", "deploy", "container"))
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
 Command = str | list[str]
@@ -112,11 +116,17 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     signal: str = ""  #: that which asks for a checkpoint; empty: USR2
     interactive: bool = False  #: its command has a terminal, which somebody is attached to
     job_key: str = ""  #: SHA-256 of a secret: whoever shows that may enter the job
+    retry_on: tuple[str, ...] | None = None  #: of `plan.retry_codes`; None: all but walltime, where it can help
 
     @property
     def on_terms(self) -> bool:
         """Does it ask for more than a size? Then it needs a plan."""
         return bool(self.request or self.types or self.where or self.at is not None or self.queue != "default")
+
+    @property
+    def done_at_walltime(self) -> bool:
+        """Is the end of its walltime its normal end? It only holds resources, or somebody's terminal."""
+        return self.interactive or not _HOLDERS.isdisjoint(self.types)
 
 
 class Behaved(Struct, frozen=True, array_like=True, gc=False):

@@ -141,6 +141,7 @@ def view(
         suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
         checkpoint_s=spec.checkpoint_s,
         checkpoint_signal=spec.signal or None,
+        retry_on=None if spec.retry_on is None else list(spec.retry_on),
     )
 
 

@@ -10,6 +10,7 @@ from rota.core.signals import signal_name
 from rota.errors import BadInput
 from rota.plan.need import LimitUse
 from rota.plan.reading import shown
+from rota.plan.retry_codes import retry_codes
 from rota.wire import messages as m
 from rota.wire.job_keys import check_hash
 
@@ -65,6 +66,8 @@ def check_spec(spec: Spec) -> None:
         raise BadInput("an interactive job is not tried again", hint="leave out its retries")
     if spec.no_retry_over_s is not None and not 0 <= spec.no_retry_over_s < 2**53:
         raise BadInput("field 'no_retry_over' is out of range")
+    if spec.retry_on is not None and retry_codes(spec.retry_on) != spec.retry_on:
+        raise BadInput("field 'retry_on': its codes are not in order", hint="give each once")
     if spec.checkpoint_s is not None and not 0 < spec.checkpoint_s < 2**53:
         raise BadInput("field 'checkpoint' is out of range", hint="give a time above 0, or none")
     if spec.signal and signal_name(spec.signal) != spec.signal:

@@ -28,6 +28,7 @@ from rota.runner.special import fill_environment
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
     from rota.runner.task import Task
+    from rota.wire.orders import RunSpec
 
 _SAID = 200  #: bytes of what a behaviour wrote to stderr that are recorded
 #: Of the grace of a killed job so much is left for its behaviours, however long the command took to end.
@@ -43,7 +44,7 @@ class Afterwards:
     def __init__(self, task: Task, outcome: Outcome, now: float, grace_s: float) -> None:
         spec = task.spec
         self.outcome = outcome  #: of the command
-        self.word = outcome_word(outcome)
+        self.word = outcome_word(outcome, spec)
         ok = self.word == "complete"
         self.todo = list((spec.on_success if ok else spec.on_failure) + spec.on_exit)
         self.done: list[Behaved] = []
@@ -59,10 +60,12 @@ class Afterwards:
 _URGENT = {"kill_requested", "lost"}
 
 
-def outcome_word(outcome: Outcome) -> str:
+def outcome_word(outcome: Outcome, spec: RunSpec) -> str:
     """`ROTA_OUTCOME`: complete, failed or cancelled."""
     if outcome.reason == "kill_requested":
         return "cancelled"
+    if outcome.reason == "walltime" and spec.done_at_walltime:
+        return "complete"
     return "complete" if outcome.exit_code == 0 and not outcome.reason else "failed"
 
 

@@ -196,7 +196,7 @@ class Hooks:
         self._flush()
         agent.outbox.phases.append(Phase(*task.key, EPILOGUE))
         more = [
-            b"ROTA_OUTCOME=" + outcome_word(outcome).encode(),
+            b"ROTA_OUTCOME=" + outcome_word(outcome, task.spec).encode(),
             b"ROTA_EXIT_CODE=" + (b"" if outcome.exit_code is None else b"%d" % outcome.exit_code),
             b"ROTA_SIGNAL=" + (b"" if outcome.signal is None else b"%d" % outcome.signal),
         ]
@@ -211,7 +211,8 @@ class Hooks:
 
     def ended(self, task: Task, outcome: Outcome) -> Ended:
         """What is to be told if this runner dies during the epilogue."""
-        goes = task.scratch is not None and scratch_goes(task.spec, ok=outcome_word(outcome) == "complete")
+        ok = outcome_word(outcome, task.spec) == "complete"
+        goes = task.scratch is not None and scratch_goes(task.spec, ok=ok)
         return Ended(Finished(*task.key, task.seat.id, outcome), goes)
 
     # -------------------------------------------------------------- both

@@ -23,7 +23,7 @@ from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, 
 
 #: Fields of a job that change nothing in a plan: a trace may keep them.
 IGNORED: Final = frozenset(
-    ("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal", "retries")
+    ("cmd", "cwd", "env", "group", "stdout", "stderr", "notify", "checkpoint", "signal", "retries", "retry_on")
 )
 CONDITIONS: Final = ("afterok", "afterany", "afternotok")
 

@@ -284,9 +284,9 @@ class SiteRun:
         types = record.job.ask.types
         if types.container:
             self._end_inner(record, now)
-        if record.cut:
+        if record.cut and not (types.container or types.deploy or types.cosystem or types.noop):
             self._over(record, "failed", Waits("walltime", "it was still running at the end of its walltime"), now)
-        elif record.exit == 0:
+        elif record.cut or record.exit == 0:  # those hold resources, and their time is over
             self._over(record, "complete", None, now)
         elif types.idempotent and record.exit == AGAIN and now - record.start >= AGAIN_AFTER_S:
             record.exit = 0  # the next attempt has no reason to ask once more

@@ -30,6 +30,7 @@ class RunSpec(Message, frozen=True):
     interactive: bool = False
     checkpoint_s: float | None = None  #: so long before its walltime is over it gets `signal`
     signal: str = ""  #: by which it is asked for a checkpoint; empty: USR2
+    done_at_walltime: bool = False  #: the end of its walltime is its normal end
 
 
 class Allocation(Message, frozen=True):

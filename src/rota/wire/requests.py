@@ -56,6 +56,7 @@ class NewSpec(Message, frozen=True):
     job_key: str = ""  #: SHA-256 of the secret
     checkpoint_s: float | None = None
     signal: str = ""
+    retry_on: tuple[str, ...] | None = None
 
 
 class NewElement(Message, frozen=True):
@@ -201,6 +202,7 @@ class SpecChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     types: tuple[str, ...] | UnsetType = UNSET
     checkpoint_s: float | UnsetType | None = UNSET
     signal: str | UnsetType = UNSET
+    retry_on: tuple[str, ...] | UnsetType | None = UNSET
 
 
 class Modify(Message, frozen=True, tag="modify"):

@@ -142,6 +142,7 @@ class JobView(Struct, kw_only=True, gc=False):
     checkpoint_signal: str | None = None  #: where it is not the default
     #: all hosts of the present or last attempt; the first is `host`
     hosts: list[str] = field(default_factory=list)
+    retry_on: list[str] | None = None  #: codes of reasons; null: all but walltime, where it can help
 
 
 class LearnedView(Struct, gc=False):

@@ -260,6 +260,7 @@ export interface JobView {
   checkpoint_s: number | null;
   checkpoint_signal: string | null;
   hosts: string[];
+  retry_on: string[] | null;
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */

@@ -55,6 +55,7 @@ function lines(job: JobView): Line[] {
     ["retries", job.retries ? `${job.retries_left} of ${job.retries} left` : "none"],
     ["backoff", job.retries && job.backoff_s ? duration(job.backoff_s) : null],
     ["no retry over", job.no_retry_over_s ? duration(job.no_retry_over_s) : null],
+    ["retry on", job.retry_on ? job.retry_on.join(", ") || "nothing" : null],
     ["on success", list(job.on_success)],
     ["on failure", list(job.on_failure)],
     ["on exit", list(job.on_exit)],
