@@ -518,7 +518,8 @@ class Machine:
                 self.act("kill", job)  # nothing else ends one that has no walltime
             self.pump()
             running = list(self.running())
-            if not running and not self._something_will_happen():
+            # A kill makes room, and what begins there nowhere is not among those that run on hosts.
+            if not running and not self.world.nowhere and not self._something_will_happen():
                 return
             for job in running:
                 if job in self.running():
