@@ -19,6 +19,7 @@ from rota.core.retry import delay_s, longest_delay_s, may_retry, reservation_ove
 from rota.core.seating import adopt_seat, close_seat, count_unseated
 from rota.core.serving import begin_epilogue, forget_prologue
 from rota.core.states import State
+from rota.core.times import in_lease, timed
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
 
@@ -42,14 +43,14 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
     lease = job.lease
     if lease is None or lease.started_at is not None:
         return  # told twice
-    lease.started_at = started.started_at
+    lease.started_at = started_at = in_lease(lease, started.started_at, turn.wall)
     lease.seat = started.seat
     lease.pid = started.pid
     if job.state in (State.SCHEDULED, State.STARTING):
         job.reason = None  # what was done before it began is done
         move(world, job, State.RUNNING)
-    turn.changes.starts.append((job.id, job.attempt, started.started_at, started.pid, started.seat))
-    count_start(turn, job, started.started_at)
+    turn.changes.starts.append((job.id, job.attempt, started_at, started.pid, started.seat))
+    count_start(turn, job, started_at)
     adopt_seat(world, world.runners[lease.runner], started.seat, job)
     world.placement.started(started.seat, turn.mono)
     turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
@@ -109,7 +110,10 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     killed, preempted = job.kill, job.preempted
     lease = job.lease
     assert lease is not None
+    outcome = timed(lease, outcome, turn.wall)
     host = _leave_runner(world, job)
+    if outcome.by_wall_clock:
+        turn.note(job.id, job.attempt, "clock", "its end is by the wall clock: nobody saw it end")
     if lease.broken and outcome.reason == "kill_requested":
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)

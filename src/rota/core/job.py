@@ -159,6 +159,7 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     behaviours: tuple[Behaved, ...] = ()
     kept: Kept | None = None  #: of the output; None: there is none, or an older runner kept it
     most_mem: int = 0  #: the most its peak can have been, where `peak_mem` is 0: not known; 0: nor is this
+    by_wall_clock: bool = False  #: `ended_at` is not measured from its start: nobody saw it end
 
 
 class Part(Struct, gc=False):

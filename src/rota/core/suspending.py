@@ -21,6 +21,7 @@ from rota.core.leases import LeaseRef, Paused
 from rota.core.parts import part_named, ref_of, remember
 from rota.core.pauses import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, of_lease
 from rota.core.states import State
+from rota.core.times import in_lease
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
 from rota.plan.placement import Given, Pause
@@ -132,18 +133,19 @@ def take_pauses(world: World, turn: Turn, runner: Runner, said: Iterable[Paused]
         if each.message:
             turn.note(job.id, job.attempt, "pause", f"{runner.host}: {each.message}")
         lease = job.lease
+        at = in_lease(lease, each.at, turn.wall)
         frozen = lease.frozen if lease.frozen is not None else set()
         lease.frozen = frozen
         if each.frozen:
             frozen.add(runner.host)
             if set(hosts_of(world, lease)) <= frozen:
-                _all_frozen(world, turn, job, lease, each.at)
+                _all_frozen(world, turn, job, lease, at)
         else:
             frozen.discard(runner.host)
             if of_lease(lease).phase == FREEZING and each.message:
                 _cannot_be_frozen(world, turn, job, lease)
             elif not frozen:
-                _all_thawed(world, turn, job, lease, each.at)
+                _all_thawed(world, turn, job, lease, at)
 
 
 def host_left(world: World, turn: Turn, job: Job, host: str) -> None:

@@ -51,6 +51,7 @@ class Peer(asyncio.Protocol):
         self.host = ""  #: of which node it is the agent
         self.runner = ""  #: set once it has joined as a runner
         self.ticket = ""  #: with which it joined
+        self.behind_s = 0.0  #: by so much its clock is behind the manager's, if it is wrong
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
         self.uploads: dict[str, Intake] = {}  #: submissions it has begun

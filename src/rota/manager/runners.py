@@ -45,14 +45,14 @@ class Runners:
         """A message of a runner."""
         happened = self._manager.happened
         match message:
-            case m.Report(seq, started, ended, returned, closed) if peer.runner:
-                said.check_report(message, runner=peer.runner, now=time.time())
+            case m.Report() if peer.runner:
+                report = said.sane_report(message, runner=peer.runner, by=peer.behind_s)
                 happened(
                     events.RunnerReported(
-                        runner=peer.runner, seq=seq, started=started, ended=with_proper_codes(ended),
-                        returned=returned, closed=closed, phases=message.phases, faults=message.faults,
-                        opened=message.opened, shut=message.shut, paused=message.paused,
-                        leaving=message.leaving,
+                        runner=peer.runner, seq=report.seq, started=report.started,
+                        ended=with_proper_codes(report.ended), returned=report.returned, closed=report.closed,
+                        phases=report.phases, faults=report.faults, opened=report.opened, shut=report.shut,
+                        paused=report.paused, leaving=report.leaving,
                     )
                 )  # fmt: skip
             case m.Live(chunks):
@@ -69,7 +69,7 @@ class Runners:
                 self._join(peer, message)
             case m.Settle(runner, ended, whole, rebooted):
                 self._may_speak_for(peer, runner)
-                said.check_ends(ended, runner=runner, now=time.time())
+                ended = said.sane_ends(ended, runner=runner)
                 # Said before the runner joins, when it has no name here yet.
                 self._admitted[_settling(peer)] = peer
                 happened(
@@ -87,7 +87,7 @@ class Runners:
                 raise Denied("a runner must join before it reports")
 
     def _join(self, peer: Peer, join: m.Join) -> None:
-        said.check_join(join, now=time.time())
+        said.check_join(join)
         made_for = self._manager.connections.made_for(join.ticket) if join.ticket else None
         node = self._node(peer, join)
         if (
@@ -108,6 +108,7 @@ class Runners:
         if other is not None:
             other.close()
         peer.runner, peer.ticket = join.runner, join.ticket
+        peer.behind_s = said.behind(join, time.time())
         self._newest[join.runner] = peer
         # What was decided for the old connection must not reach the new one: its join says what the
         # runner holds, and that decides anew. Nothing is sent before this very join is answered.
@@ -120,7 +121,7 @@ class Runners:
                 boot_id=join.boot_id,
                 pid=join.pid,
                 start_time=join.start_time,
-                held=join.held,
+                held=said.sane_held(join.held, peer.behind_s),
                 seats=join.seats,
                 made_for=made_for,
                 node=node,

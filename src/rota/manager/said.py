@@ -1,32 +1,38 @@
 """What runners say, checked at the door: numbers and texts that no honest one sends and no database should keep.
 
-An agent may be anybody who has its token. What it says about its own jobs is believed; what would harm others,
-or keep them from being told of their jobs, is refused, and the connection with it.
+An agent may be anybody who has its token. What it says about its own jobs is believed as far as it can be true:
+a field that cannot is brought within its bounds, and the rest of the report counts. Nobody is hung up on for
+what a report says, since a runner would come back with the same report, and its jobs would never end. Times are
+told by the runner's clock, and made those of the manager's; whether they fit the lease, `core.times` says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from math import isfinite
 from typing import Final
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished, Held, Started
+from msgspec.structs import replace
+
+from rota.core.job import Behaved, Outcome
+from rota.core.leases import Finished, Held, NodeFault, PartOpened, Paused, Started
+from rota.core.times import SLACK_S
 from rota.errors import WireError
 from rota.wire import messages as m
 
-#: Clocks of nodes may be wrong, but not by more than this.
-_AHEAD_S: Final = 366 * 86_400.0
+#: No clock shows more: the end of the year 9999.
+_LATEST: Final = 253_402_300_799.0
 #: Numbers beyond this are nobody's.
 _MOST: Final = 1 << 62
 _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
+_BLOCKS: Final = 4096
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 
 
-def check_join(join: m.Join, *, now: float) -> None:
-    """Raise `WireError` for a join that no runner sends."""
+def check_join(join: m.Join) -> None:
+    """Raise `WireError` for a join that no runner sends: who is behind a connection must be beyond doubt."""
     if not _NAME.fullmatch(join.runner):
         raise WireError("a join without a proper name")
     fine = (
@@ -35,46 +41,82 @@ def check_join(join: m.Join, *, now: float) -> None:
         and len(join.boot_id) <= _LONGEST
         and len(join.seats) <= _MOST_SEATS
         and all(abs(seat) < _MOST for seat in join.seats)
-        and all(_held(each, now) for each in join.held)
+        and all(0 <= each.pid < _MOST and abs(each.seat) < _MOST for each in join.held)
     )
     if not fine:
         raise WireError("a join with impossible numbers")
 
 
-def check_report(report: m.Report, *, runner: str, now: float) -> None:
-    """Raise `WireError` for a report that no runner sends."""
-    latest = now + _AHEAD_S
+def behind(join: m.Join, now: float) -> float:
+    """So many seconds must be added to what a runner calls a time; 0 if its clock is about right, or not known."""
+    if not join.now or not 0.0 <= join.now <= _LATEST:
+        return 0.0
+    return now - join.now if abs(now - join.now) > SLACK_S else 0.0
+
+
+def sane_held(held: list[Held], by: float) -> list[Held]:
+    """Leases as a join tells them, with times of the manager's clock."""
+    if not by and all(each.started_at is None or 0 <= each.started_at <= _LATEST for each in held):
+        return held
+    return [
+        each if each.started_at is None else replace(each, started_at=_moment(each.started_at, by))
+        for each in held
+    ]
+
+
+def sane_report(report: m.Report, *, runner: str, by: float) -> m.Report:
+    """The report, within bounds, its times later by so many seconds. An honest one is returned as it is."""
+    ended = sane_ends(report.ended, runner=runner, by=by)
     fine = (
-        all(_started(each, latest) for each in report.started)
-        and all(0 <= each.at < latest and len(each.message) <= _LONGEST for each in report.paused)
+        not by
+        and all(_started(each) for each in report.started)
+        and all(0 <= each.at <= _LATEST and len(each.message) <= _LONGEST for each in report.paused)
         and all(len(each.message) <= _LONGEST for each in report.opened)
-        and all(0 <= each.attempt < _MOST and len(each.message) <= _LONGEST for each in report.faults)
+        and all(_fault(each) for each in report.faults)
     )
-    if not fine:
-        raise WireError("a report with impossible numbers")
-    check_ends(report.ended, runner=runner, now=now)
+    if fine:
+        return report if ended is report.ended else replace(report, ended=ended)
+    return replace(
+        report,
+        ended=ended,
+        started=[_sane_start(each, by) for each in report.started if 0 < each.seat < _MOST],
+        paused=[_sane_pause(each, by) for each in report.paused],
+        opened=[_sane_part(each) for each in report.opened],
+        faults=[each for each in report.faults if _fault(each)],
+    )
 
 
-def check_ends(ended: Iterable[Finished], *, runner: str, now: float) -> None:
+def sane_ends(ended: list[Finished], *, runner: str, by: float = 0.0) -> list[Finished]:
     """The same of the ends of attempts that this runner had."""
-    for finished in ended:
-        if not _outcome(finished.outcome, runner, now + _AHEAD_S):
-            raise WireError("a report with impossible numbers")
+    if not by and all(_outcome(each.outcome, runner) for each in ended):
+        return ended
+    return [replace(each, outcome=_sane_outcome(each.outcome, runner, by)) for each in ended]
 
 
-def _started(begun: Started, latest: float) -> bool:
-    return 0 <= begun.started_at < latest and 0 <= begun.pid < _MOST and 0 < begun.seat < _MOST
+def _moment(at: float, by: float) -> float:
+    return min(max(0.0, at + by), _LATEST) if isfinite(at) else 0.0
 
 
-def _held(held: Held, now: float) -> bool:
-    return 0 <= (held.started_at or 0) < now + _AHEAD_S and 0 <= held.pid < _MOST and abs(held.seat) < _MOST
+def _within(number: int, most: int = _MOST - 1) -> int:
+    return min(max(0, number), most)
 
 
-def _outcome(o: Outcome, runner: str, latest: float) -> bool:
+# ------------------------------------------------------------------ is it fine?
+
+
+def _started(begun: Started) -> bool:
+    return 0 <= begun.started_at <= _LATEST and 0 <= begun.pid < _MOST and 0 < begun.seat < _MOST
+
+
+def _fault(fault: NodeFault) -> bool:
+    return 0 <= fault.attempt < _MOST and len(fault.message) <= _LONGEST
+
+
+def _outcome(o: Outcome, runner: str) -> bool:
     sizes = (o.peak_mem, o.most_mem, o.peak_disk, o.offset, o.out_len, o.err_len, o.out_total, o.err_total)
     return (
-        0 <= o.ended_at < latest
-        and 0 <= (o.started_at or 0) < latest
+        0 <= o.ended_at <= _LATEST
+        and 0 <= (o.started_at or 0) <= _LATEST
         and 0 <= o.cpu_s < _MOST
         and min(sizes) >= 0
         and max(sizes) < _MOST
@@ -85,4 +127,65 @@ def _outcome(o: Outcome, runner: str, latest: float) -> bool:
         and len(o.message) <= _LONGEST
         and len(o.behaviours) <= _BEHAVIOURS
         and sum(len(each.behaviour) + len(each.message) for each in o.behaviours) <= 16 * _LONGEST
+        and _kept(o)
     )
+
+
+def _kept(o: Outcome) -> bool:
+    kept = o.kept
+    return kept is None or (
+        len(kept.sums) <= _BLOCKS
+        and 0 <= kept.out_head < _MOST
+        and 0 <= kept.err_head < _MOST
+        and all(0 <= each < 1 << 32 for each in kept.sums)
+        and len(kept.missing) + len(kept.message) <= _LONGEST
+    )
+
+
+# ------------------------------------------------------------------ it is made so
+
+
+def _sane_start(begun: Started, by: float) -> Started:
+    return replace(begun, started_at=_moment(begun.started_at, by), pid=_within(begun.pid))
+
+
+def _sane_pause(said: Paused, by: float) -> Paused:
+    return replace(said, at=_moment(said.at, by), message=said.message[:_LONGEST])
+
+
+def _sane_part(said: PartOpened) -> PartOpened:
+    return replace(said, message=said.message[:_LONGEST])
+
+
+def _sane_outcome(o: Outcome, runner: str, by: float) -> Outcome:
+    own = not o.segment or o.segment.startswith(f"{runner}-")
+    code, number = o.exit_code, o.signal
+    return replace(
+        o,
+        exit_code=code if code is None or -(1 << 31) <= code < 1 << 31 else 1,
+        signal=number if number is None or 0 <= number < 256 else 0,
+        reason=o.reason[:_LONGEST],
+        message=o.message[:_LONGEST],
+        started_at=None if o.started_at is None or not isfinite(o.started_at) else _moment(o.started_at, by),
+        ended_at=_moment(o.ended_at, by),
+        cpu_s=min(max(0.0, o.cpu_s), float(_MOST >> 1)) if isfinite(o.cpu_s) else 0.0,
+        peak_mem=_within(o.peak_mem),
+        most_mem=_within(o.most_mem),
+        peak_disk=_within(o.peak_disk),
+        segment=o.segment if own else "",
+        offset=_within(o.offset) if own else 0,
+        out_len=_within(o.out_len) if own else 0,
+        err_len=_within(o.err_len) if own else 0,
+        out_total=_within(o.out_total),
+        err_total=_within(o.err_total),
+        behaviours=_sane_behaviours(o.behaviours),
+        kept=o.kept if own and _kept(o) else None,
+    )
+
+
+def _sane_behaviours(behaved: tuple[Behaved, ...]) -> tuple[Behaved, ...]:
+    few = behaved[:_BEHAVIOURS]
+    if sum(len(each.behaviour) + len(each.message) for each in few) <= 16 * _LONGEST:
+        return few
+    most = 16 * _LONGEST // (2 * len(few))
+    return tuple(replace(each, behaviour=each.behaviour[:most], message=each.message[:most]) for each in few)

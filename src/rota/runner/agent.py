@@ -13,7 +13,7 @@ import time
 
 from rota.core.job import Outcome
 from rota.core.leases import Finished
-from rota.runner import journal, libc, procfs
+from rota.runner import clock, journal, libc, procfs
 from rota.runner.beginnings import Beginnings
 from rota.runner.behaviours import Behaviours
 from rota.runner.channels import Channels
@@ -246,7 +246,7 @@ class Agent:
     def _finish_quietly(self, task: Task) -> None:
         """A task that went well and said nothing: its seat takes the next, the writing waits."""
         task.over = True
-        task.ended_at = time.time()
+        task.ended_at = clock.now()
         self.quiet.append(task)
         del self.tasks[task.key]
         self.beginnings.follow(task.seat)

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.core.job import Outcome
-from rota.runner import procfs
+from rota.runner import clock, procfs
 from rota.runner.allocation import bind_child
 from rota.runner.journal import Key, Void
 from rota.runner.log import say, say_exception
@@ -113,7 +113,7 @@ class Beginnings:
     def _start(self, seat: Seat, task: Task) -> None:
         agent = self._agent
         task.seat = seat
-        task.started_at = time.time()
+        task.started_at = clock.now()
         try:
             pipes = seat.pipes
             if pipes is None:

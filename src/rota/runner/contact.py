@@ -10,13 +10,15 @@ import os
 import select
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from rota import __version__
 from rota.core.leases import Held, LeaseRef
-from rota.errors import BadInput, Denied
-from rota.runner import fences, settle
+from rota.errors import BadInput, Denied, WireError
+from rota.runner import clock, fences, settle
 from rota.runner.identity import name_of
 from rota.runner.journal import Acked
-from rota.runner.link import MAX_DELAY_S, MOST_ENDED, Dial, Link, Lost, Outbox
+from rota.runner.link import MAX_DELAY_S, MOST_ENDED, Dial, Link, Lost, Outbox, plainer
 from rota.runner.log import say, say_exception
 from rota.runner.shipping import Shipping
 from rota.wire import codec
@@ -114,6 +116,7 @@ class Contact:
                 case Ack(seq):
                     self._on_ack(seq)
                 case Failure():
+                    self._take_refusal(message)
                     self.lost(f"refused: {message.message}")
                     self._consider_staying(message)
                     return
@@ -144,6 +147,16 @@ class Contact:
         self._agent.followers.clear()
         self._agent.channels.lost()
         self._agent.due(self._link.retry_at)
+
+    def _take_refusal(self, refusal: Failure) -> None:
+        """What the manager cannot take is not said again in the same words, or it would never be rid of it."""
+        if refusal.code != WireError.code:
+            return
+        if self.joined:
+            self.outbox.refused()
+        elif self._dead:
+            dead, told = self._dead[0]
+            self._dead[0] = dead, msgspec.structs.replace(told, ended=[plainer(each) for each in told.ended])
 
     def _consider_staying(self, refusal: Failure) -> None:
         """The agent of a node that is one no more ends, and so does one that was never let in, after some tries.
@@ -211,6 +224,7 @@ class Contact:
             node=None if agent.node is None else agent.node.facts(),
             leaving=agent.orders.told_to_end,
             parts=[LeaseRef(*key) for key in agent.parts.held()],
+            now=clock.now(),
         )
         self.send(codec.frame(join))
 
@@ -310,7 +324,7 @@ class Contact:
         """Send everything that is new. What it says is in the journal first."""
         self._agent.write_up()
         self._flush_journal()
-        while self.outbox and self.joined and (self._shipping is None or self.unsent < MOST_UNSENT):
+        while self.outbox.may_cut and self.joined and (self._shipping is None or self.unsent < MOST_UNSENT):
             most = MOST_ENDED
             if self._shipping is not None:
                 most = self._shipping.send(self.outbox.ended[:most], most_bytes=MOST_UNSENT)
@@ -337,6 +351,8 @@ class Contact:
             self._outcomes_acked += outcomes
             self._agent.journal.add(Acked(self._outcomes_acked))
             self._agent.acknowledged()
+        if self.outbox.careful and self.outbox:
+            self.report()
 
     def leaving(self) -> None:
         """Nothing more should be sent: it will end when its jobs have."""

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from rota.core.job import Outcome
 from rota.core.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
 from rota.errors import WireError
 from rota.runner.journal import Key
@@ -192,11 +193,17 @@ class Outbox:
         self.opened: list[PartOpened] = []
         self.shut: list[LeaseRef] = []
         self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
+        self.careful = False  #: a report was refused: ends are told one by one, until all have been
 
     def __bool__(self) -> bool:
         """Is there anything to report?"""
         some = self.ended or self.started or self.returned or self.closed or self.phases or self.faults
         return bool(some or self.paused or self.opened or self.shut)
+
+    @property
+    def may_cut(self) -> bool:
+        """Is there something that may be reported now?"""
+        return bool(self) and not (self.careful and self._sent)
 
     @property
     def clear(self) -> bool:
@@ -213,6 +220,8 @@ class Outbox:
     def cut(self, most: int = MOST_ENDED) -> bytes:
         """Make a numbered report of what is new; it is kept until acknowledged. There may be more."""
         self._seq += 1
+        if self.careful:
+            most = 1
         ended, more = self.ended, []
         if len(ended) > most:
             ended, more = ended[:most], ended[most:]
@@ -239,6 +248,17 @@ class Outbox:
         """The frames to repeat on a new connection, oldest first."""
         return [frame for _, frame, _ in self._sent]
 
+    def refused(self) -> None:
+        """The manager cannot take one of these reports: the ends in them are told anew, each alone, and one
+        that was alone in plainer words. All else that they said, the next join says."""
+        told = [finished for _, _, ended in self._sent for finished in ended]
+        if self.careful and len(told) == 1:
+            told = [plainer(told[0])]
+            self.unacked[told[0].job, told[0].attempt, told[0].token] = told[0]
+        self._sent.clear()
+        self.ended = told + self.ended
+        self.careful = True
+
     def acknowledge(self, seq: int) -> int:
         """Forget reports up to `seq`; how many outcomes they held."""
         outcomes = 0
@@ -247,4 +267,15 @@ class Outbox:
             outcomes += len(ended)
             for finished in ended:
                 self.unacked.pop((finished.job, finished.attempt, finished.token), None)
+        if not self.unacked:
+            self.careful = False
         return outcomes
+
+
+def plainer(finished: Finished) -> Finished:
+    """The same end with less said about it; in the end, only that it is one."""
+    o = finished.outcome
+    plain = Outcome(o.exit_code, o.signal, o.reason[:64], o.message[:256], permanent=o.permanent)
+    if plain == o:
+        plain = Outcome(reason="lost", message="the manager could not take the report of how it ended")
+    return Finished(finished.job, finished.attempt, finished.token, finished.seat, plain)

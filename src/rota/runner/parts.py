@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.core.leases import LeaseRef, PartOpened
-from rota.runner import procfs
+from rota.runner import clock, procfs
 from rota.runner.allocation import nodefile_path, write_nodefile
 from rota.runner.hooks import EPILOGUE, PROLOGUE, about
 from rota.runner.journal import Intent, Key, Void, pack
@@ -42,7 +42,7 @@ class PartTask(Task):
         self.order = order
         self.pid = 0
         self.start_time = procfs.start_time_now()
-        self.started_at = time.time()
+        self.started_at = clock.now()
         self.began = time.monotonic()
         self.seat = Seat(0, Line(task.env.size))  # which is nobody's
         self.block = pack((Intent(*key, task.spec.scratch, part=True),))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rota.core.leases import Paused
 from rota.plan.bits import spans_of
+from rota.runner import clock
 from rota.runner.hooks import RESUME, SUSPEND
 from rota.runner.journal import Key
 from rota.runner.log import say
@@ -56,7 +57,7 @@ class Pausing:
             say(f"job {task.key[0]} cannot be stopped")
             self._tell(task, "not all of its processes can be stopped")
             return
-        task.still_since, task.still_at = time.monotonic(), time.time()
+        task.still_since, task.still_at = time.monotonic(), clock.now()
         self._hook(SUSPEND, task)
 
     def _go_on(self, task: Task) -> None:
@@ -102,6 +103,6 @@ class Pausing:
 
     def _tell(self, task: Task, message: str = "") -> None:
         still = task.still_since is not None and not self._is_ending(task)
-        at = task.still_at if still else time.time()
+        at = task.still_at if still else clock.now()
         self._agent.outbox.paused.append(Paused(*task.key, still, at, message))
         self._agent.due(self._agent.now)

@@ -12,7 +12,7 @@ import time
 
 from rota.core.job import Outcome
 from rota.core.leases import Finished
-from rota.runner import fences, journal, mark, process, procfs, scratch
+from rota.runner import clock, fences, journal, mark, process, procfs, scratch
 from rota.runner.allocation import nodefile_path, remove_nodefile
 from rota.runner.fence import Fence
 from rota.runner.identity import node_of
@@ -119,11 +119,15 @@ def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) 
             continue
         if lease.preparing or lease.intent.part:
             continue  # nothing but the site's prologue ran: it was never executed
+        spawned, ended_at = lease.spawned, None
+        if spawned is not None and not rebooted:
+            ended_at = spawned.started_at + clock.passed_since(spawned.start_time)
         outcome = Outcome(
             reason="lost",
             message=_what_is_known(dead.runner, rebooted, ended_count.get(key, 0)),
-            started_at=lease.spawned.started_at if lease.spawned is not None else None,
-            ended_at=time.time(),
+            started_at=None if spawned is None else spawned.started_at,
+            ended_at=clock.now() if ended_at is None else ended_at,
+            by_wall_clock=ended_at is None,
         )
         finished.append(Finished(*key, lease.spawned.seat if lease.spawned is not None else 0, outcome))
     # After a reboot the end of the journal may never have reached the disk.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from errno import EDQUOT, ENOSPC
 
 from rota.core.job import Outcome
 from rota.core.kept import DISK_FULL, NOT_WRITTEN, Kept, checksums
+from rota.runner import clock
 from rota.runner.measure import Sampler, about_size, is_own, peak
 from rota.runner.process import CannotRun
 from rota.runner.segments import Segments
@@ -49,7 +49,7 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         reason=reason,
         message=message,
         started_at=task.started_at,
-        ended_at=time.time(),
+        ended_at=clock.now(),
         cpu_s=cpu_s,
         peak_mem=memory,
         peak_disk=_disk(task),
@@ -89,7 +89,7 @@ def failed_to_start(why: CannotRun, started_at: float) -> Outcome:
         reason=why.reason,
         message=why.message,
         started_at=started_at,
-        ended_at=time.time(),
+        ended_at=clock.now(),
         permanent=why.permanent,
     )
 

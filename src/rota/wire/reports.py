@@ -25,6 +25,7 @@ class Join(Message, frozen=True, tag="join"):
     node: NodeFacts | None = None  #: it is the agent of a node: what there is
     parts: list[LeaseRef] = []  #: parts of which something may be left; others are closed
     leaving: bool = False  #: it will end when its jobs have
+    now: float = 0.0  #: what time it is for this runner, in which it tells all times; 0: not told
 
 
 class Report(Message, frozen=True, tag="report"):
