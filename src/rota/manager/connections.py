@@ -13,23 +13,29 @@ from rota.errors import Bug, Denied, EnvironmentFault, RotaError
 from rota.manager.logins import SESSION
 from rota.manager.peer import Peer, expect_hello, owner, session_over, user_name
 from rota.manager.requests import Requests
+from rota.manager.strangers import Stranger, Strangers
 from rota.plan.need import Need
 from rota.pools.base import DelegatedPool, Pool
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY
-from rota.wire.tokens import allowed, may_be
+from rota.wire.tokens import RUNNER, allowed, may_be
 
 if TYPE_CHECKING:
     from rota.manager.service import Manager
 
 log = logging.getLogger("rota.manager")
 
-_MAX_PEERS = 8192
+#: Of those who have logged in, over the Unix socket and from elsewhere: neither takes the place of the other.
+_MOST_PEERS = 8192
+#: With one token, so that its holder does not keep others out. Agents of many nodes may share one.
+_MOST_EACH = 2048
+#: Connections over the Unix socket that have not said who they are.
+_MOST_STRANGERS = 1024
 #: After so many connections more it is looked whether as many files may be open.
 _FILES_STEP = 256
 
 
-def _allow_files(connections: int) -> None:
+def _raise_limit(connections: int) -> None:
     """Let this process have more files open, if it may, before connections are refused for that."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * connections + _FILES_STEP
@@ -49,6 +55,8 @@ class Connections:
         self._home = manager.home.mark()
         self._next_peer = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._strangers = Strangers(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
+        self._files_for = 0
         self.peers: dict[int, Peer] = {}
 
     def new_peer(self, *, local: bool) -> Peer:
@@ -56,12 +64,20 @@ class Connections:
         self._next_peer += 1
         return Peer(self._manager, self._next_peer, local=local)
 
+    def allow_files(self, others: int = 0) -> None:
+        """There may be more connections than ever before."""
+        connections = len(self.peers) + others
+        if connections >= self._files_for:
+            self._files_for = connections + _FILES_STEP
+            _raise_limit(self._files_for)
+
     def connected(self, peer: Peer) -> None:
         self.peers[peer.id] = peer
-        if len(self.peers) % _FILES_STEP == 0:
-            _allow_files(len(self.peers))
-        if len(self.peers) > _MAX_PEERS:
-            peer.refuse(EnvironmentFault("too many connections", hint="try again later"))
+        self.allow_files()
+        if peer.local:
+            stranger = Stranger("local", peer.abort, since=self._manager.loop.time())
+            peer.no_stranger = lambda: self._strangers.gone(stranger)
+            self._strangers.came(stranger)
 
     def disconnected(self, peer: Peer) -> None:
         self.peers.pop(peer.id, None)
@@ -84,6 +100,7 @@ class Connections:
             self._let_in_by_key(peer, hello)
             return
         role, user, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
+        self._refuse_too_many(peer)
         peer.accept(role, user, until=until)
         manager = self._manager
         mark = self._home if hello.home is not None else None
@@ -114,8 +131,18 @@ class Connections:
         """Somebody who has the key of a job that runs: it opens that and nothing else. Raises `Denied`."""
         if not self._manager.channels.opens(hello.token):
             raise Denied("no job runs here that this key fits", hint="ask whoever gave it to you")
+        self._refuse_too_many(peer)
         peer.accept(KEY, "")
         peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._manager.generation, ""))
+
+    def _refuse_too_many(self, peer: Peer) -> None:
+        """Raise if those who are welcome are too many already."""
+        if len(self.peers) < min(_MOST_PEERS, _MOST_EACH):
+            return
+        like = [each for each in self.peers.values() if each.role and each.local == peer.local]
+        same = sum(1 for each in like if each.token == peer.token and each.role != RUNNER) if peer.token else 0
+        if len(like) >= _MOST_PEERS or same >= _MOST_EACH:
+            raise EnvironmentFault("too many connections", hint="close some, or try again later")
 
     def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float]:
         """The same for the session of a browser, which comes through the gateway and by no other way."""

@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rota.errors import Denied, RotaError, WireError
@@ -58,6 +59,7 @@ class Peer(asyncio.Protocol):
         self.waiting: deque[Any] = deque()  #: requests to be handled in order
         self.busy = False
         self.closed = False
+        self.no_stranger: Callable[[], None] | None = None  #: called when it has shown who it is, or has gone
         self._reader: codec.Reader[Any] = codec.Reader(_FromAnybody, max_frame=codec.MAX_HELLO)
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -91,11 +93,17 @@ class Peer(asyncio.Protocol):
         """The peer has shown who it is, with a token that is good until then."""
         self.role, self.user, self.until = role, user, until
         self._reader.max_frame = codec.MAX_FRAME
+        self._is_no_stranger()
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
         if until is not None:
             self._expire()
+
+    def _is_no_stranger(self) -> None:
+        if self.no_stranger is not None:
+            self.no_stranger()
+            self.no_stranger = None
 
     def _expire(self) -> None:
         """Hang up when the token has expired. Looks now and then: clocks are set, machines sleep."""
@@ -110,6 +118,7 @@ class Peer(asyncio.Protocol):
         self.closed = True
         if self._deadline is not None:
             self._deadline.cancel()
+        self._is_no_stranger()
         self._manager.connections.disconnected(self)
 
     def send(self, message: m.Message) -> None:
@@ -139,6 +148,12 @@ class Peer(asyncio.Protocol):
         self.closed = True
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        """Hang up at once, whatever is still to be sent."""
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
 
     def throttle(self) -> None:
         """Stop or resume reading, by how much waits to be handled."""

@@ -33,6 +33,7 @@ from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
 from rota.manager import gateway
+from rota.manager.doorstep import Doorstep
 from rota.manager.recover import library_from, unused_limits, world_from
 from rota.manager.service import Manager
 from rota.pools.base import Pool
@@ -49,7 +50,6 @@ log = logging.getLogger("rota.manager")
 MakePool = Callable[[Home, Settings], Pool]
 
 _RENEW_CHECK_S = 6 * 3600.0
-_HANDSHAKE_S = 10.0
 _BACKLOG = 1024
 _PATIENCE_S = 30
 _HOME_CHECK_S = 1.0
@@ -310,6 +310,7 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
     context: ssl.SSLContext | None = None
     if tls.expires_at(home.tls) is None:
         await _quiet_moment(manager)
+    accepting: asyncio.Task[None] | None = None
     while True:
         try:
             renewed = await loop.run_in_executor(
@@ -317,19 +318,18 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
             )
             if context is None:
                 context = tls.server_context(home.tls)
-                await loop.create_server(
-                    lambda: manager.connections.new_peer(local=False),
-                    sock=listener,
-                    ssl=context,
-                    ssl_handshake_timeout=_HANDSHAKE_S,
-                    backlog=_BACKLOG,
-                )
+                accepting = loop.create_task(Doorstep(manager, listener, context).run())
                 manager.tls_ready.set()
             elif renewed:
                 tls.use_certificate(context, home.tls)
         except (RotaError, OSError):
             log.exception("no TLS listener")
-        await asyncio.sleep(_RENEW_CHECK_S)
+        try:
+            await asyncio.sleep(_RENEW_CHECK_S)
+        except asyncio.CancelledError:
+            if accepting is not None:
+                accepting.cancel()
+            raise
 
 
 async def _quiet_moment(manager: Manager) -> None:
