@@ -12,6 +12,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from tests.dose import PATIENCE
+from tests.leftovers import pytest_configure, pytest_runtest_logreport, pytest_sessionfinish  # noqa: F401 - hooks
 
 settings.load_profile("rota")
 

@@ -93,9 +93,9 @@ class Deployment:
         return text
 
     def close(self) -> None:
-        """End everything that carries this deployment's home in its environment."""
+        """End everything that carries this deployment's home, or one of those who used it, in its environment."""
         for _ in range(50):
-            pids = _our_processes(self.home)
+            pids = _our_processes(self.home, self.work)
             if not pids:
                 break
             for pid in pids:
@@ -141,17 +141,24 @@ def _warm() -> Warm:
     return Warm(ROTA)
 
 
-def _our_processes(home: Path) -> list[int]:
-    mark = f"ROTA_HOME={home}".encode()
+def cool_down() -> None:
+    """No more commands are run by this process."""
+    if _warm.cache_info().currsize:
+        _warm().close()
+        _warm.cache_clear()
+
+
+def _our_processes(home: Path, work: Path | None = None) -> list[int]:
+    """Those with this home; and, below `work`, with those of colleagues, who take theirs along into their jobs."""
+    marks = [f"ROTA_HOME={home}\0".encode()]
+    if work is not None:
+        marks.append(f"ROTA_HOME={work}/".encode())
     found = []
     for name in os.listdir("/proc"):
-        if (
-            name.isdigit()
-            and int(name) != os.getpid()
-            and mark in _read(f"/proc/{name}/environ").split(b"\0")
-            and is_alive(int(name))
-        ):
-            found.append(int(name))
+        if name.isdigit() and int(name) != os.getpid():
+            environ = _read(f"/proc/{name}/environ") + b"\0"
+            if any(mark in environ for mark in marks) and is_alive(int(name)):
+                found.append(int(name))
     return found
 
 

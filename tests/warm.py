@@ -47,6 +47,11 @@ class Warm:
         """An interpreter reads some of its environment only when it starts; and a manager is no command."""
         return _general(env) == self._env and "--foreground" not in args and len(_request(args, env, "")) < _MOST
 
+    def close(self) -> None:
+        """It ends when nobody can ask any more."""
+        self._socket.close()
+        self._process.wait()
+
     def run(
         self, args: tuple[str, ...], *, env: Mapping[str, str], cwd: str, input: bytes | None, timeout: float
     ) -> subprocess.CompletedProcess[bytes]:

@@ -55,7 +55,7 @@ def lost(old: Any, new: Any, where: str, *, values: bool) -> Iterator[str]:
             if values and key in _STABLE and not isinstance(value, dict) and value != new[key]:
                 yield f"{where}.{key} was {value!r}, and is {new[key]!r}"
     elif isinstance(old, list) and isinstance(new, list):
-        if old and not new:
+        if old and not new and values:
             yield f"{where} is empty"
         for n, one in enumerate(new):
             if old:
