@@ -17,7 +17,7 @@ DIST := build/dist-check
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-million bench-latency bench-learning \
+.PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
 	bench-queue bench-release bench-reserve bench-plan bench-nodes bench-api bench-page faults cluster properties web screenshots docs dist clean
 .DELETE_ON_ERROR:
 
@@ -44,6 +44,10 @@ format: $(DEV)  ## Format the code
 
 bench: $(DEV) $(VENV)/.peers  ## Jobs a second, beside xargs, GNU parallel, task-spooler and HyperQueue
 	$(BIN)/python bench/throughput.py $(ARGS)
+
+bench-guard: $(DEV)  ## BASE=COMMIT: the present commit against that one, in interleaved pairs; fails below 0.95
+	@test -n "$(BASE)" || { echo "say against which commit: make bench-guard BASE=COMMIT" >&2; exit 2; }
+	$(BIN)/python bench/guard.py "$(BASE)" $(ARGS)
 
 bench-million: $(DEV)  ## A million jobs: add, memory, recovery, queries
 	$(BIN)/python bench/million.py $(ARGS)
