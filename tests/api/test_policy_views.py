@@ -109,6 +109,10 @@ def test_rules_are_tried_on_a_job_that_is_not_submitted(site):
     wrong = site.user.post("/api/v1/rules/test", {"job": {"walltime": "soon"}})
     assert (wrong.status, "walltime" in wrong.json["error"]["message"]) == (400, True)
 
+    reserve = {"at": "now+1h", "request": "core=1,walltime=1h", "priority": 5}
+    for already, admitted in ((1, True), (2, False)):
+        asked = {"job": reserve, "reservations": already}
+        assert site.user.post("/api/v1/rules/test", asked).json["admitted"] is admitted, "two may wait"
     assert site.user.get("/api/v1/jobs").json["total"] == before
     for name in rules:
         assert site.admin.ask("DELETE", f"/api/v1/rules/{name}").status == 204

@@ -153,6 +153,23 @@ def test_a_dry_run_says_what_a_job_would_become(shared: Deployment) -> None:
         shared.ok("rule", "remove", "bob")
 
 
+def test_a_rule_that_makes_a_job_besteffort_is_seen_by_the_next_and_by_the_dry_run(shared: Deployment) -> None:
+    shared.ok("rule", "add", "filler", "--match", "name=filler", "--set", "type=besteffort")
+    shared.ok("rule", "add", "low", "--match", "queue=besteffort", "--cap", "walltime=1h", "--cap", "priority=1")
+    asked = ("--name", "filler", "--walltime", "3d", "--priority", "9")
+    try:
+        said = shared.json("rule", "test", *asked)["job"]
+        (job,) = shared.json("add", *asked, "--after", "@none", "--allow-empty-group", "--", "true")["added"]
+        became = shared.json("show", str(job))
+        for field in ("queue", "type", "walltime_s", "priority", "retries"):
+            assert said[field] == became[field]
+        assert (said["queue"], said["type"], said["walltime_s"]) == ("besteffort", ["besteffort"], 3600.0)
+        assert "set type=besteffort, set queue=besteffort" in shared.ok("rule", "test", *asked)
+    finally:
+        shared.ok("rule", "remove", "filler")
+        shared.ok("rule", "remove", "low")
+
+
 def test_a_dry_run_says_why_a_job_would_be_refused(shared: Deployment) -> None:
     done = shared.rota("rule", "test", "--system", "--user", "root")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (

@@ -11,11 +11,13 @@ from rota.cli.job_options import given, options_for
 from rota.cli.printing import say
 
 if TYPE_CHECKING:
+    from rota.core.job import Spec
     from rota.plan.rules import Verdict
 
 #: Options of `add` that rules may look at or change.
 _FIELDS: Final = frozenset(
     {"name", "group", "project", "queue", "priority", "cpus", "mem", "disk", "time", "gpus", "walltime", "retries"}
+    | {"retry_on"}
     | {"request", "where", "type", "at"}
 )
 #: Fields that a rule may change, as they are shown.
@@ -33,6 +35,7 @@ _SHOWN: Final = (
         "time",
         "gpus",
         "retries",
+        "retry_on",
     ),
 )
 
@@ -71,7 +74,7 @@ def test_rules(
     if call.json:
         print_json(tried.view())
     elif not call.quiet:
-        _print(tried.verdict, tried.error, request=tried.spec.request)
+        _print(tried.verdict, tried.error, spec=tried.spec)
     return BadInput.exit_status if tried.error else 0
 
 
@@ -83,8 +86,9 @@ def _me() -> str:
     return user_name(os.getuid())
 
 
-def _print(verdict: Verdict, error: str, *, request: tuple[str, ...]) -> None:
+def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
     from rota.cli.terminal import harmless
+    from rota.manager.admission import facts_of
     from rota.plan.rule_form import words_of
 
     for name in verdict.matched:
@@ -100,8 +104,9 @@ def _print(verdict: Verdict, error: str, *, request: tuple[str, ...]) -> None:
         by = f" (rule '{verdict.rejected_by}')" if verdict.rejected_by else ""
         say(f"refused: {harmless(error)}{by}")
         return
-    values = {name: getattr(verdict.facts, name) for name in _SHOWN}
-    if request:  # it says how many
+    facts = facts_of(spec)
+    values = {name: getattr(facts, name) for name in _SHOWN}
+    if spec.request:  # it says how many
         values["cpus"] = values["gpus"] = None
     shown = {name: value for name, value in values.items() if value not in ("", (), None, 0)}
     say(f"admitted: {harmless(words_of(shown))}")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from rota.client.new_spec import new_spec
 from rota.client.submission import base_wanted
 from rota.core.job import Spec
 from rota.errors import BadInput
-from rota.manager.admission import Rulebook, refuse, respecified
+from rota.manager.admission import Rulebook
 from rota.manager.rows import size_view
-from rota.manager.specs import spec_from
-from rota.manager.terms import agreed
+from rota.manager.specs import check_texts, spec_from
 from rota.plan import expression
 from rota.plan.grammar import check_alternative, parse_request
 from rota.plan.records import kinds_of, levels_of
@@ -51,6 +51,7 @@ class TriedJob(Struct):
     request: list[str] | None
     size: SizeView
     retries: int
+    retry_on: list[str] | None = None
 
 
 class TrialView(Struct):
@@ -67,12 +68,12 @@ class TrialView(Struct):
 class Trial(Struct):
     """A job that was judged."""
 
-    spec: Spec
+    spec: Spec  #: as it would be taken in
     verdict: Verdict
     error: str  #: why it is refused
 
     def view(self) -> TrialView:
-        spec, verdict = respecified(self.spec, self.verdict.facts), self.verdict
+        spec, verdict = self.spec, self.verdict
         steps = [
             RuleStep(
                 each.rule,
@@ -86,6 +87,7 @@ class Trial(Struct):
         job = TriedJob(
             spec.user, spec.queue, spec.project, spec.name, list(spec.types), spec.priority, spec.walltime_s,
             list(spec.request) or None, size_view(spec.size), spec.retries,
+            None if spec.retry_on is None else list(spec.retry_on),
         )  # fmt: skip
         return TrialView(
             not self.error, verdict.rejected_by or None, self.error or None, list(verdict.matched), steps, job
@@ -93,20 +95,28 @@ class Trial(Struct):
 
 
 def trial(
-    records: Records, fields: dict[str, Any], *, user: str, interactive: bool, system: bool, reservations: int
+    records: Records,
+    fields: dict[str, Any],
+    *,
+    user: str,
+    interactive: bool,
+    system: bool,
+    reservations: int,
+    text: bool = True,
 ) -> Trial:
-    """Judge a job with the fields of `rota add`. Raises `BadInput` if they are no job, whatever the rules say."""
-    spec = agreed(spec_from(new_spec(base_wanted(fields, text=True), 0), (), user=user, env=0))
+    """Judge a job with the fields of `rota add`, as admission does it. `text`: they are words of the command line.
+
+    Raises `BadInput` if they are no job, whatever the rules say.
+    """
+    spec = spec_from(new_spec(base_wanted(fields, text=text), 0), (), user=user, env=0)
+    if interactive:
+        spec = msgspec.structs.replace(spec, interactive=True)
+    check_texts(spec)
     _check_words(spec, records)
-    book = Rulebook(records, system=system)
-    verdict = book.judge(spec, interactive=interactive, reservations=reservations)
-    error = ""
-    try:
-        refuse(verdict)
-        book.check_queue(agreed(respecified(spec, verdict.facts)))
-    except BadInput as refused:
-        error = str(refused) if not verdict.rejected_by else verdict.message
-    return Trial(spec, verdict, error)
+    judged = Rulebook(records, system=system).judge(spec, reservations=reservations)
+    error, verdict = judged.error, judged.verdict
+    said = "" if error is None else verdict.message if verdict.rejected_by else str(error)
+    return Trial(judged.spec, verdict, said)
 
 
 def _check_words(spec: Spec, records: Records) -> None:

@@ -18,6 +18,7 @@ from rota.core.policing import queues_of, rules_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
+from rota.manager.specs import check_spec
 from rota.manager.terms import agreed
 from rota.plan.grammar import parse_request, request_text
 from rota.plan.policy import BESTEFFORT, Queue
@@ -38,6 +39,14 @@ class Admitted(Struct, frozen=True):
 
     spec: Spec
     notices: tuple[str, ...] = ()  #: what was taken away that the user gave
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """What the rules make of a specification."""
+
+    spec: Spec  #: as it would be taken in; if it is refused, as far as that was decided
+    verdict: Verdict
+    error: BadInput | None = None  #: why it is refused
 
 
 class Rulebook:
@@ -63,26 +72,46 @@ class Rulebook:
         known |= {"": first} if first in known else {}
         return {asked: name for asked, name in known.items() if name not in self._walltimes}
 
-    def judge(self, spec: Spec, *, interactive: bool = False, reservations: int = 1) -> Verdict:
-        """What the rules make of it, `reservations` being those of the user that would wait."""
-        facts = facts_of(spec, interactive=interactive, reservations=reservations, system=self._system)
-        return judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
+    def judge(self, spec: Spec, *, reservations: int = 1) -> Judged:
+        """What becomes of it, `reservations` being those of the user that would wait, this one included.
 
-    def admit(self, spec: Spec, *, interactive: bool = False) -> Admitted:
+        All who ask what the rules say ask here: who adds, modifies and plans jobs, and `rota rule test`. How many
+        reservations wait can only refuse one more: jobs share specifications, whatever their number. Raises
+        `BadInput` for what is no job, whatever the rules say.
+        """
+        first = self._judge(spec, 1)
+        if reservations > 1 and spec.at is not None and self.counts_reservations and first.error is None:
+            counted = self._judge(spec, reservations)
+            return first if counted.error is None else counted
+        return first
+
+    def _judge(self, spec: Spec, reservations: int) -> Judged:
+        found = spec = agreed(spec)
+        facts = facts_of(spec, reservations=reservations, system=self._system)
+        verdict = judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
+        error: BadInput | None = None
+        try:
+            found = respecified(spec, verdict.facts)
+            refuse(verdict)
+            found = agreed(found)
+            if found.interactive and found.retries:  # nobody would be there for another attempt
+                found = msgspec.structs.replace(found, retries=0)
+            self.check_queue(found)
+            check_spec(found)
+        except BadInput as refused:
+            error = refused
+        return Judged(spec=found, verdict=verdict, error=error)
+
+    def admit(self, spec: Spec) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is refused."""
-        interactive = interactive or spec.interactive
-        if not (spec.request or spec.types or spec.where or interactive) and spec.at is None:
+        if not (spec.request or spec.types or spec.where or spec.interactive) and spec.at is None:
             queue = self._plain.get(spec.queue)
             if queue is not None:
                 return Admitted(spec if queue == spec.queue else msgspec.structs.replace(spec, queue=queue))
-        spec = agreed(spec)
-        verdict = self.judge(spec, interactive=interactive)
-        refuse(verdict)
-        found = agreed(respecified(spec, verdict.facts))
-        if found.interactive and found.retries:  # nobody would be there for another attempt
-            found = msgspec.structs.replace(found, retries=0)
-        self.check_queue(found)
-        return Admitted(found, notices(verdict))
+        judged = self.judge(spec)
+        if judged.error is not None:
+            raise judged.error
+        return Admitted(judged.spec, notices(judged.verdict))
 
     def check_queue(self, spec: Spec) -> None:
         """Raise `BadInput` if there is no such queue."""
@@ -129,11 +158,14 @@ class Admission:
             self._known.clear()
         return self._book
 
-    def refuse_reservation(self, spec: Spec, count: int) -> None:
-        """Raise `BadInput` if a rule forbids that the user has so many reservations waiting, this one included."""
+    def refuse_reservation(self, wished: Spec, count: int) -> None:
+        """Raise `BadInput` if a rule forbids that the user has so many reservations waiting, this one included.
+
+        `wished`: as it was asked for. What the rules made of it may be something that they refuse.
+        """
         book = self.rulebook()
-        if book.counts_reservations:
-            refuse(book.judge(spec, reservations=count))
+        if book.counts_reservations and (error := book.judge(wished, reservations=count).error) is not None:
+            raise error
 
     def is_known(self, key: str) -> bool:
         """Is it the key of a job in memory?"""
@@ -194,7 +226,7 @@ def notices(verdict: Verdict) -> tuple[str, ...]:
 # ------------------------------------------------------------------ specifications and what rules see of them
 
 
-def facts_of(spec: Spec, *, interactive: bool = False, reservations: int = 1, system: bool = False) -> Facts:
+def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False) -> Facts:
     """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
     alternatives = _alternatives(spec)
     return Facts(
@@ -212,12 +244,13 @@ def facts_of(spec: Spec, *, interactive: bool = False, reservations: int = 1, sy
         time=spec.size.time_s,
         gpus=spec.size.gpus,
         retries=spec.retries,
+        retry_on=spec.retry_on,
         given=spec.given,
         uses=tuple(
             dict.fromkeys(level.name for each in alternatives for group in each.groups for level in group.levels)
         ),
         walltimes=tuple(each.walltime_s for each in alternatives),
-        interactive=interactive,
+        interactive=spec.interactive,
         reservation=spec.at is not None,
         reservations=reservations if spec.at is not None else 0,
         system=system,
@@ -246,6 +279,7 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
         priority=facts.priority,
         size=size,
         retries=facts.retries,
+        retry_on=facts.retry_on,
         given=tuple(word for word in ("mem", "disk", "time") if word in facts.given),
         request=request,
     )

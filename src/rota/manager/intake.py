@@ -99,6 +99,7 @@ class Intake:
         self._declared: dict[str, Limit] = {}  #: by its jobs
         self._envs: list[int] = []
         self._specs: list[Spec] = []
+        self._wished: dict[int, Spec] = {}  #: reservations as they were asked for, by the number of their spec
         self._spec_ids: list[int] = []
         self._keys: list[KeyMaker] = []
         self._seen: dict[str, int] = {}  #: key of a command → how often it came in this submission
@@ -157,6 +158,8 @@ class Intake:
                 spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
                 check_texts(spec)
                 admitted = self._admission.admit(spec)
+                if spec.at is not None:
+                    self._wished[len(self._specs)] = spec
                 spec = admitted.spec
                 check_spec(spec)
                 notices = [*admitted.notices, *self._homeless(spec)]
@@ -203,12 +206,12 @@ class Intake:
         """Raise `BadInput` at the first reservation that is one too many for the user."""
         waiting = self._admission.waiting_reservations(self.user)
         for position, key in enumerate(keys):
-            spec = self._specs[add.spec_of[position] if add.spec_of is not None else 0]
+            wished = self._wished.get(add.spec_of[position] if add.spec_of is not None else 0)
             new = add.fresh or add.first + position in add.fresh_entries or not self._admission.is_known(key)
-            if spec.at is not None and new:
+            if wished is not None and new:
                 self._reserved += 1
                 try:
-                    self._admission.refuse_reservation(spec, waiting + self._reserved)
+                    self._admission.refuse_reservation(wished, waiting + self._reserved)
                 except BadInput as error:
                     line = _line(add, position)
                     raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None

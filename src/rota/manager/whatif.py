@@ -37,7 +37,7 @@ def question(
     spec, notices = admitted.spec, list(admitted.notices)
     check_spec(spec)
     if spec.at is not None:
-        admission.refuse_reservation(spec, admission.waiting_reservations(spec.user) + 1)
+        admission.refuse_reservation(wished, admission.waiting_reservations(spec.user) + 1)
     try:
         refuse_unplannable(world, spec)
     except NeverFits as never:

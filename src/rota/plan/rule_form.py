@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from rota.errors import BadInput
+from rota.plan.retry_codes import retry_codes
 from rota.plan.rules import Rule, Value
 from rota.plan.types import parse_types
 from rota.units import format_duration, format_size, parse_duration, parse_size
@@ -101,6 +102,17 @@ def _words(value: object) -> tuple[str, ...]:
     return tuple(_text(word) for word in words)
 
 
+def _codes(value: object) -> tuple[str, ...]:
+    """Reasons after which an attempt is retried: a list, or one text with commas."""
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        raise BadInput("must be a text or a list of texts", hint="write it like exit,lost")
+    codes = retry_codes([word.strip() if isinstance(word, str) else word for word in words])
+    if codes is None:
+        raise BadInput("needs codes of reasons", hint="write it like exit,lost")
+    return codes
+
+
 def _flag(value: object) -> bool:
     if isinstance(value, bool):
         return value
@@ -125,6 +137,7 @@ FIELDS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
     "cpus": (_cpus, ("cap", "set")),
     "gpus": (_whole(1024), ("cap", "set")),
     "retries": (_whole(10_000), ("cap", "set")),
+    "retry_on": (_codes, ("default", "set")),
 }
 
 #: Conditions, and how the value of each is read.

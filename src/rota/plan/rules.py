@@ -2,8 +2,10 @@
 
 A rule matches jobs and then does one thing: it fills in what they left open (`default`), holds values down
 (`cap`), decides them (`set`), or refuses the job (`reject`). Rules are data, and are tried in order on what
-the rules before have made of the job. `plan.rule_form` reads and writes them; nothing here knows where
-they are kept.
+the rules before have made of the job: what follows from a change (`_follow`) follows before the next one is tried.
+A cap that held goes on holding for what later defaults and queues give; only a later `set` goes beyond it.
+
+`plan.rule_form` reads and writes them; nothing here knows where they are kept.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ Value = str | int | float | bool | tuple[str, ...]
 LEVELS: Final = ("host", "core")
 #: A queue that jobs get when no rule gives them one.
 LAST_QUEUE: Final = "default"
+#: Who is so by queue is so by type, and the other way round.
+BESTEFFORT: Final = "besteffort"
 #: Of these a job always has a value, whether somebody gave it or not.
 LEARNED: Final = ("mem", "disk", "time")
 #: What a job asks for that has no request.
@@ -46,6 +50,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     time: float = 3600.0
     gpus: int = 0
     retries: int = 0
+    retry_on: tuple[str, ...] | None = None
     given: tuple[str, ...] = ()  #: of mem, disk and time, those that are not defaults
     uses: tuple[str, ...] = ()  #: levels that its request names
     walltimes: tuple[float | None, ...] = ()  #: those that the alternatives of its request give themselves
@@ -97,8 +102,9 @@ def judge(
     of the site, the largest first."""
     matched: list[str] = []
     steps: list[Step] = []
+    caps: dict[str, float] = {}
     for rule in rules:
-        if not holds(rule.match, facts, levels=levels):
+        if not holds(rule.match, facts, levels=levels, queue_walltimes=queue_walltimes):
             continue
         matched.append(rule.name)
         if rule.does == "reject":
@@ -109,26 +115,35 @@ def judge(
                 rejected_by=rule.name,
                 message=rule.message,
             )
-        facts = _applied(rule, facts, steps, queue_walltimes)
+        facts = _applied(rule, facts, steps, queue_walltimes, caps)
     if not facts.queue:
         facts = msgspec.structs.replace(facts, queue=LAST_QUEUE)
-    if facts.walltime is None and (usual := queue_walltimes.get(facts.queue)) is not None:
-        facts = msgspec.structs.replace(facts, walltime=usual)
+    if facts.walltime is None:
+        usual = min(queue_walltimes.get(facts.queue, math.inf), caps.get("walltime", math.inf))
+        if math.isfinite(usual):
+            facts = msgspec.structs.replace(facts, walltime=usual)
     return Verdict(facts=facts, matched=tuple(matched), steps=tuple(steps))
 
 
 # ------------------------------------------------------------------ matching
 
 
-def holds(match: Mapping[str, Value], facts: Facts, *, levels: Sequence[str] = LEVELS) -> bool:
+def holds(
+    match: Mapping[str, Value],
+    facts: Facts,
+    *,
+    levels: Sequence[str] = LEVELS,
+    queue_walltimes: Mapping[str, float] = {},
+) -> bool:
     """Does every condition hold of this job?"""
-    return all(_holds(name, wanted, facts, levels) for name, wanted in match.items())
+    usual = queue_walltimes.get(facts.queue)
+    return all(_holds(name, wanted, facts, levels, usual) for name, wanted in match.items())
 
 
-def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str]) -> bool:
+def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str], usual: float | None) -> bool:
     if name.endswith("_over"):
         assert isinstance(wanted, int | float)
-        return _amount(name.removesuffix("_over"), facts) > wanted
+        return _amount(name.removesuffix("_over"), facts, usual) > wanted
     if isinstance(wanted, bool):
         return getattr(facts, name) is wanted
     assert isinstance(wanted, tuple)
@@ -140,17 +155,19 @@ def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str]) -> boo
     return _any_of(wanted, (getattr(facts, name),))
 
 
-def _amount(field: str, facts: Facts) -> float:
-    """How much of something it asks for; without a walltime it asks for all the time there is."""
+def _amount(field: str, facts: Facts, usual: float | None) -> float:
+    """How much of something it asks for. Without a walltime it has the `usual` one of its queue, or asks for all
+    the time there is."""
     if field == "walltime":
-        return _longest(facts)
+        return _longest(facts, usual)
     amount = getattr(facts, field)
     assert isinstance(amount, int | float)
     return amount
 
 
-def _longest(facts: Facts) -> float:
-    own = math.inf if facts.walltime is None else facts.walltime
+def _longest(facts: Facts, usual: float | None = None) -> float:
+    otherwise = math.inf if usual is None else usual
+    own = otherwise if facts.walltime is None else facts.walltime
     return max((own if each is None else each for each in facts.walltimes), default=own)
 
 
@@ -178,16 +195,26 @@ def _level(name: str) -> str:
 # ------------------------------------------------------------------ changing
 
 
-def _applied(rule: Rule, facts: Facts, steps: list[Step], queue_walltimes: Mapping[str, float]) -> Facts:
-    for field, value in rule.values.items():
+def _applied(
+    rule: Rule, facts: Facts, steps: list[Step], queue_walltimes: Mapping[str, float], caps: dict[str, float]
+) -> Facts:
+    for field in sorted(rule.values, key=lambda each: each == "type"):  # what it is decides last
+        value = rule.values[field]
         if field in OF_ONE_HOST and facts.walltimes:
             continue  # its request says how many
         if rule.does == "cap":
+            assert isinstance(value, int | float)
+            caps[field] = min(value, caps.get(field, math.inf))
             new = _capped(field, value, facts, queue_walltimes)
-        elif rule.does == "default" and _is_given(field, facts, queue_walltimes):
-            continue
+        elif rule.does == "default":
+            if _is_given(field, value, facts, queue_walltimes):
+                continue
+            if isinstance(value, int | float) and field in caps:
+                value = min(value, caps[field])
+            new = _set(field, value, facts, whole=False)
         else:
-            new = _set(field, value, facts, whole=rule.does == "set")
+            caps.pop(field, None)
+            new = _set(field, value, facts, whole=True)
         if new == facts:
             continue
         old = getattr(facts, field) if field != "walltime" else _longest_given(facts)
@@ -195,7 +222,23 @@ def _applied(rule: Rule, facts: Facts, steps: list[Step], queue_walltimes: Mappi
         numbers = isinstance(old, int | float) and isinstance(value, int | float)
         taken = rule.does == "cap" and given and numbers and old > value  # type: ignore[operator]
         steps.append(Step(rule.name, rule.does, field, old, value, told=taken))
-        facts = new
+        facts = _follow(field, new)
+        for other in ("queue", "type"):
+            if (now := getattr(facts, other)) != (was := getattr(new, other)):
+                steps.append(Step(rule.name, rule.does, other, was, now))
+    return facts
+
+
+def _follow(field: str, facts: Facts) -> Facts:
+    """What else is so now that this field was changed."""
+    by_queue, by_type = facts.queue == BESTEFFORT, BESTEFFORT in facts.type
+    if by_queue == by_type:
+        return facts
+    if field == "type":
+        return msgspec.structs.replace(facts, queue=BESTEFFORT)
+    if field == "queue":
+        others = tuple(word for word in facts.type if word != BESTEFFORT)
+        return msgspec.structs.replace(facts, type=(BESTEFFORT, *others) if by_queue else others)
     return facts
 
 
@@ -204,8 +247,12 @@ def _longest_given(facts: Facts) -> float | None:
     return longest if math.isfinite(longest) else None
 
 
-def _is_given(field: str, facts: Facts, queue_walltimes: Mapping[str, float]) -> bool:
+def _is_given(field: str, value: Value, facts: Facts, queue_walltimes: Mapping[str, float]) -> bool:
     """A default fills what neither the job nor its queue says."""
+    if field == "type" and isinstance(value, tuple) and BESTEFFORT in value:
+        return bool(facts.type) or facts.queue not in ("", LAST_QUEUE, BESTEFFORT)
+    if field == "retry_on":
+        return facts.retry_on is not None
     if field == "walltime":
         if facts.walltime is not None or facts.queue in queue_walltimes:
             return True

@@ -688,6 +688,7 @@ export interface TriedJob {
   request: string[] | null;
   size: SizeView;
   retries: number;
+  retry_on?: string[] | null;
 }
 
 /** `rota usage`: how machines spent their time. */

@@ -142,6 +142,7 @@ async def test_rules(ask: Ask) -> TrialView:
         user=asked.user or me,
         interactive=asked.interactive,
         system=asked.system,
-        reservations=asked.reservations,
+        reservations=asked.reservations + 1,
+        text=False,
     )
     return judged.view()
