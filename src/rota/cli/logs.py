@@ -14,6 +14,7 @@ from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
+    from rota.client.printed import Absent
     from rota.wire.views import JobView
 
 _RUNNING: Final = ("starting", "running", "suspended", "finishing")
@@ -31,6 +32,10 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
     """Print the output of a job, exactly as it wrote it.
 
     Its stdout goes to stdout and its stderr to stderr; --err or --out give one of them on stdout.
+
+    Where bytes are missing, a line '[rota: N bytes are missing here: ...]' says how many and why, and the exit
+    status is 1. Of an output beyond the setting keep_output only the beginning and the end are kept. Exit status 0
+    means that every byte was printed.
 
     \b
     Examples:
@@ -67,24 +72,28 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
         if call.json:
             import json
 
+            from msgspec.structs import asdict
+
             streams = {"stdout": False, "stderr": True}
-            texts = {
-                name: client.output(number, attempt=attempt or 0, err=of_err).decode("utf-8", "replace")
-                for name, of_err in streams.items()
+            found = {
+                name: client.output(number, attempt=attempt or 0, err=of_err) for name, of_err in streams.items()
             }
-            say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts}))
-            return 0
+            texts = {name: text.decode("utf-8", "replace") for name, text in found.items()}
+            gaps = [{"stream": name, **asdict(gap)} for name, text in found.items() for gap in text.absent]
+            say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts, "missing": gaps}))
+            return 1 if gaps else 0
+        absent: list[Absent] = []
         if not err:
-            for part in client.output_parts(number, attempt=attempt or 0):
+            for part in client.output_parts(number, attempt=attempt or 0, absent=absent):
                 sys.stdout.buffer.write(part)
         sys.stdout.buffer.flush()
         if not out:
             stream = sys.stdout.buffer if err else sys.stderr.buffer
-            for part in client.output_parts(number, attempt=attempt or 0, err=True):
+            for part in client.output_parts(number, attempt=attempt or 0, err=True, absent=absent):
                 stream.write(part)
             stream.flush()
         _tell_why_nothing(job, only=only)
-    return 0
+    return 1 if absent else 0
 
 
 def _tell_why_nothing(job: JobView, *, only: int) -> None:

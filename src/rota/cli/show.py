@@ -231,6 +231,10 @@ def _attempts(attempts: list[AttemptView]) -> list[str]:
         # That it ended with this exit code is in the row.
         if each.reason and each.reason.message not in ("", f"exit {each.exit_code}"):
             lines.append(f"       {each.reason.message}")
+        if each.output_missing:
+            wrote = (each.out_bytes or 0) + (each.err_bytes or 0)
+            size = f" ({about_size(wrote)} were written)" if wrote else ""
+            lines.append(f"       output missing{size}: {each.output_missing.message}")
     for each in attempts:
         lines += [f"  after try {each.attempt}: {_behaved(done)}" for done in each.behaviours]
     return lines

@@ -15,6 +15,7 @@ from rota.client.calls import Call, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.printed import Absent, Printed
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
@@ -238,18 +239,36 @@ class AsyncClient:
         session = self._line.session
         return AsyncWatching(self, stream, await self._ask(session.begin(stream), self._timeout))
 
-    async def output(self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0) -> bytes:
-        """What an attempt printed, as far as it is kept."""
-        parts = self.output_parts(job, attempt=attempt, err=err, offset=offset)
-        return b"".join([part async for part in parts])
+    async def output(
+        self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0, marks: bool = True
+    ) -> Printed:
+        """What an attempt printed, as far as it is kept.
+
+        Where bytes are missing, a line says so, unless `marks` is False; the `absent` of the answer lists them.
+        """
+        absent: list[Absent] = []
+        parts = self.output_parts(job, attempt=attempt, err=err, offset=offset, marks=marks, absent=absent)
+        found = Printed(b"".join([part async for part in parts]))
+        found.absent = tuple(absent)
+        return found
 
     async def output_parts(
-        self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0
+        self,
+        job: int,
+        *,
+        attempt: int = 0,
+        err: bool = False,
+        offset: int = 0,
+        marks: bool = True,
+        absent: list[Absent] | None = None,
     ) -> AsyncIterator[bytes]:
-        """The same in pieces."""
-        pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset)
+        """The same in pieces; what is missing is added to `absent`."""
+        pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset, marks=marks)
         while pages.more:
-            yield pages.took(await self._call(pages.next()))
+            if part := pages.took(await self._call(pages.next())):
+                yield part
+        if absent is not None:
+            absent += pages.absent
 
     async def feed(self) -> AsyncWatching[views.FeedView, None]:
         """Everything that changes: an asynchronous iterator that ends only with the connection."""

@@ -15,6 +15,7 @@ from rota.client.calls import Call, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.printed import Absent, Printed
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
@@ -258,15 +259,37 @@ class Client:
         """
         return Watching(self, calls.watch(words(selectors), outputs=outputs, follow=follow))
 
-    def output(self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0) -> bytes:
-        """What an attempt printed (default: the newest), as far as it is kept."""
-        return b"".join(self.output_parts(job, attempt=attempt, err=err, offset=offset))
+    def output(
+        self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0, marks: bool = True
+    ) -> Printed:
+        """What an attempt printed (default: the newest), as far as it is kept.
 
-    def output_parts(self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0) -> Iterator[bytes]:
-        """The same in pieces of at most 1 MiB."""
-        pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset)
+        Where bytes are missing, a line says so, unless `marks` is False; the `absent` of the answer lists them.
+        It is empty if this is every byte that the job wrote.
+        """
+        absent: list[Absent] = []
+        parts = self.output_parts(job, attempt=attempt, err=err, offset=offset, marks=marks, absent=absent)
+        found = Printed(b"".join(parts))
+        found.absent = tuple(absent)
+        return found
+
+    def output_parts(
+        self,
+        job: int,
+        *,
+        attempt: int = 0,
+        err: bool = False,
+        offset: int = 0,
+        marks: bool = True,
+        absent: list[Absent] | None = None,
+    ) -> Iterator[bytes]:
+        """The same in pieces of about 1 MiB at most; what is missing is added to `absent`."""
+        pages = calls.OutputPages(job, attempt=attempt, err=err, offset=offset, marks=marks)
         while pages.more:
-            yield pages.took(self._call(pages.next()))
+            if part := pages.took(self._call(pages.next())):
+                yield part
+        if absent is not None:
+            absent += pages.absent
 
     def execute(
         self,

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from rota.client import values
+from rota.client.printed import Absent, Marking
 from rota.core import answers
 from rota.errors import BadInput, WireError
 from rota.wire import messages as m
@@ -201,24 +202,30 @@ def output(job: int, *, attempt: int, stream: int, offset: int, limit: int) -> C
 
 
 class OutputPages:
-    """Asks for the output of one attempt, page by page, to its present end."""
+    """Asks for the output of one attempt, page by page, to its present end. `absent` is what is missing of it."""
 
-    def __init__(self, job: int, *, attempt: int, err: bool, offset: int) -> None:
+    def __init__(self, job: int, *, attempt: int, err: bool, offset: int, marks: bool = True) -> None:
         self._job = job_id(job)
         self._attempt = attempt
         self._stream = 2 if err else 1
-        self._offset = offset
-        self.more = True
+        self._marking = Marking(offset, marks=marks)
+
+    @property
+    def more(self) -> bool:
+        return self._marking.more
+
+    @property
+    def absent(self) -> list[Absent]:
+        return self._marking.absent
 
     def next(self) -> Call[m.OutputPart]:
-        return output(self._job, attempt=self._attempt, stream=self._stream, offset=self._offset, limit=1 << 20)
+        offset = self._marking.offset
+        return output(self._job, attempt=self._attempt, stream=self._stream, offset=offset, limit=1 << 20)
 
     def took(self, part: m.OutputPart) -> bytes:
-        self._offset += len(part.data)
         # The newest attempt may become another one between two pages.
         self._attempt = part.attempt or self._attempt
-        self.more = bool(part.data) and self._offset < part.total
-        return part.data
+        return self._marking.took(part)
 
 
 def uploaded() -> Call[answers.Added]:

@@ -6,13 +6,22 @@ Runners on this host write segments themselves; the manager only syncs and reads
 from __future__ import annotations
 
 import os
-import re
+from collections import OrderedDict
 from pathlib import Path
+from typing import Final
 
+from rota.core.kept import CUT, GONE, PRUNED, Kept, Output
 from rota.errors import EnvironmentFault
 from rota.manager.open_files import OpenFiles
+from rota.store import segments
+from rota.store.base import Store, StoredAttempt, output_of
+from rota.store.segments import MESSAGES, Missing, Span
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+#: Why what an attempt printed is not there: it was in the memory of a runner that was lost with it.
+LOST: Final = "lost"
+#: So much is read to answer one question about a job; of what lies beyond, only the length is looked at.
+_READ_AT_ONCE: Final = 256 << 20
+_REMEMBERED: Final = 4096
 
 
 class Outputs:
@@ -33,6 +42,10 @@ class Outputs:
                 f"the output cannot be read: {error.strerror}", hint="it may have been pruned", code="not_found"
             ) from None
 
+    def span(self, output: Output, stream: int, *, offset: int, limit: int) -> Span:
+        """A part of a stream, verified, and what is missing after it."""
+        return segments.read(self._pread, output, stream, offset=offset, limit=limit)
+
     def sync(self, segments: set[str]) -> None:
         """Make what was written to these segments durable. A segment that is gone is not an error."""
         for segment in segments:
@@ -45,7 +58,75 @@ class Outputs:
     def close(self) -> None:
         self._files.close()
 
+    def _pread(self, segment: str, offset: int, length: int) -> bytes:
+        handle = self._files[segment]
+        if not os.fstat(handle).st_nlink:  # it was removed: perhaps another one is there
+            self._files.close()
+            handle = self._files[segment]
+        return segments.pread_all(handle, length, offset)
+
     def _open(self, segment: str) -> int:
-        if not _NAME.fullmatch(segment):
-            raise FileNotFoundError(2, "not the name of a segment")
-        return os.open(self._directory / segment, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return segments.open_segment(self._directory, segment)
+
+
+class Checks:
+    """Says what of an output is missing. For worker threads; what was found whole is not read again as long as
+    its segment stays as it is."""
+
+    def __init__(self, directory: Path, store: Store) -> None:
+        self._directory = directory
+        self._store = store
+        self._whole: OrderedDict[tuple[str, int], tuple[int, int, int]] = OrderedDict()
+
+    def missing(self, attempts: list[StoredAttempt]) -> list[Missing | None]:
+        """Of each of these attempts, the newest of which matter most."""
+        found: list[Missing | None] = []
+        left = _READ_AT_ONCE
+        for output in map(output_kept, reversed(attempts)):
+            left -= output.out_len + output.err_len
+            found.append(self._missing(output, thorough=left >= 0))
+        return found[::-1]
+
+    def _missing(self, output: Output, *, thorough: bool) -> Missing | None:
+        if output.kept is not None and output.kept.missing:
+            return Missing(output.kept.missing, output.kept.message)
+        if not output.segment:
+            return None
+        key = (output.segment, output.offset)
+        state = self._state(output.segment)
+        if state is not None and self._whole.get(key) == state:
+            return None
+        if state is not None and not thorough:
+            short = state[1] < output.offset + output.out_len + output.err_len
+            return Missing(CUT, MESSAGES[CUT]) if short else None
+        for _, missing in segments.check(self._directory, [(None, output)]):
+            return because(missing, output, self._store)
+        if state is not None:
+            self._whole[key] = state
+            if len(self._whole) > _REMEMBERED:
+                self._whole.popitem(last=False)
+        return None
+
+    def _state(self, segment: str) -> tuple[int, int, int] | None:
+        try:
+            facts = os.stat(self._directory / segment, follow_symlinks=False)
+        except (OSError, ValueError):
+            return None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+def output_kept(row: StoredAttempt) -> Output:
+    """Where the output of an attempt lies. What a lost one had printed is lost with it."""
+    output = output_of(row)
+    if row.reason_code == "lost" and not output.segment and output.kept is None and row.started_at is not None:
+        return Output(
+            "", 0, 0, 0, 0, 0, Kept(missing=LOST, message="what it had printed was lost with its runner")
+        )
+    return output
+
+
+def because(missing: Missing, output: Output, store: Store) -> Missing:
+    """The same, but for what is gone because it was pruned. Asks the database."""
+    if missing.code == GONE and store.pruned({output.segment}):
+        return Missing(PRUNED, MESSAGES[PRUNED])
+    return missing

@@ -22,6 +22,7 @@ from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager import graphs, rows
+from rota.manager.outputs import Checks
 from rota.manager.selectors import Matching, matches, parse, told_apart
 from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
@@ -45,7 +46,8 @@ class Queries:
     """Reads. May be called from a worker thread, while the loop goes on: whatever is looked at twice is
     taken once, and what is answered leaves after the commit of all it may have seen."""
 
-    def __init__(self, world: World, store: Store, specs: dict[int, Spec]) -> None:
+    def __init__(self, world: World, store: Store, specs: dict[int, Spec], checks: Checks | None = None) -> None:
+        self._checks = checks
         self._world = world
         self._store = store
         self._specs = specs
@@ -227,7 +229,11 @@ class Queries:
         if not views:
             raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
         view, job = views[0]
-        attempts = [rows.attempt_view(row, job, self._specs) for row in self._store.attempts(id)]
+        stored = self._store.attempts(id)
+        missing = self._checks.missing(stored) if self._checks is not None else [None] * len(stored)
+        attempts = [
+            rows.attempt_view(row, job, self._specs, missing=why) for row, why in zip(stored, missing, strict=True)
+        ]
         view.attempts = attempts
         view.story = rows.story(view, attempts, self._store.events(id))
         return view

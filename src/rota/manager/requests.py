@@ -23,6 +23,7 @@ from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
 from rota.manager.forecast import foresee
 from rota.manager.intake import load_jobs
+from rota.manager.outputs import because, output_kept
 from rota.manager.uploads import Uploads
 from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
@@ -383,17 +384,29 @@ class Requests:
                 raise NotFound(f"job {ask.job} has no attempt {ask.attempt}", hint=f"see 'rota show {ask.job}'")
             manager.answer(_by(peer, ask.n), m.OutputPart(b"", 0, 0, done=False))
             return
-        out_len, err_len = found.out_len or 0, found.err_len or 0
-        kept = out_len if ask.stream == 1 else err_len
-        written = (found.out_total if ask.stream == 1 else found.err_total) or 0
-        data = b""
-        if found.segment and ask.offset < kept:
-            begin = (found.offset or 0) + (0 if ask.stream == 1 else out_len) + ask.offset
-            length = min(ask.limit, _OUTPUT_MAX, kept - ask.offset)
-            segment = found.segment
-            data = manager.outputs.read(segment, begin, length)
-        done = found.outcome is not None and ask.offset + len(data) >= kept
-        manager.answer(_by(peer, ask.n), m.OutputPart(data, kept, written, done, number))
+        output = output_kept(found)
+        kept, head, left_out = output.length(ask.stream), output.head(ask.stream), output.left_out(ask.stream)
+        limit = min(ask.limit, _OUTPUT_MAX)
+        if left_out and ask.offset < head:
+            limit = min(limit, head - ask.offset)  # no part goes across what was left out
+        span = manager.outputs.span(output, ask.stream, offset=ask.offset, limit=limit)
+        code = message = ""
+        if span.missing is not None:
+            missing = span.missing
+            code, message = await self._manager.read(lambda: because(missing, output, manager.store))
+        end = ask.offset + len(span.data) + span.lost
+        part = m.OutputPart(
+            data=span.data,
+            total=kept,
+            written=output.total(ask.stream),
+            done=found.outcome is not None and end >= kept,
+            attempt=number,
+            gap=left_out if ask.offset == head else 0,
+            lost=span.lost,
+            code=code,
+            message=message,
+        )
+        manager.answer(_by(peer, ask.n), part)
 
 
 def _by(peer: Peer, n: int) -> Asker:

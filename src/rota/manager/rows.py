@@ -17,6 +17,7 @@ from rota.plan.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
+from rota.store.segments import Missing
 from rota.wire.views import AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
@@ -181,8 +182,10 @@ def _after(parent: Parent) -> str:
     return f"@{parent}" if isinstance(parent, str) else str(parent)
 
 
-def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -> AttemptView:
-    """One attempt; an open one is in the state its job is in."""
+def attempt_view(
+    row: StoredAttempt, live: Job | None, specs: dict[int, Spec], *, missing: Missing | None = None
+) -> AttemptView:
+    """One attempt; an open one is in the state its job is in. `missing` is why its output is not all there."""
     state = row.outcome or (live.state.label if live is not None else "lost")
     started_at = row.started_at
     lease = live.lease if live is not None and live.attempt == row.number else None
@@ -209,6 +212,9 @@ def attempt_view(row: StoredAttempt, live: Job | None, specs: dict[int, Spec]) -
         resources=(row.given.resources if row.given is not None else "") or None,
         behaviours=[BehavedView(each.behaviour, each.ok, each.message) for each in row.behaviours],
         hosts=list(hosts_of(row.host or "", row.given)),
+        out_bytes=row.out_total,
+        err_bytes=row.err_total,
+        output_missing=None if missing is None else ReasonView(missing.code, missing.message),
     )
 
 

@@ -39,7 +39,7 @@ from rota.manager.gateway import GatewayProcess
 from rota.manager.intake import Library
 from rota.manager.listing import Listings
 from rota.manager.logins import Logins
-from rota.manager.outputs import Outputs
+from rota.manager.outputs import Checks, Outputs
 from rota.manager.perform import perform
 from rota.manager.pieces import Pieces
 from rota.manager.pruning import prune
@@ -102,7 +102,7 @@ class Manager:
         self.tls_ready = asyncio.Event()
         self.outputs = Outputs(home.output)
         self.pieces = Pieces(home.output, keep_output=settings.keep_output)
-        self.queries = Queries(world, store, library.specs)
+        self.queries = Queries(world, store, library.specs, Checks(home.output, store))
         self.listings = Listings(self.queries, version=lambda: self.writer.commits)
         self.watches = Watches(self)
         self.feeds = Feeds(self)

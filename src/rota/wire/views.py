@@ -59,6 +59,9 @@ class AttemptView(Struct, kw_only=True, gc=False):
     resources: str | None = None  #: likewise, where a plan gave them: ids, like 1-8,17
     behaviours: list[BehavedView] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)  #: all of them; its command was on the first, `host`
+    out_bytes: int | None = None  #: what it wrote to stdout, whatever of it is kept
+    err_bytes: int | None = None
+    output_missing: ReasonView | None = None  #: why some of what should be kept of its output is not there
 
 
 class StoryLine(Struct, gc=False):
