@@ -64,6 +64,9 @@ export interface AttemptView {
   resources: string | null;
   behaviours: BehavedView[];
   hosts: string[];
+  out_bytes: number | null;
+  err_bytes: number | null;
+  output_missing: ReasonView | null;
 }
 
 export interface BackupBody {
