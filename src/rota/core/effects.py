@@ -160,3 +160,9 @@ class DismissRunner(Effect, frozen=True):
 
     runner: str
     why: str = ""
+
+
+class RemoveSegments(Effect, frozen=True):
+    """Remove these segments of output: it is recorded that they were pruned."""
+
+    segments: list[str]

@@ -25,6 +25,7 @@ from rota.core import (
     pausing,
     plan_news,
     promises,
+    pruning,
     runners,
     script_ends,
     signalling,
@@ -99,6 +100,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.SiteChanged: siting.on_site_changed,
     events.JobsModified: modifying.on_jobs_modified,
     events.LearningForgotten: estimate.on_learning_forgotten,
+    events.OutputOutdated: pruning.on_output_outdated,
 }
 
 

@@ -230,6 +230,12 @@ class TimerFired(Event, frozen=True):
     """Time has passed: delays may be over, runners may have been silent for too long."""
 
 
+class OutputOutdated(Event, frozen=True):
+    """Segments of output are too old, or take too much space."""
+
+    segments: list[str]
+
+
 class PowerCommandEnded(Event, frozen=True):
     """The command that puts a node to sleep, or wakes it, is over; `error`: why it failed."""
 

@@ -42,7 +42,7 @@ from rota.manager.logins import Logins
 from rota.manager.outputs import Checks, Outputs
 from rota.manager.perform import perform
 from rota.manager.pieces import Pieces
-from rota.manager.pruning import prune
+from rota.manager.pruning import outdated, remove
 from rota.manager.queries import Queries
 from rota.manager.rates import Rates
 from rota.manager.runners import Runners
@@ -304,15 +304,19 @@ class Manager:
     def _prune(self) -> None:
         settings = self.settings
         try:
-            removed = prune(
+            names = outdated(
                 self.home.output, now=time.time(), keep_s=settings.output_days, keep_bytes=settings.output_space
             )
         except OSError as error:
             log.warning("output cannot be pruned: %s", error)
         else:
-            if removed:
-                log.info("removed %d segments of old output", len(removed))
-                self.loop.call_soon_threadsafe(self.outputs.close)  # lets go of what was removed
+            if names:
+                self.loop.call_soon_threadsafe(self.happened, events.OutputOutdated(names))
+
+    def remove_segments(self, names: list[str]) -> None:
+        """Remove what is known to be pruned."""
+        self.outputs.close()  # lets go of it
+        self.readers.submit(remove, self.home.output, names)
 
     def busy(self) -> bool:
         """Is there a job that runs, or that will without anybody's doing?"""
