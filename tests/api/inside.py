@@ -33,6 +33,9 @@ class _Links:
     def __init__(self) -> None:
         self.verdicts = Verdicts()
 
+    async def known(self, token: str) -> bool:
+        return token in (USER, ADMIN)
+
     async def role(self, token: str) -> str:
         if token not in (USER, ADMIN):
             self.verdicts.wrong(token)

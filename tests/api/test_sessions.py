@@ -235,6 +235,6 @@ def test_a_login_that_is_told_to_wait_spends_no_code(tmp_path, manager):
         served.gateway.limits = Limits(clock=lambda: 0.0)  # nothing comes back meanwhile
         with contextlib.suppress(TooMany):
             while True:
-                served.gateway.limits.ask("open log_in")
+                served.gateway.limits.ask("open log_in 127.0.0.1")
         assert served.nobody.post("/api/v1/session", {"code": "x"}).status == 429
     assert manager.redeemed == 0

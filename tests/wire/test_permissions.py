@@ -25,7 +25,7 @@ RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Piece, m.Rela
 #: The gateway hears what changes, and can end that. Everything else it asks in the name of others.
 GATEWAY = {m.Feed, m.Stop}
 USERS_VERBS = {"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}
-GATEWAYS_VERBS = {"ping", "ui-redeem"}
+GATEWAYS_VERBS = {"ping", "ui-redeem", "token-check"}
 ADMINS_VERBS = {"stop", "pause", "resume", "drain", "backup", "token-add", "token-list", "token-remove"}
 VERBS = sorted(USERS_VERBS | GATEWAYS_VERBS | ADMINS_VERBS)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -19,7 +18,7 @@ from rota.api.credentials import Credential, Forgery
 from rota.api.feed import Feed
 from rota.api.guard import Guard
 from rota.api.limits import Limits
-from rota.api.links import Links
+from rota.api.links import Links, unknown
 from rota.api.operations import Ask, Operation, read
 from rota.api.pages import Pages
 from rota.api.paths import Paths, is_api
@@ -94,30 +93,27 @@ class Gateway:
     async def _do(
         self, operation: Operation, place: dict[str, str], request: Request, headers: dict[str, str]
     ) -> ASGIApp:
-        credential = self._admit(operation, headers)
-        with self._charged(credential):
-            return await self._done(operation, credential, place, request, headers)
-
-    @contextmanager
-    def _charged(self, credential: Credential | None) -> Iterator[None]:
-        """Who guesses pays. A token that is new to us pays at once, before the manager is asked about it, and gets
-        it back unless it is wrong; one that is known to be wrong costs nothing."""
-        if credential is None:
+        address = str((request.scope.get("client") or ("",))[0])
+        if operation.role == "open":
+            self.limits.ask(f"open {operation.id} {address}")
             try:
-                yield
+                return await self._done(operation, None, place, request, headers)
             except Unauthorized:
-                self.limits.failed(code=True)
+                self.limits.failed(address, code=True)
                 raise
-            return
-        verdicts = self.links.verdicts
-        new = verdicts.of(credential.token) is None
-        if new:
-            self.limits.failed(code=False)
-        try:
-            yield
-        finally:
-            if new and verdicts.of(credential.token) is not False:
-                self.limits.not_failed()
+        credential = credentials.find(headers, self.cookie)
+        await self._refuse_unknown(credential, address)
+        self.limits.ask(credential.token)
+        self.forgery.check(credential, operation.method, headers.get(credentials.CSRF_HEADER, ""))
+        return await self._done(operation, credential, place, request, headers)
+
+    async def _refuse_unknown(self, credential: Credential, address: str) -> None:
+        """Who guesses pays, and nobody else: only what turns out to be wrong is counted, and that once."""
+        new = self.links.verdicts.of(credential.token) is None
+        if not await self.links.known(credential.token):
+            if new:
+                self.limits.failed(address, code=False)
+            raise unknown(credential.token)
 
     async def _done(
         self,
@@ -151,13 +147,3 @@ class Gateway:
         """Raises for who is nobody, and for who may not do this anyway; the manager is still the one to decide."""
         if await self.links.role(credential.token) != "admin" and operation.role == "admin":
             raise Denied("this is for administrators", hint="use the token of one")
-
-    def _admit(self, operation: Operation, headers: dict[str, str]) -> Credential | None:
-        """Who asks; nobody, where that does not matter."""
-        if operation.role == "open":
-            self.limits.ask(f"open {operation.id}")
-            return None
-        credential = credentials.find(headers, self.cookie)
-        self.limits.ask(credential.token)
-        self.forgery.check(credential, operation.method, headers.get(credentials.CSRF_HEADER, ""))
-        return credential

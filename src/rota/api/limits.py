@@ -20,7 +20,7 @@ _STREAMS: Final = 64
 _STREAMS_EACH: Final = 16
 #: Bytes of bodies that are being received or handled, all together.
 _BODIES: Final = 256 << 20
-#: Buckets that are full again say nothing and are forgotten.
+#: Of each kind.
 _MOST_BUCKETS: Final = 1024
 
 
@@ -42,12 +42,6 @@ class Bucket:
             self._left -= 1
             return 0.0
         return (1 - self._left) / self._rate
-
-    def give_back(self) -> None:
-        self._left = min(self._burst, self._left + 1)
-
-    def full(self, now: float) -> bool:
-        return self._left + (now - self._at) * self._rate >= self._burst
 
 
 class Held:
@@ -71,34 +65,34 @@ class Limits:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._asked: dict[str, Bucket] = {}
-        self._logins = Bucket(_LOGIN_RATE, _LOGIN_BURST, clock())
-        self._wrong = Bucket(_WRONG_RATE, _WRONG_BURST, clock())
+        self._logins: dict[str, Bucket] = {}  #: by address
+        self._wrong: dict[str, Bucket] = {}
         self._streams: dict[str, int] = {}
         self.bodies = 0
 
     def ask(self, who: str) -> None:
         """One more request. Raises `TooMany`."""
-        now = self._clock()
-        bucket = self._asked.get(who)
-        if bucket is None:
-            if len(self._asked) >= _MOST_BUCKETS:
-                self._asked = {name: each for name, each in self._asked.items() if not each.full(now)}
-            if len(self._asked) >= _MOST_BUCKETS:
-                raise TooMany("too many different callers", hint="try again in a moment", after_s=1)
-            bucket = self._asked[who] = Bucket(_RATE, _BURST, now)
-        self._spend(bucket, now, "too many requests", "wait a moment, or use the event stream instead of asking")
+        bucket = self._bucket(self._asked, who, _RATE, _BURST)
+        self._spend(bucket, "too many requests", "wait a moment, or use the event stream instead of asking")
 
-    def failed(self, *, code: bool) -> None:
-        """One more wrong code, or wrong token. Raises `TooMany` when somebody is guessing."""
-        bucket = self._logins if code else self._wrong
-        self._spend(bucket, self._clock(), "too many failed logins", "wait a minute")
+    def failed(self, address: str, *, code: bool) -> None:
+        """One more wrong code, or wrong token, from there. Raises `TooMany` when somebody is guessing."""
+        if code:
+            bucket = self._bucket(self._logins, address, _LOGIN_RATE, _LOGIN_BURST)
+        else:
+            bucket = self._bucket(self._wrong, address, _WRONG_RATE, _WRONG_BURST)
+        self._spend(bucket, "too many failed logins", "wait a minute")
 
-    def not_failed(self) -> None:
-        """A token that was counted as wrong before anybody knew is not."""
-        self._wrong.give_back()
+    def _bucket(self, buckets: dict[str, Bucket], who: str, rate: float, burst: float) -> Bucket:
+        """When there are too many, the one that was not used for longest is forgotten: nobody new is refused."""
+        bucket = buckets.pop(who, None) or Bucket(rate, burst, self._clock())
+        buckets[who] = bucket
+        if len(buckets) > _MOST_BUCKETS:
+            del buckets[next(iter(buckets))]
+        return bucket
 
-    def _spend(self, bucket: Bucket, now: float, message: str, hint: str) -> None:
-        if wait := bucket.take(now):
+    def _spend(self, bucket: Bucket, message: str, hint: str) -> None:
+        if wait := bucket.take(self._clock()):
             raise TooMany(message, hint=hint, after_s=max(1, round(wait + 0.5)))
 
     @contextmanager

@@ -76,8 +76,8 @@ async def _run(home: Home, listener: socket.socket, life: int) -> int:
     names = [host, settings.http_host, *settings.names]
     if not _is_loopback(host):
         names.append(socket.gethostname())
-    links = Links(home)
     own = read_token(home.tokens / "gateway.token")
+    links = Links(home, own)
     feed = Feed(links, own)
     gateway = Gateway(
         routes.OPERATIONS,

@@ -260,6 +260,11 @@ def ui_redeem(code: str) -> Call[views.NewTokenView]:
     return Call(lambda n: m.Control(n, "ui-redeem", {"code": code}), views.NewTokenView)
 
 
+def check_token(token: str) -> Call[bool]:
+    """Of the gateway: would this token, or session, be let in?"""
+    return Call(lambda n: m.Control(n, "token-check", {"token": token}), bool)
+
+
 def ui_leave() -> Call[Any]:
     return Call(lambda n: m.Control(n, "ui-leave"), Any)
 

@@ -72,6 +72,10 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
             manager.answer(by, await _back_up(manager, peer, ask))
         case "token-add":
             manager.answer(by, await _new_token(manager, ask.args))
+        case "token-check":
+            token = ask.args.get("token", "")
+            known = manager.tokens.verify(token, time.time()) or manager.logins.verify(token)
+            manager.answer(by, known is not None)
         case "token-list":
             tokens = [_token_view(record) for record in manager.tokens.list()]
             manager.answer(by, tokens + [_session_view(session) for session in manager.logins.list()])

@@ -343,7 +343,7 @@ class ReadOutput(Message, frozen=True, tag="output"):
 
 class Control(Message, frozen=True, tag="control"):
     """status, stop (with kill), pause, drain, resume, backup (with path, force; `Item`s tell the share that is
-    done), token-add, token-list, token-remove, doctor."""
+    done), token-add, token-list, token-remove, token-check, doctor."""
 
     n: int
     verb: str

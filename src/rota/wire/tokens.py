@@ -52,7 +52,7 @@ MAY_CONTROL: Final[dict[str, frozenset[str] | None]] = {
     USER: frozenset({"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}),
     ADMIN: None,
     RUNNER: frozenset(),
-    GATEWAY: frozenset({"ping", "ui-redeem"}),
+    GATEWAY: frozenset({"ping", "ui-redeem", "token-check"}),
     KEY: frozenset(),
 }
 #: What the holder of a token may ask to be in `Hello`.
