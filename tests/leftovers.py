@@ -1,8 +1,9 @@
 """Fails a run of the suite that leaves a process, a control group, a network namespace or a socket behind.
 
-What belongs to this run is known by a mark in the environment, which everything that tests start inherits, or by
-the run's directory of temporary files. What was there before, or belongs to others, is none of its business. What
-is found is named, with the test that began it, and removed.
+What belongs to this run is known by two marks that everything inherits which tests start: a variable of the
+environment and, for those that forget theirs, an odd limit on message queues, which nobody uses. What was there
+before, or belongs to others, is none of its business. What is found is named, with the test that began it, and
+removed.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import random
 import re
+import resource
 import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -56,9 +59,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 def _judge(session: pytest.Session, seen: Leftovers) -> None:
     if "tests.deployment" in sys.modules:
         sys.modules["tests.deployment"].cool_down()
-    factory = getattr(session.config, "_tmp_path_factory", None)
-    basetemp = getattr(factory, "_basetemp", None)
-    left = seen.wait_for_nothing(str(basetemp) if basetemp is not None else "")
+    left = seen.wait_for_nothing()
     if not left:
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
@@ -76,6 +77,7 @@ class Leftovers:
     def __init__(self, mark: str) -> None:
         os.environ[VARIABLE] = mark
         self._mark = f"{VARIABLE}={mark}".encode()
+        self._limit = _set_odd_limit()
         self._before = {*groups(), *_namespaces(), *_sockets()}
         self._owner: dict[str, str] = {}  #: control group → "ours", "theirs", "" (its process was gone already)
         self._looked = 0.0
@@ -94,21 +96,21 @@ class Leftovers:
                 environ = _environ(int(found[1])) if found is not None else []
                 self._owner[path] = "ours" if self._mark in environ else "theirs" if environ else ""
 
-    def wait_for_nothing(self, basetemp: str) -> list[str]:
+    def wait_for_nothing(self) -> list[str]:
         """What is left of this run, described, when it has had time to go."""
         deadline = time.monotonic() + float(os.environ.get(PATIENCE, "15"))
-        while (left := self._left(basetemp)) and time.monotonic() < deadline:
+        while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(0.1)
         return left
 
-    def _left(self, basetemp: str) -> list[str]:
+    def _left(self) -> list[str]:
         self._looked = 0.0
         self.look()
         alone = True
         self._processes = {}
         for pid in _living():
             environ = _environ(pid)
-            if self._mark in environ or (basetemp and _mentions(pid, environ, basetemp)):
+            if self._mark in environ or (self._limit and _limit(pid) == self._limit):
                 self._processes[pid] = _described(pid, environ)
             elif _is_rota(pid) or any(entry.startswith(f"{VARIABLE}=".encode()) for entry in environ):
                 alone = False
@@ -127,18 +129,33 @@ class Leftovers:
 
     def remove(self) -> None:
         """End and remove what was found: a run that failed does not burden the machine."""
-        for pid in self._processes:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + float(os.environ.get(PATIENCE, "15"))
-        while any(map(_is_living, self._processes)) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        _end(self._processes)
         for path in self._paths:
             with contextlib.suppress(OSError):
                 if path.startswith(str(CONTROL_GROUPS)):
                     os.rmdir(path)
                 else:
                     os.unlink(path)
+
+
+def end_all_of(directory: str) -> None:
+    """End the processes that work in this home or were told of it, and remove the groups of its runners."""
+    while pids := [pid for pid in _living() if _mentions(pid, _environ(pid), directory)]:
+        _end(pids)
+    runners = tuple(f"rota-{name}-" for name in os.listdir(f"{directory}/runners"))
+    for path in groups():
+        if os.path.basename(path).startswith(runners):
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+
+
+def _end(pids: Collection[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + float(os.environ.get(PATIENCE, "15"))
+    while any(map(_is_living, pids)) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 _looking: list[Leftovers] = []  #: the one of this process, if it is not a worker
@@ -171,6 +188,24 @@ def _environ(pid: int) -> list[bytes]:
 
 def _command(pid: int) -> bytes:
     return _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").strip()
+
+
+def _set_odd_limit() -> str:
+    """Its value, which no other run has; "" if it may not be set."""
+    _, hard = resource.getrlimit(resource.RLIMIT_MSGQUEUE)
+    most = 800_000 if hard == resource.RLIM_INFINITY else hard
+    odd = random.SystemRandom().randint(most // 4, most // 2)
+    if odd == 0:
+        return ""
+    resource.setrlimit(resource.RLIMIT_MSGQUEUE, (odd, hard))
+    return str(odd)
+
+
+def _limit(pid: int) -> str:
+    """Of a process, as `_set_odd_limit` set it."""
+    name = "Max msgqueue size"
+    found = (line.removeprefix(name).split()[0] for line in _lines(f"/proc/{pid}/limits") if line.startswith(name))
+    return next(found, "")
 
 
 def _mentions(pid: int, environ: list[bytes], directory: str) -> bool:

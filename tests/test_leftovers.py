@@ -23,9 +23,9 @@ def test_leaves_a_process():
     if "process" in os.environ["LEAVE"]:
         note(subprocess.Popen(["sleep", "100000"], start_new_session=True).pid)
 
-def test_leaves_a_process_that_forgot_its_environment(tmp_path):
+def test_leaves_a_process_that_forgot_its_environment():
     if "forgetful" in os.environ["LEAVE"]:
-        note(subprocess.Popen(["sleep", "100001"], start_new_session=True, env={}, cwd=tmp_path).pid)
+        note(subprocess.Popen(["sleep", "100001"], start_new_session=True, env={}, cwd="/").pid)
 
 def test_leaves_a_control_group():
     if "group" in os.environ["LEAVE"]:

@@ -204,6 +204,26 @@ def planned(top: Path, out: Path) -> None:
         rota.pack(out, told, backup)
 
 
+def nodes(top: Path, out: Path) -> None:
+    """Manager and agents of two nodes killed with -9, while jobs ran there, one of them on both."""
+    with scene(top, "nodes", grace="1s", local="off") as rota:
+        rota.ok("manager", "start")
+        token, agents = top / "pass", top / "agents"
+        rota.ok("manager", "token", "add", "agents", "--role", "runner", "--out", str(token))
+        pids = [rota.agent(name, token, agents / name) for name in ("n1", "n2")]
+        rota.wait_until(lambda: len(rota.json("node", "list")["nodes"]) == 2, "both are there")
+        done = rota.plan("--name", "done", "-l", "nodes=1/core=1,walltime=1h", "--", "echo done")
+        rota.ok("wait", str(done))
+        wide = rota.plan(*AGAIN, "--name", "wide", "-l", "nodes=2/core=1,walltime=1h", "--", FIRST_HANGS)
+        narrow = rota.plan(*AGAIN, "--name", "narrow", "-l", "core=1,walltime=1h", "--", FIRST_HANGS)
+        for id in (wide, narrow):
+            rota.wait_for(id, "running")
+        told = {"jobs": rota.known(), "outputs": rota.outputs(), "nodes": rota.json("node", "list")["nodes"]}
+        rota.kill(rota.manager_pid(), *pids)
+        rota.end()
+        rota.pack(out, told, token, agents)
+
+
 def _site(rota: Scene) -> dict[str, Any]:
     """What was said of the site, command by command."""
     kinds = ("property", "resource", "queue", "quota", "calendar", "rule")
@@ -211,5 +231,5 @@ def _site(rota: Scene) -> dict[str, Any]:
 
 
 HOMES: dict[str, Callable[[Path, Path], None]] = {
-    "busy": busy, "lost": lost, "unreported": unreported, "planned": planned,
+    "busy": busy, "lost": lost, "unreported": unreported, "planned": planned, "nodes": nodes,
 }  # fmt: skip

@@ -22,7 +22,7 @@ def main(out: Path) -> None:
         tap.mkdir()
         os.environ["GOLDEN_TAP"] = str(tap)
         with scene(top, "session", http="on") as rota:
-            told = play(rota.rota)
+            told = play(rota.rota, str(rota.work))
         (out / "session.json.xz").write_bytes(lzma.compress(json.dumps(told, indent=0).encode(), preset=9))
         for make in HOMES.values():
             make(top, out)

@@ -75,6 +75,24 @@ class Scene:
         (id,) = self.json("add", "--cwd", "/", *args)["added"]
         return int(id)
 
+    def agent(self, name: str, token: Path, directory: Path) -> int:
+        """The process of an agent of a node that is this very host."""
+        address = json.loads((self.home / "manager.json").read_bytes())["address"]
+        words = [
+            "--manager",
+            address,
+            "--token",
+            str(token),
+            "--name",
+            name,
+            "--dir",
+            str(directory),
+            "--cores",
+            "2",
+        ]
+        command = [self.program, "node", "run", *words, "--log", "/dev/null"]
+        return subprocess.Popen(command, env=self.env, cwd="/", start_new_session=True).pid
+
     def states(self) -> dict[int, str]:
         return {job["id"]: job["state"] for job in self.json("jobs", "--limit", "1000")["jobs"]}
 
@@ -107,8 +125,8 @@ class Scene:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
-        for runner in (self.home / "runners").glob("*-*"):
-            for group in glob.glob(f"/sys/fs/cgroup/*/rota-{runner.name}-*"):
+        for journal in self.home.parent.glob("**/runners/*-*/journal"):
+            for group in glob.glob(f"/sys/fs/cgroup/*/rota-{journal.parent.name}-*"):
                 os.rmdir(group)
 
     def known(self) -> list[dict[str, Any]]:

@@ -98,6 +98,8 @@ STEPS: tuple[tuple[str, str, tuple[int, str] | None], ...] = (
     ("rule remove short", "", None),
     ("queue remove night", "", None),
     ("property remove gpu", "", None),
+    ("rule reset default-queue", "", None),
+    ("node remove nowhere", "", None),
     ("import wr --dry-run -", _WR, None),
     ("import wr -", _WR, None),
     ("manager status", "", None),
@@ -113,19 +115,29 @@ STEPS: tuple[tuple[str, str, tuple[int, str] | None], ...] = (
     ("doctor", "", None),
     ("nonsense", "", None),
     ("add --mem 500 -- true", "", None),
+    ("manager logs", "", None),
+    ("manager backup PLACE/kept.backup", "", None),
     ("manager stop", "", None),
     ("status", "", None),
+    ("manager start", "", None),
+    ("manager drain", "", None),
+    ("manager restore PLACE/kept.backup", "", None),
 )
+#: Commands that answer with a screen, a terminal or a script, or stay.
+NOT_JSON = {"top", "connect", "rsh", "completion", "node add", "node run"}
+#: Commands that no release had yet: they come to the end of the steps when the next one is recorded.
+NEWER = {"manager adopt"}
 
 
-def play(rota: Rota) -> list[dict[str, Any]]:
-    """All steps in a new deployment: what was typed, the status, and the JSON that was printed (or None)."""
+def play(rota: Rota, place: str) -> list[dict[str, Any]]:
+    """All steps in a new deployment, with a directory for files: what was typed, the status, and the JSON that
+    was printed (or None)."""
     told: list[dict[str, Any]] = []
     for words, input, first in STEPS:
         if first is not None:
             _wait(rota, *first)
         args = [part for word in words.split() for part in (_HERE if word == "..." else (word,))]
-        args = [_COMMANDS.get(word, word) for word in args]
+        args = [_COMMANDS.get(word, word).replace("PLACE", place) for word in args]
         if "HOST" in args:
             args[args.index("HOST")] = json.loads(rota("node", "--json", "list")[1])["nodes"][0]["host"]
         code, out, err = rota(args[0], "--json", *args[1:], input=input)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import getpass
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,11 +31,13 @@ _FOREVER = (
 
 
 @contextmanager
-def continued(top: Path, release: str, name: str, *, rebooted: bool) -> Iterator[tuple[Deployment, Told]]:
+def continued(
+    top: Path, release: str, name: str, *, rebooted: bool, **settings: str
+) -> Iterator[tuple[Deployment, Told]]:
     """Today's manager on a golden home, and what was known of it. Output is kept, however old the home is."""
     told = unpack(release, name, top)
     adopt(top / "home", rebooted=rebooted)
-    with deployment(top, grace="1s", output_days="36500d") as rota:
+    with deployment(top, grace="1s", output_days="36500d", **settings) as rota:
         rota.start()
         yield rota, told
 
@@ -144,6 +147,25 @@ def test_ends_that_only_a_journal_knew_are_told_and_nothing_runs_twice(
         expected |= dict.fromkeys(ends["again"], ("complete", 2, 0))
         assert found == expected
         _check_history(rota, told, ended=set())
+
+
+@boots
+def test_agents_of_nodes_come_back_and_their_jobs_run_again(
+    release: str, tmp_path: Path, *, rebooted: bool
+) -> None:
+    with continued(tmp_path, release, "nodes", rebooted=rebooted, local="off") as (rota, told):
+        address = json.loads((rota.home / "manager.json").read_bytes())["address"]
+        for node in told["nodes"]:
+            words = ("--manager", address, "--token", str(tmp_path / "pass"), "--name", node["host"])
+            place = ("--dir", str(tmp_path / "agents" / node["host"]), "--cores", "2")
+            rota.popen("node", "run", *words, *place, "--log", str(tmp_path / "agents.log"))
+        named = {job["name"]: job["id"] for job in told["jobs"]}
+        _settle(rota, list(named.values()))
+        assert set(rota.states().values()) == {"complete"}
+        for name in ("wide", "narrow"):
+            assert _stdout(rota, named[name]) == b"attempt 2\n"
+        assert sorted(rota.json("show", str(named["wide"]))["hosts"]) == ["n1", "n2"]
+        _check_history(rota, told, ended={"complete"})
 
 
 def test_a_site_with_its_plan_goes_on_where_it_was_paused(release: str, tmp_path: Path) -> None:

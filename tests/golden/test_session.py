@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from rota.cli.main import rota
 from tests.deployment import Deployment, deployment
 from tests.golden.deliberate import DELIBERATE
 from tests.golden.kept import RELEASES, golden
-from tests.golden.session import play
+from tests.golden.session import NEWER, NOT_JSON, STEPS, play
 
 #: Objects whose names are data: states, groups, hosts, policies.
 _MAPS = {"counts", "groups", "group_rates", "group_expected_end", "lines", "shares", "closed"}
@@ -72,11 +74,11 @@ def _type(value: Any) -> type:
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dict[str, Any]]]:
     with deployment(tmp_path_factory.mktemp("session"), http="on") as made:
-        yield play(lambda *args, input="": _typed(made, *args, input=input))
+        yield play(lambda *args, input="": _typed(made, *args, input=input), str(made.work))
 
 
-def _typed(rota: Deployment, *args: str, input: str) -> tuple[int, str, str]:
-    done = rota.rota(*args, input=input, cwd=Path("/"))
+def _typed(made: Deployment, *args: str, input: str) -> tuple[int, str, str]:
+    done = made.rota(*args, input=input, cwd=Path("/"))
     return done.returncode, done.stdout, done.stderr
 
 
@@ -94,6 +96,22 @@ def test_every_field_of_every_command_is_still_there(release: str, told: list[di
         line for line in found if (release, line.partition(" was ")[0].removesuffix(" is gone")) not in DELIBERATE
     ]
     assert unknown == []
+
+
+def _commands(group: click.Group, *words: str) -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group) and not command.invoke_without_command:
+            yield from _commands(command, *words, name)
+        else:
+            yield " ".join((*words, name))
+
+
+def test_every_command_is_in_the_session() -> None:
+    typed = [f"{words} " for words, *_ in STEPS]
+    missing = {name for name in _commands(rota) if not any(words.startswith(f"{name} ") for words in typed)}
+    assert missing - NOT_JSON == NEWER
 
 
 def test_a_field_that_goes_or_changes_is_told() -> None:

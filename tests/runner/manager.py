@@ -22,6 +22,7 @@ from rota.core.leases import Finished, LeaseRef, Started
 from rota.plan.size import Size
 from rota.wire import codec
 from rota.wire import messages as m
+from tests.leftovers import end_all_of
 
 DEADLINE_S = 60.0
 SIZE = Size()
@@ -91,7 +92,7 @@ class FakeManager:
         return process
 
     def finish(self) -> None:
-        """End everything, as a test ends: the runners end their jobs, if they still can."""
+        """End everything, as a test ends: the runners end their jobs; if they no longer can, it is done here."""
         self.hang_up()
         for process in self.processes:
             for _ in range(2):
@@ -103,6 +104,7 @@ class FakeManager:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+                end_all_of(str(self.home))
         if self._listener is not None:
             self._listener.close()
 
