@@ -206,7 +206,7 @@ class _Manager:
 
     async def call(self, _call: object) -> NewTokenView:
         self.redeemed += 1
-        return NewTokenView("ui-1", "user", TOKEN, datetime.fromtimestamp(time.time() + 60, UTC))
+        return NewTokenView("ui-1", "user", TOKEN, datetime.fromtimestamp(time.time() + 60, UTC), expires_s=60.0)
 
 
 @pytest.fixture

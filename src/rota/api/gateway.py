@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator
 
 from starlette.requests import ClientDisconnect, Request
@@ -50,7 +49,6 @@ class Gateway:
         self.cookie = credentials.cookie_name(port)
         self.forgery = Forgery(own_token)
         self.limits = Limits()
-        self.now = time.time
         self.document = document(operations)
         self._guard = guard
         self._pages = pages

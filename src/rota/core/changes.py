@@ -31,6 +31,7 @@ class Changes:
         "limits",
         "meta",
         "minutes",
+        "moved_by",
         "observations",
         "pruned",
         "regiven",
@@ -107,6 +108,9 @@ class Changes:
         self.minutes: dict[int, list[int]] = {}
         #: (host, microseconds since 1970, state): what a host does from then on
         self.host_states: list[Row] = []
+
+        #: seconds by which the times of jobs and attempts that have not ended are moved, before all else
+        self.moved_by = 0.0
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__slots__)

@@ -14,6 +14,7 @@ from typing import Any
 from rota.core import (
     acting,
     adding,
+    clock_moves,
     elsewhere,
     energy,
     estimate,
@@ -101,6 +102,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.JobsModified: modifying.on_jobs_modified,
     events.LearningForgotten: estimate.on_learning_forgotten,
     events.OutputOutdated: pruning.on_output_outdated,
+    events.ClockMoved: clock_moves.on_clock_moved,
 }
 
 

@@ -289,3 +289,9 @@ class LearningForgotten(Event, frozen=True):
 
     by: Asker
     names: list[str]
+
+
+class ClockMoved(Event, frozen=True):
+    """The manager follows the wall clock, which was set by so many seconds; the first event of its batch."""
+
+    by: float

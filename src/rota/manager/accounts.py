@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -32,6 +31,7 @@ from rota.core.accounting import (
 )
 from rota.core.job import Spec
 from rota.errors import BadInput
+from rota.manager import clock
 from rota.store.base import Accounts, RunningAttempt, Store
 from rota.wire import messages as m
 from rota.wire.sums import AccountingView, AccountRow, HistoryView, MinuteView
@@ -49,7 +49,7 @@ Who = tuple[str, str, str]
 
 def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> AccountingView:
     """What was used from when to when, in windows. Raises `BadInput`."""
-    now = time.time()
+    now = clock.now()
     if unknown := [name for name in ask.by if name not in BY]:
         raise BadInput(f"there is no accounting by '{unknown[0][:40]}'", hint=f"use some of {', '.join(BY)}")
     if not HOUR_S <= ask.window_s <= 366 * DAY_S or ask.window_s % HOUR_S:
@@ -172,7 +172,7 @@ def history(store: Store, ask: m.GetHistory) -> HistoryView:
     """The last so many minutes, this one included. Raises `BadInput`."""
     if not 0 < ask.minutes <= MINUTES_KEPT:
         raise BadInput(f"'minutes' must be between 1 and {MINUTES_KEPT}", hint="a week is kept")
-    last = int(time.time() // 60)
+    last = int(clock.now() // 60)
     first = last - ask.minutes + 1
     found = {minute: row for minute, *row in store.minutes(since=first)}
     nothing = [0] * MINUTE_COLUMNS

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import os
 import resource
-import time
 from typing import TYPE_CHECKING, Any
 
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
+from rota.manager import clock
 from rota.manager.logins import SESSION
 from rota.manager.peer import Peer, expect_hello, owner, session_over, user_name
 from rota.manager.requests import Requests
@@ -114,7 +114,7 @@ class Connections:
             user = user_name(peer.uid)
             peer.trusted = True
         else:
-            record = self._manager.tokens.verify(hello.token, time.time()) if hello.token else None
+            record = self._manager.tokens.verify(hello.token, clock.now()) if hello.token else None
             held = record.role if record else ""
             peer.token = record.name if record else ""
             until = record.expires_at if record else None

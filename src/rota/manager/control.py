@@ -12,6 +12,7 @@ from rota.core import events
 from rota.core.events import Asker
 from rota.core.pausing import leased, starts_nothing, unstarted
 from rota.errors import BadInput, Denied, EnvironmentFault
+from rota.manager import clock
 from rota.manager.figures import metrics_view
 from rota.manager.logins import PREFIX, Maker, Session
 from rota.manager.status import manager_view
@@ -57,7 +58,8 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
             token, session = manager.logins.redeem(ask.args.get("code", ""))
             log.info("a browser of %s logged in as %s (%s)", session.maker.name, session.role, session.name)
             until = datetime.fromtimestamp(session.expires_at, UTC)
-            manager.answer(by, NewTokenView(session.name, session.role, token, until))
+            left_s = session.expires_at - session.created_at
+            manager.answer(by, NewTokenView(session.name, session.role, token, until, expires_s=left_s))
         case "ui-leave":
             manager.answer(by, None)
             if peer.session:
@@ -74,7 +76,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
             manager.answer(by, await _new_token(manager, ask.args))
         case "token-check":
             token = ask.args.get("token", "")
-            known = manager.tokens.verify(token, time.time()) or manager.logins.verify(token)
+            known = manager.tokens.verify(token, clock.now()) or manager.logins.verify(token)
             manager.answer(by, known is not None)
         case "token-list":
             tokens = [_token_view(record) for record in manager.tokens.list()]
@@ -154,7 +156,7 @@ async def _authority(manager: Manager) -> str:
 
 
 async def _new_token(manager: Manager, args: dict[str, str]) -> NewTokenView:
-    now = time.time()
+    now = clock.now()
     expires_at = None
     if text := args.get("expires_s"):
         try:

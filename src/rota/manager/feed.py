@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rota.core.states import State
 from rota.core.world import MOST_TOUCHED, NO_JOB, OPEN
 from rota.errors import BadInput
+from rota.manager import clock
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.views import FeedView
@@ -111,7 +112,7 @@ class Feeds:
     def _view(self, groups: dict[str, tuple[int, ...]]) -> FeedView:
         """How many jobs there are, and nothing that changed."""
         return FeedView(
-            at=datetime.fromtimestamp(time.time(), UTC),
+            at=datetime.fromtimestamp(clock.now(), UTC),
             counts=_by_state([sum(column) for column in zip(*groups.values(), strict=True)]),
             groups={},
             jobs=[],

@@ -10,12 +10,13 @@ import os
 import pwd
 import socket
 import struct
-import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from rota.core.times import SLACK_S
 from rota.errors import Denied, RotaError, WireError
+from rota.manager import clock
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -52,7 +53,7 @@ class Peer(asyncio.Protocol):
         self.host = ""  #: of which node it is the agent
         self.runner = ""  #: set once it has joined as a runner
         self.ticket = ""  #: with which it joined
-        self.behind_s = 0.0  #: by so much its clock is behind the manager's, if it is wrong
+        self.skew_s = 0.0  #: by so much the clock of this runner is behind the manager's
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
         self.uploads: dict[str, Intake] = {}  #: submissions it has begun
@@ -108,7 +109,7 @@ class Peer(asyncio.Protocol):
     def _expire(self) -> None:
         """Hang up when the token has expired. Looks now and then: clocks are set, machines sleep."""
         assert self.until is not None
-        left = self.until - time.time()
+        left = self.until - clock.now()
         if left <= 0:
             self.refuse(session_over() if self.session else _expired())
         else:
@@ -129,6 +130,11 @@ class Peer(asyncio.Protocol):
         transport.write(codec.frame(message))
         if transport.get_write_buffer_size() > _MAX_UNREAD:
             transport.abort()
+
+    @property
+    def behind_s(self) -> float:
+        """So much is added to what this runner calls a time; 0: its clock is about right."""
+        return self.skew_s if abs(self.skew_s) > SLACK_S else 0.0
 
     @property
     def unsent(self) -> int:

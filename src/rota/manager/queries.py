@@ -6,7 +6,6 @@ states are answered from memory, and rows are corrected before they are shown.
 
 from __future__ import annotations
 
-import time
 from array import array
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from rota.core.job import Job, Spec
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
-from rota.manager import graphs, rows
+from rota.manager import clock, graphs, rows
 from rota.manager.outputs import Checks
 from rota.manager.selectors import Matching, matches, parse, told_apart
 from rota.store.base import Clause, Order, Store, folded
@@ -244,7 +243,7 @@ class Queries:
         job = self._world.jobs.get(view.id)
         if job is None or job.state in TERMINAL:
             return
-        reasons, _start = why(self._world, job, wall=time.time())
+        reasons, _start = why(self._world, job, wall=clock.now())
         if reasons and job.state is State.READY:
             view.reason = ReasonView(reasons[0].code, reasons[0].message)
         decided = decision(self._world, job)

@@ -17,7 +17,7 @@ from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound
-from rota.manager import gantt, limits, modify, quotas, site, sums, whatif
+from rota.manager import clock, gantt, limits, modify, quotas, site, sums, whatif
 from rota.manager.admission import Admission
 from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
@@ -91,14 +91,14 @@ class Requests:
                     without_output(view)
                 self._manager.answer(_by(peer, n), view)
             case m.Why(n, job):
-                self._manager.answer(_by(peer, n), self._manager.queries.why(job, wall=time.time()))
+                self._manager.answer(_by(peer, n), self._manager.queries.why(job, wall=clock.now()))
             case m.PlanFor(n):
                 ask = whatif.question(
-                    self._manager.world, self._admission, message, user=peer.user, wall=time.time()
+                    self._manager.world, self._admission, message, user=peer.user, wall=clock.now()
                 )
                 self._manager.answer(_by(peer, n), await self._manager.read(ask))
             case m.Gantt(n, _since, _until, limit):
-                taken = gantt.snapshot(self._manager.world, message, time.time())
+                taken = gantt.snapshot(self._manager.world, message, clock.now())
                 self._manager.answer(_by(peer, n), await self._manager.read(lambda: gantt.view(taken, limit)))
             case m.ListLimits(n):
                 self._manager.answer(_by(peer, n), limits.view(self._manager.world))
@@ -107,7 +107,7 @@ class Requests:
             case m.GetSite(n, kinds):
                 self._manager.answer(_by(peer, n), site.view(self._manager.world, kinds))
             case m.ListQuotas(n):
-                self._manager.answer(_by(peer, n), quotas.view(self._manager.world, time.time()))
+                self._manager.answer(_by(peer, n), quotas.view(self._manager.world, clock.now()))
             case m.SetSite(n):
                 self._manager.happened(site.changed(_by(peer, n), message))
             case m.Learned(n, name, forget):
@@ -171,7 +171,7 @@ class Requests:
 
         status = await self._manager.read(ask) if selectors else queries.status([])
         manager = self._manager
-        foresee(status, manager.world, manager.rates, now=time.monotonic(), wall=time.time())
+        foresee(status, manager.world, manager.rates, now=time.monotonic(), wall=clock.now())
         if starts_nothing(manager.world):
             status.expected_end, status.group_expected_end = None, {}  # somebody has to act first
         self._manager.answer(_by(peer, n), status)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from signal import Signals
@@ -12,6 +11,7 @@ from rota.core.estimate import learning_group
 from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
+from rota.manager import clock
 from rota.plan.grammar import parse_request
 from rota.plan.hostlist import fold
 from rota.plan.placement import Given, Planned
@@ -105,7 +105,7 @@ def view(
         hosts=list(hosts),
         pool="local",
         resources=resources or None,
-        submitted_at=_time(job.submitted_at) or datetime.now(UTC),
+        submitted_at=_time(job.submitted_at) or datetime.fromtimestamp(clock.now(), UTC),
         ready_at=_time(job.ready_at),
         scheduled_at=_time(scheduled_at),
         started_at=_time(started_at),
@@ -259,7 +259,7 @@ def _suspended(given: Given | None, ended_at: float | None) -> float | None:
     pause = given.pause if given is not None else None
     if pause is None or (pause.since is None and not pause.before_s):
         return None
-    now = ended_at if ended_at is not None else time.time()
+    now = ended_at if ended_at is not None else clock.now()
     return round(pause.before_s + (max(0.0, now - pause.since) if pause.since is not None else 0.0), 3)
 
 

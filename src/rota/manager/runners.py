@@ -6,14 +6,13 @@ What a runner says becomes an event; what is decided for it is sent by `perform`
 from __future__ import annotations
 
 import re
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
 from rota.core.nodes import check_facts
 from rota.errors import Denied
-from rota.manager import said
+from rota.manager import clock, said
 from rota.manager.reason_codes import with_proper_codes
 from rota.plan.facts import NodeFacts
 from rota.runner import procfs
@@ -37,6 +36,11 @@ class Runners:
     def peer_of(self, runner: str) -> Peer | None:
         """The connection of a runner whose join was answered."""
         return self._admitted.get(runner)
+
+    def clock_moved(self, by: float) -> None:
+        """The manager's clock moved, theirs did not."""
+        for peer in self._newest.values():
+            peer.skew_s += by
 
     def everyone(self) -> set[Peer]:
         return set(self._admitted.values())
@@ -108,7 +112,7 @@ class Runners:
         if other is not None:
             other.close()
         peer.runner, peer.ticket = join.runner, join.ticket
-        peer.behind_s = said.behind(join, time.time())
+        peer.skew_s = said.skew(join, clock.now())
         self._newest[join.runner] = peer
         # What was decided for the old connection must not reach the new one: its join says what the
         # runner holds, and that decides anew. Nothing is sent before this very join is answered.

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from rota.core.job import Behaved, Outcome
 from rota.core.leases import Finished, Held, NodeFault, PartOpened, Paused, Started
-from rota.core.times import SLACK_S
 from rota.errors import WireError
 from rota.wire import messages as m
 
@@ -47,11 +46,9 @@ def check_join(join: m.Join) -> None:
         raise WireError("a join with impossible numbers")
 
 
-def behind(join: m.Join, now: float) -> float:
-    """So many seconds must be added to what a runner calls a time; 0 if its clock is about right, or not known."""
-    if not join.now or not 0.0 <= join.now <= _LATEST:
-        return 0.0
-    return now - join.now if abs(now - join.now) > SLACK_S else 0.0
+def skew(join: m.Join, now: float) -> float:
+    """By so many seconds a runner's clock is behind; 0 if that is not known."""
+    return now - join.now if 0.0 < join.now <= _LATEST else 0.0
 
 
 def sane_held(held: list[Held], by: float) -> list[Held]:

@@ -27,7 +27,7 @@ from rota.core.usage import leave_hosts
 from rota.core.world import World, forget
 from rota.errors import Bug, EnvironmentFault
 from rota.home import Home
-from rota.manager import hooks
+from rota.manager import clock, hooks
 from rota.manager.channels import Channels
 from rota.manager.checkup import CHECK_UP_TO_JOBS, Checkup
 from rota.manager.connections import Connections
@@ -107,7 +107,7 @@ class Manager:
         self.watches = Watches(self)
         self.feeds = Feeds(self)
         self.channels = Channels(self)
-        self.figures = Figures(since=time.time())
+        self.figures = Figures(since=clock.now())
         self.gateway = GatewayProcess(self)
         self.checkup = Checkup(world)
         self.rates = Rates()
@@ -127,14 +127,14 @@ class Manager:
         )
         self.connections = Connections(self, pool)
         self.peers = self.connections.peers
-        self.logins = Logins(session_s=settings.session, clock=time.time, hang_up=self.connections.hang_up)
+        self.logins = Logins(session_s=settings.session, clock=clock.now, hang_up=self.connections.hang_up)
         self._pool = pool
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):
             self._demand = Demand(self, pool, max_runners=settings.max_runners)
         self.idle_stop_s = idle_stop_s
         self._busy_at = time.monotonic()
-        self.started_at = time.time()
+        self.started_at = clock.now()
         self._random = random.Random(os.urandom(32)).random
         self._inbox: list[events.Event] = []
         self._turn_due = False
@@ -173,7 +173,10 @@ class Manager:
         if self.failure is not None:
             return
         happened, self._inbox = self._inbox, []
-        turn = Turn(wall=time.time(), mono=self.now(), random=self._random, batch=self._open)
+        moved = clock.steady().step is not None and not self._open and clock.steady().confirmed
+        if moved:
+            happened.insert(0, self._follow_clock())
+        turn = Turn(wall=clock.now(), mono=self.now(), random=self._random, batch=self._open)
         begun = time.perf_counter()
         try:
             refused = self._engine.step(happened, turn)
@@ -182,6 +185,8 @@ class Manager:
             self.fail(error)
             return
         self.figures.decided(time.perf_counter() - begun, planned=self.world.placement.planner is not None)
+        if moved:
+            self._write_clock(self._open)
         for reason in refused:
             if isinstance(reason, Bug):
                 log.error("bug: %s", reason)
@@ -264,17 +269,27 @@ class Manager:
             at = self._ticked_at + _TICK_S  # it stands still, or has just begun to go on: see `_tick`
         return at - self._stood_still_s
 
+    def _follow_clock(self) -> events.ClockMoved:
+        """The wall clock was set, and is right: what runners call a time is another time from now on."""
+        by = clock.steady().follow()
+        self.runners.clock_moved(by)
+        return events.ClockMoved(by=by)
+
+    def _write_clock(self, batch: Batch) -> None:
+        """For the next manager."""
+        batch.changes.meta[clock.CLOCK] = clock.reading().text()
+
     def _mind_delays(self) -> None:
         """A delay that is over before the next tick gets a timer of its own."""
         due = self._engine.next_due()
-        if due is None or due - time.time() >= _TICK_S:
+        if due is None or due - clock.now() >= _TICK_S:
             return
         if self._minded is not None:
             if self._minded_until <= due:
                 return
             self._minded.cancel()
         self._minded_until = due
-        self._minded = self.loop.call_later(max(0.0, due - time.time()), self._delay_over)
+        self._minded = self.loop.call_later(max(0.0, due - clock.now()), self._delay_over)
 
     def _delay_over(self) -> None:
         self._minded = None
@@ -288,6 +303,7 @@ class Manager:
             log.warning("the manager stood still for %.1f s", gap)
             self._stood_still_s += gap - _TICK_S
         self.loop.call_later(_TICK_S, self._tick)
+        clock.steady().look()
         self.happened(events.TimerFired())
         self._pool.check()
         self.hooks.tick(at)
@@ -305,7 +321,11 @@ class Manager:
         settings = self.settings
         try:
             names = outdated(
-                self.home.output, now=time.time(), keep_s=settings.output_days, keep_bytes=settings.output_space
+                self.home.output,
+                # Files have the time of the wall clock, which may have been set back since.
+                now=min(clock.now(), time.time()),
+                keep_s=settings.output_days,
+                keep_bytes=settings.output_space,
             )
         except OSError as error:
             log.warning("output cannot be pruned: %s", error)
@@ -364,7 +384,8 @@ class Manager:
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and self.runners.hold_leases(unstarted_only=not kill):
             await asyncio.sleep(0.02)
-        leave_hosts(self.world, Turn(wall=time.time(), mono=self.now(), random=self._random, batch=self._open))
+        leave_hosts(self.world, Turn(wall=clock.now(), mono=self.now(), random=self._random, batch=self._open))
+        self._write_clock(self._open)
         self._commit()
         with contextlib.suppress(TimeoutError):
             # A full disk may keep the last batch waiting: it was not acknowledged, and is given up.

@@ -32,7 +32,7 @@ from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
-from rota.manager import gateway
+from rota.manager import clock, gateway
 from rota.manager.doorstep import Doorstep
 from rota.manager.recover import library_from, unused_limits, world_from
 from rota.manager.service import Manager
@@ -40,9 +40,11 @@ from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
 from rota.store import identity
+from rota.store.base import Snapshot
 from rota.store.sqlite import SqliteStore
 from rota.unix import short
 from rota.wire import tls, tokens
+from rota.wire.tokens import TokenBook
 
 log = logging.getLogger("rota.manager")
 
@@ -192,14 +194,16 @@ def _recover(
     snapshot = store.load()
     generation = int(snapshot.meta.get("generation", "0")) + 1
     changes = Changes()
-    changes.meta = {"generation": str(generation), "deployment": deployment}
+    book = tokens.open_home(home.tokens, now=time.time())
+    clock.begin(_beginning(snapshot, book))
+    changes.meta = {"generation": str(generation), "deployment": deployment, clock.CLOCK: clock.reading().text()}
     for name in unused_limits(snapshot):
         changes.limits[name] = None
         del snapshot.limits[name]
     if restored_at := snapshot.meta.get(RESTORED_AT):
         changes.meta[RESTORED_SEEN] = restored_at
     store.commit(changes)
-    world = world_from(snapshot, pool, wall=time.time(), mono=time.monotonic(), generation=generation)
+    world = world_from(snapshot, pool, wall=clock.now(), mono=time.monotonic(), generation=generation)
     world.paused = snapshot.meta.get(PAUSED) == YES
     restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
     restore_spent(world, snapshot.meta.get(SPENT) or "[]")
@@ -218,11 +222,26 @@ def _recover(
         world=world,
         store=store,
         library=library,
-        tokens=tokens.open_home(home.tokens, now=time.time()),
+        tokens=book,
         pool=pool,
         generation=generation,
         deployment=deployment,
         idle_stop_s=idle_stop_s,
+    )
+
+
+def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
+    """What time it is, by the wall clock and by what the last manager wrote down."""
+    now = clock.Reading(clock.boot_id(), clock.since_boot(), time.time())
+    newest = max((at / 1e6 for _state, at in snapshot.host_states.values()), default=0.0)
+    for row in snapshot.open_attempts:
+        newest = max(newest, row.leased_at, row.started_at or 0.0)
+    expire = (record.expires_at for record in book.list() if record.expires_at is not None)
+    return clock.beginning(
+        clock.reading_of(snapshot.meta.get(clock.CLOCK)),
+        newest=newest,
+        at_stake=bool(snapshot.jobs) or any(newest < at for at in expire),
+        now=now,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
@@ -11,6 +10,7 @@ from typing import Final, NamedTuple
 from rota.core.accounting import micros
 from rota.core.usage import ASLEEP, AWAY, BUSY, DRAINED, IDLE, SUSPECTED
 from rota.errors import BadInput
+from rota.manager import clock
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.sums import HostUsage, NodeHistory, UsageView
@@ -43,7 +43,7 @@ def spans(rows: Iterable[tuple[str, int, str]], *, since: int, until: int) -> It
 
 def usage(store: Store, ask: m.GetUsage) -> UsageView:
     """Seconds of each host in each state; the last day unless somebody says since when. Raises `BadInput`."""
-    now = time.time()
+    now = clock.now()
     last = now if ask.until is None else min(ask.until, now)
     first = last - DAY_S if ask.since is None else ask.since
     since, until = micros(first), micros(last)
@@ -71,7 +71,7 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
 
 def history(store: Store, host: str) -> list[NodeHistory]:
     """What a host did in the last week, newest first."""
-    now = time.time()
+    now = clock.now()
     since, until = micros(now - _HISTORY_S), micros(now)
     found = list(spans(store.host_states(host=host, since=since, until=until), since=since, until=until))
     return [

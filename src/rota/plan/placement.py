@@ -253,6 +253,9 @@ class Placement(Protocol):
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
         """A lease is over: its job ended then, or (None) it was never executed."""
 
+    def clock_moved(self, wall: float) -> None:
+        """It is another time now than before and a little more: whatever was planned is planned anew."""
+
     def suspended(self, job: int) -> None:
         """A job with a lease gives up its cores; or it was in line for them, and is not any more."""
 

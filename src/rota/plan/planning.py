@@ -133,6 +133,11 @@ class Planning:
         if self._plan is not None:
             self._plan.over.append(job)
 
+    def clock_moved(self, wall: float) -> None:
+        if self._plan is not None:
+            self._plan.tell(self._news)
+            self._open(wall)
+
     def suspended(self, job: int) -> None:
         if self._plan is None:
             self._site_changed = True  # it comes back to its own cores: that needs a plan

@@ -10,7 +10,7 @@ import msgspec
 from rota.core.changes import Changes, Row
 
 #: (statement, its lists as JSON or its numbers), in the order in which they must run.
-Batch = list[tuple[str, tuple[str | int, ...]]]
+Batch = list[tuple[str, tuple[str | int | float, ...]]]
 
 #: So few rows may be written one by one: each is a step at which the interpreter lock is handed over.
 _FEW: Final = 4
@@ -26,6 +26,8 @@ def encode(changes: Changes) -> Batch:
         if rows:
             batch.append((name, (_text(rows),)))
 
+    if changes.moved_by:
+        batch += [(name, (changes.moved_by,)) for name in ("move_jobs", "move_attempts")]
     write("upsert_submissions", changes.submissions)
     write("insert_envs", changes.envs)
     write("insert_specs", changes.specs)

@@ -90,6 +90,8 @@ class MemoryStore:
             if not self.room:
                 raise StoreFull("there is no room", hint="free some space")
             self._check(changes)
+            if changes.moved_by:
+                self._move(changes.moved_by)
             self._insert(changes)
             self._run(changes)
             self._settle(changes)
@@ -281,6 +283,17 @@ class MemoryStore:
         for row in changes.attempts:
             if row[:2] in self._attempts:
                 raise Bug(f"a batch contradicts the store: attempt {row[:2]} is there already")
+
+    def _move(self, by: float) -> None:
+        for job in self._jobs.values():
+            if job.state not in TERMINAL:
+                job.submitted_at += by
+                job.ready_at = None if job.ready_at is None else job.ready_at + by
+                job.due_at = None if job.due_at is None else job.due_at + by
+        for row in self._attempts.values():
+            if row.outcome is None:
+                row.leased_at += by
+                row.started_at = None if row.started_at is None else row.started_at + by
 
     def _insert(self, changes: Changes) -> None:
         for name, user, at, count, answer in changes.submissions:

@@ -486,6 +486,7 @@ class NewTokenView(Struct, gc=False):
     token: str
     expires_at: datetime | None = None
     authority: str = ""  #: with the token of a runner: whom to trust (PEM)
+    expires_s: float | None = None  #: of a session: for how long it is good, whatever any clock says
 
 
 class PauseView(Struct, gc=False):

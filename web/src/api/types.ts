@@ -384,6 +384,7 @@ export interface NewTokenView {
   token: string;
   expires_at: string | null;
   authority: string;
+  expires_s: number | null;
 }
 
 /** One host with what it did in the last week, newest first. */

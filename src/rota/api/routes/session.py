@@ -44,10 +44,9 @@ async def log_in(ask: Ask) -> Told:
             view = _view(ask, made.token, client.welcome)
     except (Denied, BadInput) as error:
         raise Unauthorized(error.message, hint=error.hint) from None
-    assert made.expires_at is not None
-    age = int(made.expires_at.timestamp() - gateway.now())
+    assert made.expires_s is not None
     view.role, view.expires_at = made.role, made.expires_at
-    cookie = credentials.set_cookie(ask.gateway.cookie, made.token, max_age_s=max(1, age))
+    cookie = credentials.set_cookie(ask.gateway.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
     return Told(msgspec.json.encode(view), headers={"set-cookie": cookie})
 
 

@@ -158,6 +158,14 @@ UPDATE attempts SET started_at = v ->> 2, pid = v ->> 3, seat = v ->> 4
 FROM r
 WHERE job = v ->> 0 AND number = v ->> 1;
 
+-- name: move_jobs
+-- The clock was wrong: the times of jobs that have not ended, by so many seconds.
+UPDATE jobs SET submitted_at = submitted_at + ?1, ready_at = ready_at + ?1, due_at = due_at + ?1 WHERE state < 12;
+
+-- name: move_attempts
+-- The same of attempts without an outcome.
+UPDATE attempts SET leased_at = leased_at + ?1, started_at = started_at + ?1 WHERE outcome IS NULL;
+
 -- name: end_attempts
 -- running → complete, failed, cancelled or lost, with what was measured. A start that was recorded
 -- earlier is kept if the end does not know it.
