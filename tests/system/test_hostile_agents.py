@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rota.core.job import Outcome
-from rota.core.kept import Kept
+from rota.core.kept import Kept, checksums
 from rota.core.leases import Finished, Held
 from rota.plan.facts import NodeFacts
 from rota.wire import codec
@@ -160,7 +160,8 @@ def test_an_end_that_no_runner_reports_is_taken_within_bounds_and_nobody_is_hung
     assert site.state(job) in ("complete", "failed")
     assert attempt["scheduled_at"] <= attempt["ended_at"]
     assert attempt["cpu_s"] >= 0
-    assert site.ok("logs", str(job)) == "", "the output of another runner is none of its"
+    printed = site.rota("logs", str(job)).stdout
+    assert not printed or printed.startswith("[rota: "), "the output of another runner is none of its"
 
 
 def test_an_agent_writes_into_no_output_but_that_of_its_own_host(site: Deployment, agent: Agent) -> None:
@@ -170,11 +171,72 @@ def test_an_agent_writes_into_no_output_but_that_of_its_own_host(site: Deploymen
     agent.hello("n2")
     assert isinstance(agent.join("n2"), m.Rules)
     for segment in segments:
-        agent.say(m.Piece(segment, 0, b"forged!"))
-    agent.say(m.Piece("n2-1-00000001-000001", 1 << 40, b"x"))  # which is refused: all before it was read
-    while agent.hears() is not None:
-        pass
+        agent.say(m.Piece(segment, 0, b"forged!", job, 1, 1))
+    read_all(agent)
     assert site.ok("logs", str(job)) == "honest\n"
+
+
+def read_all(agent: Agent) -> None:
+    """The manager has taken everything that this agent said before."""
+    agent.say(m.Report(99))
+    while not isinstance(answer := agent.hears(), m.Ack):
+        assert answer is not None, "hung up on"
+
+
+def leased(site: Deployment, agent: Agent, *command: str) -> tuple[int, m.Grant, int]:
+    """A job that this agent has a lease for, its grant, and its seat."""
+    job = site.json("add", "--where", "host='n2'", "--retries", "0", "--rerun", "--", *command)["added"][0]
+    while not isinstance(work := agent.hears(), m.Work) or not work.grants:
+        assert work is not None
+    return job, work.grants[0], work.seats[0].seat
+
+
+def test_an_agent_without_a_lease_writes_no_output(site: Deployment, agent: Agent) -> None:
+    job = site.json("add", "--", "sleep", "30")["added"][0]
+    wait_until(lambda: site.state(job) == "running", "it runs elsewhere")
+    agent.hello("n2")
+    assert isinstance(agent.join("n2"), m.Rules)
+    for number in range(1, 50):
+        for key in ((0, 0, 0), (job, 1, 1), (job, 1, number), (10_000, 1, 1)):
+            agent.say(m.Piece(f"n2-1-00000001-{number:06d}", 0, bytes(4096), *key))
+    read_all(agent)
+    assert [path.name for path in (site.home / "output").glob("n2-*")] == []
+    site.ok("kill", str(job))
+
+
+def test_an_agent_with_a_lease_has_one_range_for_its_output_and_it_is_told_what_is_not_there(
+    site: Deployment, agent: Agent
+) -> None:
+    agent.hello("n2")
+    assert isinstance(agent.join("n2"), m.Rules)
+    outputs = site.home / "output"
+    for place, sent in enumerate((b"all of it\n", b"all of", b"")):
+        job, grant, seat = leased(site, agent, "echo", "all", "of", "it", str(place))
+        key = (grant.job, grant.attempt, grant.token)
+        at, segment = 1000 * place, "n2-1-00000001-000001"
+        if sent:
+            agent.say(m.Piece(segment, at, sent, *key))
+        for number in range(2, 20):
+            agent.say(m.Piece(f"n2-1-00000001-{number:06d}", 0, bytes(4096), *key))
+        agent.say(m.Piece(segment, 60 << 20, bytes(4096), *key))
+        outcome = Outcome(
+            exit_code=0, ended_at=time.time(), segment=segment, offset=at, out_len=10, out_total=10,
+            kept=Kept(checksums(b"all of it\n", b"")),
+        )  # fmt: skip
+        agent.say(m.Report(place + 1, ended=[Finished(*key, seat, outcome)], closed=[seat]))
+        wait_until(lambda job=job: site.state(job) == "complete", "it is complete")  # type: ignore[misc]
+        (attempt,) = site.json("show", str(job))["attempts"]
+        done = site.rota("logs", str(job))
+        if sent.endswith(b"\n"):
+            assert (done.returncode, done.stdout, attempt["output_missing"]) == (0, "all of it\n", None)
+        else:
+            assert (done.returncode, attempt["out_bytes"]) == (1, 10)
+            assert attempt["output_missing"]["code"] == "not_sent"
+            assert done.stdout.startswith("[rota: 10 bytes are missing here: ")
+    written = {path.name: path.stat().st_size for path in outputs.glob("n2-*")}
+    # The last one had sent nothing into its own: its first other piece is its range.
+    assert sorted(written) == ["n2-1-00000001-000001", "n2-1-00000001-000002"]
+    assert max(written.values()) < 1 << 20
 
 
 def test_a_reason_code_that_is_none_neither_reaches_a_terminal_nor_loses_the_end(

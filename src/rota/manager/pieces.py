@@ -1,6 +1,7 @@
 """Copies of the segments of nodes: what their jobs printed, kept beside that of the manager's own host.
 
-A piece is written where it stands in the original, so that one that comes twice changes nothing.
+A piece is written where it stands in the original, so that one that comes twice changes nothing. An agent may be
+anybody who has its token: it has room for the output of the leases that it holds, one range for each.
 """
 
 from __future__ import annotations
@@ -8,8 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import re
+from collections.abc import Callable
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
+from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rota.core.job import Outcome
+from rota.core.kept import DISK_FULL, NOT_SENT, NOT_WRITTEN, Kept
 from rota.errors import WireError
 from rota.manager.open_files import OpenFiles
 
@@ -19,32 +28,83 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}-\d{6,10}")
 _OPEN = 64
 #: A segment ends after so much, and what the last attempt printed.
 _MOST = 64 << 20
+#: Runners may have been told to keep so much before a manager with another setting came.
+_LEAST_ROOM: Final = 2 * (16 << 20)
+#: With more ranges than this, those whose lease is over are forgotten.
+_MANY: Final = 1024
+
+#: (job, attempt, token)
+Key = tuple[int, int, int]
+
+
+class Range(Struct, gc=False):
+    """Where the output of one attempt goes."""
+
+    segment: str
+    begin: int
+    reach: int  #: up to here it is written without a gap
+    failed: Kept | None = None  #: why it could not be written
+
+    def holds(self, segment: str, offset: int, length: int) -> bool:
+        return segment == self.segment and self.begin <= offset and offset + length <= self.reach
 
 
 class Pieces:
-    """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output."""
+    """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output, and
+    says so."""
 
     def __init__(self, directory: Path, *, keep_output: int) -> None:
         self._directory = directory
-        self._most = _MOST + 2 * keep_output + 4096
+        self._room = max(2 * keep_output, _LEAST_ROOM)
         self._files = OpenFiles(self._open, most=_OPEN)
+        self._ranges: dict[Key, Range] = {}
         self._failed = False
 
-    def keep(self, segment: str, offset: int, data: bytes) -> None:
-        """Raises `WireError` for what no runner sends."""
-        if not _NAME.fullmatch(segment) or not 0 <= offset <= self._most - len(data):
+    def keep(self, key: Key, segment: str, offset: int, data: bytes) -> None:
+        """Write a piece of the output of this attempt, whose lease the caller has seen to be valid. What lies
+        outside of its range is not written. Raises `WireError` for what no runner sends."""
+        if not _NAME.fullmatch(segment) or not 0 <= offset <= _MOST + self._room - len(data):
             raise WireError("a piece of no segment")
+        its = self._ranges.get(key)
+        if its is None:
+            its = self._ranges[key] = Range(segment, offset, offset)
+        if its.segment != segment or not its.begin <= offset <= its.begin + self._room - len(data):
+            return  # no runner sends this
+        if offset == its.begin:  # it is sent for the first time, or again
+            its.reach, its.failed = offset, None
         try:
             handle = self._files[segment]
+            end = offset + len(data)
             while data:
-                written = os.pwrite(handle, data, offset)
-                data, offset = data[written:], offset + written
+                written = os.pwrite(handle, data, end - len(data))
+                data = data[written:]
         except OSError as error:
+            its.failed = _why(error)
             if not self._failed:
                 log.error("output of nodes cannot be kept: %s", error.strerror)  # noqa: TRY400
             self._failed = True
         else:
             self._failed = False
+            if offset <= its.reach:
+                its.reach = max(its.reach, end)
+
+    def settled(self, key: Key, outcome: Outcome) -> Outcome:
+        """How an attempt ended, with what became of its output here; its range is forgotten."""
+        its = self._ranges.pop(key, None)
+        length = outcome.out_len + outcome.err_len
+        if not length:
+            return outcome
+        kept = Kept(missing=NOT_SENT, message="its node did not send all of its output")
+        if its is not None and its.failed is not None:
+            kept = its.failed
+        elif its is not None and its.holds(outcome.segment, outcome.offset, length):
+            return outcome
+        return replace(outcome, segment="", offset=0, out_len=0, err_len=0, kept=kept)
+
+    def forget(self, valid: Callable[[Key], bool]) -> None:
+        """Forget the ranges of leases that are over, if there are many."""
+        if len(self._ranges) > _MANY:
+            self._ranges = {key: its for key, its in self._ranges.items() if valid(key)}
 
     def close(self) -> None:
         self._files.close()
@@ -53,3 +113,9 @@ class Pieces:
         self._directory.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(self._directory / segment, flags, 0o600)
+
+
+def _why(error: OSError) -> Kept:
+    if error.errno in (ENOSPC, EDQUOT):
+        return Kept(missing=DISK_FULL, message="the manager's disk was full when its output was to be kept")
+    return Kept(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")

@@ -9,7 +9,10 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rota.core import events
+from rota.core.leases import Finished
 from rota.core.nodes import check_facts
 from rota.errors import Denied
 from rota.manager import clock, said
@@ -54,9 +57,10 @@ class Runners:
                 happened(
                     events.RunnerReported(
                         runner=peer.runner, seq=report.seq, started=report.started,
-                        ended=with_proper_codes(report.ended), returned=report.returned, closed=report.closed,
-                        phases=report.phases, faults=report.faults, opened=report.opened, shut=report.shut,
-                        paused=report.paused, leaving=report.leaving,
+                        ended=self._settle_output(peer, with_proper_codes(report.ended)),
+                        returned=report.returned, closed=report.closed, phases=report.phases,
+                        faults=report.faults, opened=report.opened, shut=report.shut, paused=report.paused,
+                        leaving=report.leaving,
                     )
                 )  # fmt: skip
             case m.Live(chunks):
@@ -80,13 +84,13 @@ class Runners:
                     events.RunnerSettled(
                         runner=runner,
                         by_runner=_settling(peer),
-                        ended=with_proper_codes(ended),
+                        ended=self._settle_output(peer, with_proper_codes(ended)),
                         whole=whole,
                         rebooted=rebooted,
                     )
                 )
-            case m.Piece(segment, offset, data):
-                self._keep_piece(peer, segment, offset, data)
+            case m.Piece():
+                self._keep_piece(peer, message)
             case _:
                 raise Denied("a runner must join before it reports")
 
@@ -170,12 +174,32 @@ class Runners:
         elif (other := self._newest.get(runner)) is not None:
             other.close()
 
-    def _keep_piece(self, peer: Peer, segment: str, offset: int, data: bytes) -> None:
-        """Copy output of a node's jobs. What is of no runner of that node is of no use."""
-        owner = segment.rpartition("-")[0]
-        if not peer.host or self._manager.world.homes.get(owner) != peer.host:
+    def _keep_piece(self, peer: Peer, piece: m.Piece) -> None:
+        """Copy output of a node's jobs: of those that it holds leases for, and of no others."""
+        key = (piece.job, piece.attempt, piece.token)
+        owner = piece.segment.rpartition("-")[0]
+        if not peer.host or self._manager.world.homes.get(owner) != peer.host or not self._leased(key, owner):
             return
-        self._manager.pieces.keep(segment, offset, data)
+        self._manager.pieces.keep(key, piece.segment, piece.offset, piece.data)
+        self._manager.pieces.forget(self._leased)
+
+    def _leased(self, key: tuple[int, int, int], runner: str = "") -> bool:
+        """Is this lease valid, and that runner's?"""
+        job = self._manager.world.jobs.get(key[0])
+        lease = job.lease if job is not None and job.attempt == key[1] else None
+        if lease is None or lease.token != key[2] or lease.ended is not None:
+            return False
+        return not runner or lease.runner == runner
+
+    def _settle_output(self, peer: Peer, ended: list[Finished]) -> list[Finished]:
+        """Ends as a node told them, with what became of their output on the way."""
+        if not peer.host:
+            return ended
+        return [self._settled(each) if each.outcome.out_len or each.outcome.err_len else each for each in ended]
+
+    def _settled(self, each: Finished) -> Finished:
+        outcome = self._manager.pieces.settled((each.job, each.attempt, each.token), each.outcome)
+        return each if outcome is each.outcome else replace(each, outcome=outcome)
 
     def admit(self, runner: str) -> Peer | None:
         """The oldest unanswered join of a runner is decided: its connection, if it is the newest."""

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from rota.core.job import Behaved, Outcome
+from rota.core.kept import NOT_SENT, Kept
 from rota.core.leases import Finished, Held, NodeFault, PartOpened, Paused, Started
 from rota.errors import WireError
 from rota.wire import messages as m
@@ -27,6 +28,7 @@ _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
 _BLOCKS: Final = 4096
+_NOT_KEPT: Final = Kept(missing=NOT_SENT, message="what its runner said about its output cannot be")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 
 
@@ -119,13 +121,17 @@ def _outcome(o: Outcome, runner: str) -> bool:
         and max(sizes) < _MOST
         and -(1 << 31) <= (o.exit_code or 0) < 1 << 31
         and 0 <= (o.signal or 0) < 256
-        and (not o.segment or o.segment.startswith(f"{runner}-"))
+        and _own(o, runner)
         and len(o.reason) <= _LONGEST
         and len(o.message) <= _LONGEST
         and len(o.behaviours) <= _BEHAVIOURS
         and sum(len(each.behaviour) + len(each.message) for each in o.behaviours) <= 16 * _LONGEST
         and _kept(o)
     )
+
+
+def _own(o: Outcome, runner: str) -> bool:
+    return not o.segment or o.segment.rpartition("-")[0] == runner
 
 
 def _kept(o: Outcome) -> bool:
@@ -155,7 +161,7 @@ def _sane_part(said: PartOpened) -> PartOpened:
 
 
 def _sane_outcome(o: Outcome, runner: str, by: float) -> Outcome:
-    own = not o.segment or o.segment.startswith(f"{runner}-")
+    own = _own(o, runner) and _kept(o)
     code, number = o.exit_code, o.signal
     return replace(
         o,
@@ -176,7 +182,7 @@ def _sane_outcome(o: Outcome, runner: str, by: float) -> Outcome:
         out_total=_within(o.out_total),
         err_total=_within(o.err_total),
         behaviours=_sane_behaviours(o.behaviours),
-        kept=o.kept if own and _kept(o) else None,
+        kept=o.kept if own else _NOT_KEPT,
     )
 
 

@@ -49,7 +49,7 @@ class Shipping:
                         path = f"{self._directory}/{outcome.segment}"
                         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                         name = outcome.segment
-                    self._send_piece(handle, name, outcome.offset, left)
+                    self._send_piece(handle, finished, left)
                 except OSError as error:
                     say(f"output of job {finished.job} cannot be sent: {error}")
                 if most_bytes is not None and sent >= most_bytes:
@@ -59,8 +59,10 @@ class Shipping:
                 os.close(handle)
         return done
 
-    def _send_piece(self, handle: int, segment: str, offset: int, left: int) -> None:
+    def _send_piece(self, handle: int, finished: Finished, left: int) -> None:
+        offset, segment = finished.outcome.offset, finished.outcome.segment
         while left > 0 and (data := os.pread(handle, min(left, _PIECE), offset)):
-            self._send(codec.frame(Piece(segment, offset, data)))
+            piece = Piece(segment, offset, data, finished.job, finished.attempt, finished.token)
+            self._send(codec.frame(piece))
             offset += len(data)
             left -= len(data)

@@ -72,11 +72,17 @@ class Live(Message, frozen=True, tag="live"):
 
 
 class Piece(Message, frozen=True, tag="piece"):
-    """Output of ended attempts, for the copy of this segment at the manager; sent before the end is told."""
+    """Output of an ended attempt, for the copy of this segment at the manager; sent before the end is told.
+
+    It is kept only while the lease is valid, and no more of it than the rules say.
+    """
 
     segment: str
     offset: int
     data: bytes
+    job: int = 0  #: whose it is; agents of older versions do not say, and it is not kept
+    attempt: int = 0
+    token: int = 0
 
 
 class LiveEnd(Message, frozen=True, tag="live-end"):
