@@ -15,8 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import rota as rota_package
+from rota.client import submission
 from tests.warm import COLD, Warm
+
+#: What `rota add --json` says where nothing that was there before is touched.
+LEFT_ALONE: dict[str, list[int]] = {"replaced": [], "changed": [], "kept": []}
 
 ROTA = str(Path(sys.executable).with_name("rota"))
 
@@ -119,6 +125,13 @@ def deployment(top: Path, **settings: str) -> Iterator[Deployment]:
         yield made
     finally:
         made.close()
+
+
+def add_new(client: rota_package.Client, commands: list[Any], **fields: Any) -> list[int]:
+    """Add jobs that are new whatever else is there, like a command after `--`; their ids."""
+    batches, options = submission.prepare(commands, fields, check=False)
+    options = msgspec.structs.replace(options, fresh=True, rerun=False)
+    return client.submit(submission.new_id(), batches, options).added
 
 
 def wait_until(condition: Callable[[], Any], what: str, *, seconds: float = 60) -> Any:

@@ -17,7 +17,7 @@ from rota.client.calls import Call
 from rota.errors import BadInput
 from rota.wire import messages as m
 from rota.wire.views import NewTokenView
-from tests.deployment import ROTA, Deployment
+from tests.deployment import LEFT_ALONE, ROTA, Deployment
 from tests.warm import COLD
 
 # The fields that the contract promises.
@@ -63,12 +63,12 @@ def test_a_job_in_json_has_every_promised_field(shared: Deployment) -> None:
 
 def test_add_run_wait_and_status_in_json(shared: Deployment) -> None:
     added = shared.json("add", "-", input="true\ntrue # two\n")
-    assert set(added) == {"added", "existing", "retried"}
+    assert set(added) == {"added", "existing", "retried", "replaced", "changed", "kept"}
     assert len(added["added"]) == 2
     waited = shared.json("wait", *map(str, added["added"]))
     assert waited == {"counts": {"complete": 2}, "failed": []}
     again = shared.json("add", "-", input="true\ntrue # two\n")
-    assert again == {"added": [], "existing": added["added"], "retried": []}
+    assert again == {"added": [], "existing": added["added"], "retried": [], **LEFT_ALONE}
     done = shared.rota("run", "--json", "-", input="echo noise\nexit 4\n")
     assert done.returncode == 1
     result = json.loads(done.stdout)

@@ -182,7 +182,7 @@ def test_lines_override_flags_and_flags_override_defaults() -> None:
 
 def test_only_lines_that_say_so_are_run_again() -> None:
     (batch,) = read(b'a\n{"cmd": "b", "rerun": true}\n{"cmd": "c", "allow_unsatisfiable": true}')
-    assert (batch.fresh, batch.allowed) == ([1], [2])
+    assert (batch.rerun, batch.allowed) == ([1], [2])
 
 
 def test_python_callers_give_texts_lists_and_mappings() -> None:

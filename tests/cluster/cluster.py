@@ -20,7 +20,7 @@ from tests.cluster import mark as marks
 from tests.cluster.hosts import Host, Process, begin, end
 from tests.cluster.network import HEAD, Network
 from tests.cluster.witness import Witness
-from tests.deployment import ROTA, Deployment, is_alive, wait_until
+from tests.deployment import ROTA, Deployment, add_new, is_alive, wait_until
 
 CORES = 2
 PORT = 7600
@@ -167,9 +167,9 @@ class Cluster(Deployment):
 
     def put(self, commands: list[str], **fields: Any) -> list[int]:
         """Jobs that nobody looks at."""
-        fields = {"cwd": str(self.work), "env": self.env, "rerun": True, **fields}
+        fields = {"cwd": str(self.work), "env": self.env, **fields}
         with self.client() as client:
-            return client.add(commands, **fields).added
+            return add_new(client, commands, **fields)
 
     def all_ended(self) -> bool:
         with self.client() as client:

@@ -34,7 +34,7 @@ from rota.core.world import NO_JOB, World, forget
 from rota.errors import RotaError
 from rota.plan.placement import Capacity
 from rota.plan.planning import Planning
-from rota.store.base import StoredJob
+from rota.store.base import Brief, StoredJob
 from rota.store.memory import MemoryStore
 from tests.core.runners import Grant, ModelRunner, Report, Witness
 
@@ -137,7 +137,7 @@ class Machine:
             remembered=Remembered(
                 limits=snapshot.limits, dep_groups=snapshot.dep_groups, bad_members=snapshot.bad_members,
                 edges=snapshot.edges, edge_specs=snapshot.edge_specs, observations=snapshot.observations,
-                site=snapshot.site, parts=snapshot.meta.get(PARTS) or "",
+                site=snapshot.site, parts=snapshot.meta.get(PARTS) or "", replaced=snapshot.replaced,
             ),
         )  # fmt: skip
         world.paused = snapshot.meta.get(PAUSED) == YES
@@ -318,6 +318,14 @@ class Machine:
             upload.seen[key] += 1
         known = self.store.known_keys("ann", keys)
         again = [id for id, state in known.values() if state in RETRYABLE]
+        namesakes: dict[str, list[events.Former]] = {}
+        if flags.get("rerun"):
+            for brief in self.store.namesakes(keys):
+                namesakes.setdefault(brief.key, []).append(self._former(brief))
+        complete = [id for id, state in known.values() if state == State.COMPLETE]
+        olds = [old.id for each in namesakes.values() for old in each]
+        if submission in self.world.uploads:
+            olds += [old.id for each in self.world.uploads[submission].replacing.values() for old in each]
         upload.count += len(entries)
         if last:
             self.uploads.pop(submission, None)
@@ -339,10 +347,16 @@ class Machine:
                     for n, entry in enumerate(entries)
                     if entry.input_bytes is not None
                 },
-                dependents=self._complete_dependents(upload) if last else {}, **flags,
+                dependents=self._complete_dependents(upload) if last else {},
+                namesakes=namesakes, formers={each.id: self._former(each) for each in self.store.briefs(complete)},
+                followers=self.load(self.store.followers(olds)) if last and olds else {}, **flags,
             ),
         )  # fmt: skip
         return by.n
+
+    def _former(self, brief: Brief) -> events.Former:
+        specs = {n: each for each, n in self._spec_ids.items()}
+        return events.Former(brief.id, brief.key, specs[brief.spec_id], brief.after)
 
     def _complete_dependents(self, upload: Upload) -> dict[int, Job]:
         """As the manager does it: complete jobs on disk that groups of this submission may re-open."""
@@ -446,7 +460,9 @@ class Machine:
 
     def add(self, *cmds: Command, after: tuple[tuple[Parent, Condition, bool], ...] = (), **fields: Any) -> Added:
         """Add commands that share one specification and pump; the answer, or the refusal raised."""
-        flags = {name: fields.pop(name) for name in ("fresh", "check", "allow_unsatisfiable") if name in fields}
+        flags = {
+            name: fields.pop(name) for name in ("fresh", "rerun", "check", "allow_unsatisfiable") if name in fields
+        }
         input_bytes = fields.pop("input_bytes", None)
         entries = [Entry(cmd, spec(**fields), after, input_bytes=input_bytes) for cmd in cmds]
         return self.answer(self.send_chunk(entries, **flags))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from rota.wire.views import JobView
-from tests.deployment import Deployment, is_alive, wait_until
+from tests.deployment import Deployment, add_new, is_alive, wait_until
 
 #: A job in one of these has been sent to a runner and not ended.
 LEASED = {"scheduled", "starting", "running", "finishing", "lost"}
@@ -40,9 +40,9 @@ class Queue(Deployment):
 
     def put(self, command: str | list[str], **fields: Any) -> int:
         """The same by the Python client, always as a new job."""
-        fields = {"cwd": str(self.work), "env": {"ROTA_HOME": str(self.home)}, "rerun": True, **fields}
+        fields = {"cwd": str(self.work), "env": {"ROTA_HOME": str(self.home)}, **fields}
         with self.client() as client:
-            (job,) = client.add([command], **fields).added
+            (job,) = add_new(client, [command], **fields)
         return job
 
     def look(self, job: int) -> JobView:

@@ -278,9 +278,10 @@ def test_run_wait_and_sync_end_with_1_when_the_rest_is_blocked(queue: Queue) -> 
     assert done.returncode == 1
     done = queue.rota("add", "--sync", "--json", "--rerun", "--retries", "0", "-", input=lines)
     assert done.returncode == 1
-    jobs = sorted(queue.states("last"))
-    assert list(queue.states("last").values()) == ["failed", "blocked", "blocked"]
-    done = queue.rota("wait", "--json", str(jobs[2]))
+    states = queue.states("last")
+    assert sorted(states.values()) == ["blocked", "blocked", "failed"]
+    blocked = [job for job, state in states.items() if state == "blocked"]
+    done = queue.rota("wait", "--json", str(max(blocked)))
     assert done.returncode == 1
     assert json.loads(done.stdout)["counts"] == {"blocked": 1}
     assert queue.rota("wait", "last").returncode == 1

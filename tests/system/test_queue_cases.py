@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployment import is_alive, wait_until
+from tests.deployment import LEFT_ALONE, is_alive, wait_until
 from tests.system.queueing import LEASED, Queue, queue_of
 
 
@@ -37,7 +37,7 @@ def alone(tmp_path: Path) -> Iterator[Queue]:
 def test_the_same_command_in_two_adds_is_one_job_until_it_is_to_run_again(queue: Queue) -> None:
     first = queue.json("add", "-", input="echo x >> once\n")
     assert (len(first["added"]), first["existing"], first["retried"]) == (1, [], [])
-    existing = {"added": [], "existing": first["added"], "retried": []}
+    existing = {"added": [], "existing": first["added"], "retried": [], **LEFT_ALONE}
     assert queue.json("add", "-", input="echo x >> once\n") == existing
     assert queue.rota("wait", str(first["added"][0])).returncode == 0
     assert queue.json("add", "-", input="echo x >> once\n") == existing

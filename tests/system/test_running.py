@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from tests.deployment import ROTA, Deployment, is_alive, wait_until
+from tests.deployment import LEFT_ALONE, ROTA, Deployment, is_alive, wait_until
 
 
 def test_a_file_of_commands_runs_and_its_output_is_passed_through(rota: Deployment) -> None:
@@ -85,7 +85,7 @@ def test_equal_lines_are_different_jobs_and_adding_them_again_is_the_same_five(r
     first = rota.json("add", "-", input="true\n" * 5)
     assert len(first["added"]) == 5
     again = rota.json("add", "-", input="true\n" * 5)
-    assert again == {"added": [], "existing": first["added"], "retried": []}
+    assert again == {"added": [], "existing": first["added"], "retried": [], **LEFT_ALONE}
 
 
 def test_a_bad_line_adds_nothing_and_is_named(rota: Deployment) -> None:
@@ -364,7 +364,12 @@ def test_lists_are_paged(rota: Deployment) -> None:
 def test_last_means_all_of_the_newest_submission_also_what_it_retried(rota: Deployment) -> None:
     (rota.work / "jobs.txt").write_text("exit 1\ntrue\n")
     assert rota.rota("run", "jobs.txt").returncode == 1
-    assert rota.json("add", "--retries", "0", "jobs.txt") == {"added": [], "existing": [2], "retried": [1]}
+    assert rota.json("add", "--retries", "0", "jobs.txt") == {
+        "added": [],
+        "existing": [2],
+        "retried": [1],
+        **LEFT_ALONE,
+    }
     assert rota.rota("wait", "last").returncode == 1
     assert rota.states("last") == {1: "failed", 2: "complete"}
     assert rota.states("last,state=failed") == {1: "failed"}

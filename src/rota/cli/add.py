@@ -126,7 +126,8 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
     if call.json:
         import json
 
-        body = {"added": added.added, "existing": added.existing, "retried": added.retried}
+        names = ("added", "existing", "retried", "replaced", "changed", "kept")
+        body = {name: getattr(added, name) for name in names}
         say(json.dumps(body))
         return
     if call.quiet:
@@ -147,4 +148,10 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         parts.append(f"{live:,} already there")
     if added.complete:
         parts.append(f"{len(added.complete):,} already complete (skipped)")
+    if added.changed:
+        parts.append(f"{'would change' if would else 'changed'} {few_ranges(added.changed)}")
+    if added.replaced:
+        parts.append(f"{'would replace' if would else 'replaced'} {few_ranges(added.replaced)}")
+    if added.kept:
+        parts.append(f"{'would keep' if would else 'kept'} {few_ranges(added.kept)}, not in this input any more")
     say("; ".join(parts))

@@ -173,7 +173,11 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
         {"metavar": "SIGNAL"},
         "The signal that asks the job for a checkpoint (default: USR2).",
     ),
-    "rerun": (("--rerun",), _FLAG, "Run jobs again that were added before, as new jobs."),
+    "rerun": (
+        ("--rerun",),
+        _FLAG,
+        "Run jobs again that have ended: new jobs take their place. Those that have not ended are left alone.",
+    ),
     "once": (("--once",), _FLAG, "With a command after --: not if it was added before."),
     "allow_unsatisfiable": (
         ("--allow-unsatisfiable",),

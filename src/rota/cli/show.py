@@ -49,6 +49,7 @@ def _card(job: JobView) -> Shown:
     ended = job.state in ("complete", "failed", "cancelled")
     rows = [
         ("state", paint(job.state, job.state, on=colour) + _reason(job)),
+        ("replaced by", _successor(job)),
         ("command", command_text(job.cmd)),
         ("directory", harmless(job.cwd or "a private one")),
         ("name", harmless(job.name)),
@@ -139,6 +140,13 @@ def _size(size: SizeView, *, given: list[str] | None = None, spread: bool = Fals
     if size.gpus:
         parts.append(count(size.gpus, "GPU"))
     return ", ".join([*parts, told("time", f"about {format_duration(size.time_s)}")])
+
+
+def _successor(job: JobView) -> str:
+    """Who took the job's place."""
+    if job.replaced_by is None:
+        return ""
+    return f"job {job.replaced_by}" if job.replaced_by else "nobody; its input has no such line any more"
 
 
 def _checkpoint(job: JobView) -> str:

@@ -47,7 +47,7 @@ class Batch(Struct):
     spec_of: list[int] | None
     lines: list[int] | None
     after: list[NewAfter]
-    fresh: list[int]
+    rerun: list[int]
     allowed: list[int]
     elements: list[NewElement]
     inputs: list[tuple[int, int]]
@@ -97,7 +97,7 @@ class Builder:
         self._cmds: list[str | list[str]] = []
         self._spec_of: list[int] = []
         self._lines: list[int] = []
-        self._fresh: list[int] = []
+        self._rerun: list[int] = []
         self._allowed: list[int] = []
         self._after: list[NewAfter] = []
         self._elements: list[NewElement] = []
@@ -159,7 +159,7 @@ class Builder:
         if known.input_bytes is not None:
             self._inputs += [(entry, known.input_bytes) for entry in entries]
         if known.wanted.rerun and not self.base.rerun:
-            self._fresh += entries
+            self._rerun += entries
         if known.wanted.allow_unsatisfiable and not self.base.allow_unsatisfiable:
             self._allowed += entries
         if known.wanted.after:
@@ -364,7 +364,7 @@ class Builder:
             spec_of=spec_of,
             lines=None if in_order and not self._elements else lines,
             after=self._after,
-            fresh=self._fresh,
+            rerun=self._rerun,
             allowed=self._allowed,
             elements=self._elements,
             inputs=self._inputs,
@@ -372,7 +372,7 @@ class Builder:
         self._cmds, self._spec_of, self._lines = [], [], []
         self._new_specs, self._new_envs, self._after = [], [], []
         self._elements, self._inputs = [], []
-        self._fresh, self._allowed, self._bytes = [], [], 0
+        self._rerun, self._allowed, self._bytes = [], [], 0
         return batch
 
     def bad(self, line: int, error: BadInput) -> BadInput:

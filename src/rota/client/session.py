@@ -62,6 +62,9 @@ class Added(Struct, frozen=True):
     retried: list[int]
     complete: list[int]  #: those of `existing` that were complete already
     warnings: list[str]
+    replaced: list[int] = []  #: jobs whose place others took, or that their input has no more
+    changed: list[int] = []  #: those of `existing` and `retried` that wait for something else now, or ask for it
+    kept: list[int] = []  #: jobs that the input had when it was added last, has no more, and that stay
 
     @property
     def ids(self) -> list[int]:
@@ -73,6 +76,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     """What concerns a whole submission."""
 
     fresh: bool = False
+    rerun: bool = False
     check: bool = False
     allow_unsatisfiable: bool = False
 
@@ -184,7 +188,10 @@ class Session:
             while len(waiting) > (0 if done else WINDOW):
                 body = yield from self._answer(waiting.popleft())
         answer = calls.uploaded().read(body)
-        return Added(submission, answer.added, answer.existing, answer.retried, answer.complete, answer.warnings)
+        return Added(
+            submission, answer.added, answer.existing, answer.retried, answer.complete, answer.warnings,
+            answer.replaced, answer.changed, answer.kept,
+        )  # fmt: skip
 
     # -- numbers and boxes
 
@@ -240,7 +247,8 @@ def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Ad
         fresh=options.fresh,
         check=options.check,
         allow_unsatisfiable=options.allow_unsatisfiable,
-        fresh_entries=batch.fresh,
+        rerun=options.rerun,
+        rerun_entries=batch.rerun,
         allowed_entries=batch.allowed,
         elements=batch.elements,
         inputs=batch.inputs,

@@ -70,7 +70,8 @@ def prepare_file(
 
 def options_for(base: Wanted, *, check: bool, always_new: bool = False) -> AddOptions:
     return AddOptions(
-        fresh=base.rerun or (always_new and not base.once),
+        fresh=always_new and not base.once and not base.rerun,
+        rerun=base.rerun,
         check=check,
         allow_unsatisfiable=base.allow_unsatisfiable,
     )

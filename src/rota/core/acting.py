@@ -147,7 +147,7 @@ def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
 def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, by: str, why: str) -> bool:
     """Open a failed or cancelled job again, with all its retries. `loaded`: the job, if not in memory."""
     job = world.jobs.get(id) or loaded
-    if job is None or job.state not in RETRYABLE or world.outcome(id) != job.state:
+    if job is None or job.state not in RETRYABLE or world.outcome(id) != job.state or world.is_replaced(id):
         return False
     if id not in world.jobs:
         world.jobs[id] = job

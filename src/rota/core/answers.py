@@ -7,13 +7,17 @@ from msgspec import Struct
 
 
 class Added(Struct, frozen=True, array_like=True, gc=False):
-    """What became of a submission: ids in order of the input, each in exactly one of three lists."""
+    """What became of a submission: ids in order of the input, each in exactly one of three lists; and what it did
+    to jobs that were there before."""
 
     added: list[int]
     existing: list[int]
     retried: list[int]
     warnings: list[str] = []
     complete: list[int] = []  #: those of `existing` that were complete already: nothing to wait for
+    replaced: list[int] = []  #: jobs whose place others took, or that their input has no more
+    changed: list[int] = []  #: those of `existing` and `retried` that wait for something else now, or ask for it
+    kept: list[int] = []  #: jobs that the input had when it was added last, has no more, and that stay
 
 
 class Acted(Struct, frozen=True, array_like=True, gc=False):
@@ -36,6 +40,8 @@ class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):
 def compact_answer(answer: Added) -> str:
     """The answer as it is kept, ids as ranges: a million in a row are two numbers."""
     parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}
+    rare = {"replaced": answer.replaced, "changed": answer.changed, "kept": answer.kept}
+    parts |= {name: ids for name, ids in rare.items() if ids}
     return msgspec.json.encode({name: ranges(ids) for name, ids in parts.items()}).decode()
 
 
@@ -43,7 +49,10 @@ def expand_answer(text: str) -> Added:
     """The opposite of `compact_answer`."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
     lists = {name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()}
-    return Added(lists["added"], lists["existing"], lists["retried"])
+    replaced, changed, kept = (lists.get(name, []) for name in ("replaced", "changed", "kept"))
+    return Added(
+        lists["added"], lists["existing"], lists["retried"], replaced=replaced, changed=changed, kept=kept
+    )
 
 
 def ranges(ids: list[int]) -> list[tuple[int, int]]:

@@ -34,8 +34,10 @@ class Changes:
         "moved_by",
         "observations",
         "pruned",
+        "reafter",
         "regiven",
         "removed",
+        "replaced",
         "respecified",
         "runners",
         "site",
@@ -43,14 +45,18 @@ class Changes:
         "starts",
         "submissions",
         "tally",
+        "undone",
         "voids",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        #: (id, user, at, count, answer JSON or None while it is still being uploaded)
+        #: (id, user, at, count, answer JSON or None while it is still being uploaded, its input or None)
         self.submissions: list[Row] = []
-        #: (submission id,): uploads that will never be finished; their jobs are in `removed`
+        #: (submission id,): uploads that will never be finished; their jobs are in `undone`
         self.dropped: list[Row] = []
+        #: (id,): jobs of uploads that were refused. They go before anything of this batch is written: it may give
+        #: their ids to others
+        self.undone: list[Row] = []
         #: (id, digest, base64 of NUL-separated K=V)
         self.envs: list[Row] = []
         #: (id, JSON of the Spec)
@@ -65,6 +71,11 @@ class Changes:
         self.regiven: dict[tuple[int, int], Row] = {}
         #: job → (job, spec id, group, user, input_bytes): jobs that were modified
         self.respecified: dict[int, Row] = {}
+        #: job → (job, after JSON or None): what jobs wait for that were added again, or whose parent was replaced;
+        #: the pairs are in `edges` and `children`, and take the place of those that were there
+        self.reafter: dict[int, Row] = {}
+        #: (job, the job that took its place or 0): it can be re-opened no more
+        self.replaced: list[Row] = []
         #: (parent, dependent): a job's id or a dependency group's name, for those that a group can re-open
         self.edges: list[Row] = []
         #: (parent, dependent): the same for all, only to look at

@@ -15,7 +15,7 @@ from rota.core.job import Condition, Job, Outcome, Parent, Reason
 from rota.core.reach import Reach
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, move, write
+from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, memberships, move, write
 from rota.errors import BadInput
 
 #: Of a long cycle only so many jobs are named.
@@ -110,12 +110,13 @@ def announce_blocked(world: World, turn: Turn, job: Job) -> None:
     turn.effects.append(NotifySettled(job, State.BLOCKED, None))
 
 
-def ripple(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
-    """These jobs ended, opened again, or became blocked or free: tell those who wait for them, and so on.
+def ripple(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable[str] = ()) -> None:
+    """These jobs ended, opened again, or became blocked or free, and these groups have other members: tell those
+    who wait for them, and so on.
 
     What executes already goes on, and what is held or delayed looks again when its time comes.
     """
-    pending: list[Parent] = []
+    pending: list[Parent] = [*_with_news(world, groups)]
     for job in jobs:
         pending += spoken_for(world, job)
     released: dict[int, Job] = {}
@@ -160,7 +161,14 @@ def _release(world: World, turn: Turn, jobs: list[Job]) -> None:
 def spoken_for(world: World, job: Job) -> list[Parent]:
     """The job as a parent, and those of its groups that say something new to their dependents."""
     changed: list[Parent] = [job.id] if job.id in world.children else []
-    for name in job.spec.dep_groups:
+    changed += _with_news(world, job.spec.dep_groups)
+    return changed
+
+
+def _with_news(world: World, groups: Iterable[str]) -> list[str]:
+    """Those of these groups that say something new to their dependents, which count as told from now on."""
+    changed = []
+    for name in groups:
         group = world.groups[name]
         said = group.verdicts()
         if said != group.said:
@@ -244,7 +252,7 @@ def waiting_for(world: World, parent: Job) -> dict[int, None]:
     """Who is not content with this job, itself or as a member of a group."""
     entries = world.children.get(parent.id, {})
     found = {child: None for (child, _condition), content in entries.items() if not content}
-    for name in parent.spec.dep_groups:
+    for name in memberships(world, parent):
         for child, condition in world.children.get(name, ()):
             if not verdict(world, parent.id, condition)[0]:
                 found[child] = None

@@ -39,6 +39,15 @@ class EntryAfter(Struct, frozen=True, gc=False):
     local: bool
 
 
+class Former(Struct, frozen=True, gc=False):
+    """An ended job, perhaps only on disk: as much of it as an `add` must know."""
+
+    id: int
+    key: str
+    spec: Spec
+    after: str | None = None  #: what it waited for, as JSON
+
+
 class ChunkArrived(Event, frozen=True):
     """A piece of a submission, with everything the store knows about its commands."""
 
@@ -63,6 +72,10 @@ class ChunkArrived(Event, frozen=True):
     dependents: dict[int, Job] = {}  #: with the last chunk: complete jobs on disk that it may re-open
     limits: list[Limit] = []  #: with the last chunk: limits that its jobs declare
     warnings: list[str] = []  #: with the last chunk: what the user should know about it
+    rerun: frozenset[int] | bool = False  #: these entries (or all) take the place of those that ended
+    namesakes: dict[str, list[Former]] = {}  #: for `rerun`: all jobs on disk with such a key
+    formers: dict[int, Former] = {}  #: complete jobs on disk whose entries have dependencies now
+    followers: dict[int, Job] = {}  #: with the last chunk: ended jobs on disk that waited for what it may replace
 
 
 class LibraryGrew(Event, frozen=True):

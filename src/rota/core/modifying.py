@@ -23,7 +23,8 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id) or event.loaded.get(id)
-        if job is None or job.state not in WAITING | RETRYABLE or world.outcome(id) not in (0, job.state):
+        stays = job is None or job.state not in WAITING | RETRYABLE or world.is_replaced(id)
+        if job is None or stays or world.outcome(id) not in (0, job.state):
             unchanged.append(id)
             continue
         number, spec = event.specs.get(job.spec_id, (job.spec_id, job.spec))
@@ -31,13 +32,14 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
             unchanged.append(id)
             continue
         changed.append(id)
-        _modify(world, turn, job, number, spec, event.input_bytes)
+        respecify(world, turn, job, number, spec, event.input_bytes)
         touch(world, (job,))
         turn.note(id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
-def _modify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
+def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
+    """Give a job that does not run another specification. Its dependency groups stay the caller's."""
     if job.state is State.READY:
         dequeue(world, job)
     old = job.spec

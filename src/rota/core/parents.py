@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
+from typing import NamedTuple
 
 from rota.core.dependencies import Node, refuse_cycle
-from rota.core.job import After, Condition, Parent
+from rota.core.job import After, Condition, Parent, Spec
 from rota.core.reach import Reach
 from rota.core.world import NO_JOB, Upload, World
 from rota.errors import BadInput, NotFound
 
 
-def resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
-    """Job → its dependencies, for the new jobs that have some. Raises if a parent is unknown."""
+class Wishes(NamedTuple):
+    """What the entries of a submission say that they wait for."""
+
+    new: dict[int, list[After]]  #: job → its dependencies, for the new jobs that have some
+    met: dict[int, list[After]]  #: the same for those that are there already
+    settled: set[int]  #: of these, who waits for those that were in a group when it was added, whoever is now
+    forward: bool  #: somebody waits for a later line
+
+
+def resolve_after(world: World, upload: Upload) -> Wishes:
+    """For whom the entries wait. Raises if a parent is unknown."""
     resolved: dict[int, list[After]] = {}
+    wished: dict[int, list[After]] = {}
+    settled: set[int] = set()
     joined = joined_by(upload)
     entries, jobs = upload.entries, upload.jobs
+    successors = {old.id: new for new, olds in upload.replacing.items() for old in olds}
     forward = False
     made: dict[tuple[Parent, int], After] = {}  # thousands may wait for the same one
     for entry, parent, condition, local in upload.after:
         job = jobs.get(entries[entry])
         line = upload.lines[entry]
         parents: Iterable[Parent]
+        met = upload.met.get(entry) if job is None else None
         if isinstance(parent, str):
-            spec = job.spec if job is not None else None
+            spec = job.spec if job is not None else met.spec if met is not None else None
             if spec is not None and not spec.allow_empty_group and not _has_members(world, joined, parent):
                 raise NotFound(
                     f"line {line}: field 'after': group '{parent}' has never had a member",
@@ -33,6 +48,8 @@ def resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
             parents = [parent]
             if spec is not None and not spec.live:
                 parents = _members_now(world, joined, parent, condition) or parents
+                if met is not None:
+                    settled.add(met.job)
         elif local:
             if not 0 <= parent < len(entries):
                 raise NotFound(f"line {line}: field 'after': the input has no such line")
@@ -41,21 +58,21 @@ def resolve_after(world: World, upload: Upload) -> dict[int, list[After]]:
         elif world.outcome(parent) == NO_JOB or parent in jobs:
             raise NotFound(f"line {line}: field 'after': there is no job {parent}")
         else:
-            parents = [parent]
-        if job is None:
-            continue  # it exists already, with the dependencies it was given then
-        waits = resolved.get(job.id)
-        if waits is None:
-            waits = resolved[job.id] = []
+            parents = [successors.get(parent, parent)]
+        if job is not None:
+            waits = resolved.get(job.id)
+            if waits is None:
+                waits = resolved[job.id] = []
+        elif met is not None:
+            waits = wished.setdefault(met.job, [])
+        else:
+            continue
         for each in parents:
             after = made.get((each, condition))
             if after is None:
                 after = made[each, condition] = After(each, Condition(condition))
             waits.append(after)
-    # Without groups, and if all wait for earlier lines only, nobody can wait for itself.
-    if resolved and (forward or joined):
-        _refuse_cycles(world, upload, resolved, joined)
-    return resolved
+    return Wishes(resolved, wished, settled, forward)
 
 
 def joined_by(upload: Upload) -> dict[str, list[int]]:
@@ -85,21 +102,47 @@ def _members_now(world: World, joined: dict[str, list[int]], group: str, conditi
     return [*known, *joined.get(group, ())]
 
 
-def _refuse_cycles(
-    world: World, upload: Upload, after: dict[int, list[After]], joined: dict[str, list[int]]
+def refuse_cycles(
+    world: World,
+    upload: Upload,
+    after: dict[int, list[After]],
+    *,
+    changed: dict[int, Spec],
+    replaced: dict[int, tuple[Spec, int]],
 ) -> None:
-    """Raise if a new job would wait for itself, through others or through groups that it joins."""
+    """Raise if a job would wait for itself, through others or through groups that it joins.
+
+    `after`: for whom the new jobs wait, and those that are `changed`. `replaced`: job → its specification and the
+    job that takes its place.
+    """
+    joined = joined_by(upload)
+    specs = {id: upload.jobs[id].spec for id in after if id in upload.jobs} | changed
+    leaving: dict[str, Counter[Reach]] = {}
+    for id, spec in [*((id, spec) for id, (spec, _by) in replaced.items()), *changed.items()]:
+        was = world.jobs[id].spec if id in world.jobs else spec
+        if reach := world.reach.get(id):
+            for group in was.dep_groups:
+                leaving.setdefault(group, Counter())[reach] += 1
+    for id, spec in changed.items():
+        for group in spec.dep_groups:
+            joined.setdefault(group, []).append(id)
+    successors = {id: by for id, (_spec, by) in replaced.items() if by}
+    moved = bool(successors or changed)  # else an id is waited for by later ones only
 
     def parents(node: Node) -> Iterable[Node]:
         if isinstance(node, Reach):
             return [*node.groups, *node.parents]
         if isinstance(node, str):
-            known = world.groups[node].after if node in world.groups else ()
-            return [*joined.get(node, ()), *known]
-        if node not in upload.jobs:
-            reach = world.reach.get(node)
-            return () if reach is None else [reach]
-        return [each.parent for each in after.get(node, ())]
+            known = world.groups[node].after if node in world.groups else {}
+            gone = leaving.get(node, Counter())
+            return [*joined.get(node, ()), *(reach for reach, n in known.items() if n > gone[reach])]
+        if node in upload.jobs or node in changed:
+            return [each.parent for each in after.get(node, ())]
+        reach = world.reach.get(node)
+        found: list[Node] = [] if reach is None else [reach]
+        if moved and node in world.jobs:
+            found += [successors.get(each.parent, each.parent) for each in world.jobs[node].after]  # type: ignore[arg-type]
+        return found
 
     lines = {id: line for id, line in zip(upload.entries, upload.lines, strict=True) if id in after}
 
@@ -111,7 +154,7 @@ def _refuse_cycles(
         return f"line {lines[node]}" if node in lines else f"job {node}"
 
     for id, waits in after.items():
-        for group in upload.jobs[id].spec.dep_groups:
+        for group in specs[id].dep_groups:
             if any(each.parent == group for each in waits):
                 raise BadInput(
                     f"line {lines[id]}: field 'after': it would wait for its own group '{group}'",

@@ -61,6 +61,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     site: dict[tuple[str, str], str] = {}
     host_states: dict[str, tuple[str, int]] = {}
     parts: str = ""  #: see `core.parts.remember`
+    replaced: list[int] = []
 
 
 def recover(
@@ -85,6 +86,8 @@ def recover(
     world.specs = specs
     world.next_job = next_job
     world.outcomes = bytearray(outcomes)
+    for id in remembered.replaced:
+        world.mark_replaced(id)
     for (group, state), number in tally.items():
         world.counts[group][state] += number
     leases = _with_parts(open_attempts, remembered.parts)

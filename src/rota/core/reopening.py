@@ -20,7 +20,7 @@ def reopen_dependents(world: World, turn: Turn, groups: Iterable[str], *, ended:
     waiting_for: dict[Parent, list[Job]] = {}
     for id in [*world.leaving, *ended]:
         job = world.jobs.get(id) or ended.get(id)
-        if job is not None and job.state is State.COMPLETE and job.spec.live:
+        if job is not None and job.state is State.COMPLETE and job.spec.live and not world.is_replaced(id):
             for after in job.after:
                 waiting_for.setdefault(after.parent, []).append(job)
     opened: set[Parent] = set()

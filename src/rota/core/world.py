@@ -7,7 +7,7 @@ only the outcome is kept, one byte each.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
@@ -16,9 +16,10 @@ import msgspec
 from rota.core.accounting import count_end
 from rota.core.effects import NotifySettled
 from rota.core.energy_rules import EnergyRules
+from rota.core.events import Former
 from rota.core.groups import DepGroup
 from rota.core.hook_records import ServerHooks
-from rota.core.job import Job, Outcome, Parent, Reason, Spec
+from rota.core.job import Command, Job, Outcome, Parent, Reason, Spec
 from rota.core.learning import Model, Usual
 from rota.core.reach import Reaches
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
@@ -68,7 +69,7 @@ class Upload:
     """A submission of which not all chunks have arrived."""
 
     __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "jobs", "keys",
-                 "lines", "retried", "warnings")  # fmt: skip
+                 "lines", "met", "replacing", "retried", "warnings")  # fmt: skip
 
     def __init__(self, *, check: bool) -> None:
         self.check = check  #: a question: nothing of it is written or numbered
@@ -84,6 +85,21 @@ class Upload:
         self.arrays: dict[int, int] = {}  #: number of an array in this submission → its id
         self.complete: list[int] = []
         self.warnings: list[str] = []
+        self.replacing: dict[int, list[Former]] = {}  #: new job → those whose place it takes
+        self.met: dict[int, Met] = {}  #: by entry, dependents that are there already
+
+
+class Met(NamedTuple):
+    """An entry of a submission that is there already, as it is asked for now."""
+
+    job: int
+    key: str
+    cmd: Command
+    spec: Spec
+    spec_id: int
+    input_bytes: int | None
+    array: tuple[int, int] | None  #: number of its array in the submission, index
+    former: Former | None  #: what is known of it if it is complete and not in memory
 
 
 class Moves(NamedTuple):
@@ -104,6 +120,9 @@ class World:
         self.keys: dict[str, int] = {}  #: identity of each job in memory
         self.specs: dict[int, Spec] = {}
         self.outcomes = bytearray([NO_JOB])
+        self.replaced = bytearray()  #: by id, 1 for each job whose place another took; as long as need be
+        #: job → the one that took its place, or 0, since a submission is on its way that may not know of it
+        self.successors: dict[int, int] = {}
         #: group → number of jobs in each state, finished ones included
         self.counts: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _STATES)
         #: parent → (dependent, condition) of live dependents → is it content, as it was told last; without
@@ -170,6 +189,20 @@ class World:
         """OPEN, NO_JOB, or the number of the terminal state."""
         return self.outcomes[job] if 0 < job < len(self.outcomes) else NO_JOB
 
+    def is_replaced(self, job: int) -> bool:
+        """Has another taken its place? Then nothing happens to it any more, and nobody waits for it."""
+        return job < len(self.replaced) and self.replaced[job] == 1
+
+    def mark_replaced(self, job: int) -> None:
+        if job >= len(self.replaced):
+            self.replaced.extend(bytes(max(job + 1 - len(self.replaced), 4096)))
+        self.replaced[job] = 1
+
+    def give_back(self, ids: Container[int]) -> None:
+        """Ids of a submission that was refused are given out again, as far as nobody has got later ones."""
+        while self.next_job - 1 in ids:
+            self.next_job -= 1
+
     def new_job_id(self) -> int:
         job = self.next_job
         self.next_job = job + 1
@@ -198,6 +231,11 @@ def move(world: World, job: Job, state: State) -> None:
         touch(world, (job,))
     for name in job.spec.dep_groups:
         world.groups[name].move(job.id, old, state)
+
+
+def memberships(world: World, job: Job) -> tuple[str, ...]:
+    """The dependency groups that a job is in. Who was replaced has left them."""
+    return () if world.is_replaced(job.id) else job.spec.dep_groups
 
 
 def touch(world: World, jobs: Iterable[Job]) -> None:
@@ -248,7 +286,7 @@ def finish(
     job.ended_at = turn.wall
     job.due_at = None
     world.outcomes[job.id] = state
-    _tally(turn, job, 1)
+    _tally(turn, job, 1, job.spec.dep_groups)
     count_end(turn, job, state)
     write(turn, job)
     leave(world, turn, job.id)
@@ -258,7 +296,7 @@ def finish(
 def reopen(world: World, turn: Turn, job: Job) -> None:
     """Take back the terminal record: the job, still in its terminal state, will move on."""
     world.outcomes[job.id] = OPEN
-    _tally(turn, job, -1)
+    _tally(turn, job, -1, job.spec.dep_groups)
     job.ended_at = None
     job.reason = None
     job.kill = False
@@ -267,9 +305,10 @@ def reopen(world: World, turn: Turn, job: Job) -> None:
 def erase(world: World, turn: Turn, job: Job) -> None:
     """Forget that a job, in a terminal state, ever was."""
     touch(world, (job,))
-    _tally(turn, job, -1)
+    groups = memberships(world, job)
+    _tally(turn, job, -1, groups)
     world.counts[job.spec.group][job.state] -= 1
-    for name in job.spec.dep_groups:
+    for name in groups:
         world.groups[name].leave(job.id, job.state)
         world.groups[name].wait_for(world.reach.get(job.id), -1)
     world.outcomes[job.id] = NO_JOB
@@ -282,13 +321,13 @@ def erase(world: World, turn: Turn, job: Job) -> None:
     turn.changes.removed.append((job.id,))
 
 
-def _tally(turn: Turn, job: Job, more: int) -> None:
+def _tally(turn: Turn, job: Job, more: int, groups: tuple[str, ...]) -> None:
     """The store counts finished jobs by group and state, and complete members of dependency groups."""
     changes, state = turn.changes, job.state
     key = (job.spec.group, int(state))
     changes.tally[key] = changes.tally.get(key, 0) + more
     if state is State.COMPLETE:
-        for name in job.spec.dep_groups:
+        for name in groups:
             changes.dep_groups[name] = changes.dep_groups.get(name, 0) + more
 
 

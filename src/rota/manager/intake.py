@@ -8,20 +8,21 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 
-from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
+from rota.core.events import Asker, ChunkArrived, EntryAfter, Former, LibraryGrew
 from rota.core.identity import KeyMaker, key_maker
 from rota.core.job import Command, Condition, Job, Parent, Spec
-from rota.core.states import RETRYABLE, State
+from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.errors import BadInput, NotFound
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve
 from rota.manager.rows import job_from_row
 from rota.manager.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.plan.limits import Limit, Limits
-from rota.store.base import Clause, Store
+from rota.store.base import Brief, Clause, Store
 from rota.wire import messages as m
 
 #: An environment may not be longer than the kernel takes.
@@ -104,6 +105,8 @@ class Intake:
         self._keys: list[KeyMaker] = []
         self._seen: dict[str, int] = {}  #: key of a command → how often it came in this submission
         self._fresh: set[int] = set()
+        self._rerun: set[int] = set()
+        self.reruns = False  #: it may replace jobs
         self._allowed: set[int] = set()
 
     def check(self, add: m.Add) -> None:
@@ -234,9 +237,12 @@ class Intake:
         loaded: dict[int, Job],
         dependents: dict[int, Job],
         arrays: Arrays,
+        before: Before,
+        followers: dict[int, Job],
     ) -> ChunkArrived:
         """What the engine is told."""
         self._fresh.update(add.fresh_entries)
+        self._rerun.update(add.rerun_entries)
         self._allowed.update(add.allowed_entries)
         return ChunkArrived(
             by=by,
@@ -249,7 +255,12 @@ class Intake:
             spec_of=add.spec_of,
             lines=add.lines,
             after=[
-                EntryAfter(each.entry, parent, Condition(each.condition), each.local)
+                EntryAfter(
+                    each.entry,
+                    parent if each.local else before.places.get(parent, parent),
+                    Condition(each.condition),
+                    each.local,
+                )
                 for each in add.after
                 for parent in ([each.parent] if each.elements is None else arrays[each.parent, each.elements])
             ],
@@ -264,7 +275,19 @@ class Intake:
             dependents=dependents,
             limits=[] if add.more else list(self._declared.values()),
             warnings=[] if add.more else self._notices,
+            rerun=add.rerun or frozenset(self._rerun),
+            namesakes=before.namesakes,
+            formers=before.formers,
+            followers=followers,
         )
+
+
+class Before(NamedTuple):
+    """What the store knows of jobs that a chunk names, beside those that it may retry."""
+
+    namesakes: dict[str, list[Former]]  #: of entries that are to run again
+    formers: dict[int, Former]  #: complete jobs whose entries wait for something
+    places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
 
 
 #: (array, (first index, last index)) → the jobs that are meant.
@@ -310,6 +333,55 @@ def look_up(
     known = store.known_keys(user, keys)
     again = [job for job, state in known.values() if state in RETRYABLE]
     return known, load_jobs(store, library, again)
+
+
+def look_before(
+    store: Store,
+    library: Library,
+    add: m.Add,
+    *,
+    keys: list[str],
+    known: dict[str, tuple[int, int]],
+    gone: list[int],
+) -> Before:
+    """What is to be known of jobs that may be replaced, or are complete, or were replaced (`gone`)."""
+    again = set(add.rerun_entries)
+    reruns = [key for n, key in enumerate(keys, add.first) if add.rerun or n in again]
+    waiting = {each.entry - add.first for each in add.after}
+    met = [known[keys[n]] for n in waiting if keys[n] in known]
+    namesakes: dict[str, list[Former]] = {}
+    for former in _formers(library, store.namesakes(reruns)) if reruns else ():
+        namesakes.setdefault(former.key, []).append(former)
+    complete = [id for id, state in met if state == State.COMPLETE]
+    formers = {each.id: each for each in _formers(library, store.briefs(complete))} if complete else {}
+    return Before(namesakes, formers, _places(store, gone) if gone else {})
+
+
+def _formers(library: Library, briefs: list[Brief]) -> list[Former]:
+    return [Former(each.id, each.key, library.specs[each.spec_id], each.after) for each in briefs]
+
+
+def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
+    """Who has the place of each of these replaced jobs. One without a successor has none."""
+    by: dict[int, int] = {}
+    pending = gone
+    while pending:
+        found = {row.id: row.replaced_by for row in store.jobs(pending) if row.replaced_by}
+        by |= found
+        pending = [id for id in found.values() if id not in by]
+    places: dict[Parent, int] = {}
+    for id in gone:
+        last = id
+        while last in by:
+            last = by[last]
+        places[id] = last
+    return places
+
+
+def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:
+    """Ended jobs on disk that waited for one of these and are none of these."""
+    ids = [id for id in store.followers(sorted(replaced)) if id not in replaced]
+    return {id: job for id, job in load_jobs(store, library, ids).items() if job.state in TERMINAL}
 
 
 def load_jobs(store: Store, library: Library, ids: list[int]) -> dict[int, Job]:

@@ -57,6 +57,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
             site=snapshot.site,
             host_states=snapshot.host_states,
             parts=snapshot.meta.get(PARTS) or "",
+            replaced=snapshot.replaced,
         ),
     )  # fmt: skip
     world.homes = {row[0]: row[1] for row in snapshot.runners}

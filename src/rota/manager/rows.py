@@ -143,6 +143,7 @@ def view(
         checkpoint_s=spec.checkpoint_s,
         checkpoint_signal=spec.signal or None,
         retry_on=None if spec.retry_on is None else list(spec.retry_on),
+        replaced_by=row.replaced_by,
     )
 
 

@@ -12,7 +12,16 @@ from rota.core.events import Asker
 from rota.core.job import Job
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.admission import Admission
-from rota.manager.intake import Arrays, Intake, complete_dependents, find_elements, look_up
+from rota.manager.intake import (
+    Arrays,
+    Before,
+    Intake,
+    complete_dependents,
+    find_elements,
+    find_followers,
+    look_before,
+    look_up,
+)
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
@@ -91,7 +100,8 @@ class Uploads:
         keys = intake.keys(add, grew)
         if grew.specs or grew.envs:
             manager.happened(grew)
-        unknown = [] if add.fresh else [key for key in keys if key not in manager.world.keys]
+        world = manager.world
+        unknown = [] if add.fresh or add.rerun else [key for key in keys if key not in world.keys]
         known: dict[str, tuple[int, int]] = {}
         loaded: dict[int, Job] = {}
         with manager.loading():
@@ -109,13 +119,41 @@ class Uploads:
                 dependents = await manager.read(
                     lambda: complete_dependents(manager.store, manager.library, intake.dep_groups)
                 )
+            parents = {each.parent for each in add.after if not each.local}.union(*arrays.values())
+            gone = {id for id in parents if isinstance(id, int) and manager.world.is_replaced(id)}
+            before, followers = await self._before(add, intake, keys=keys, known=known, gone=gone)
             if self._intakes.get(add.submission) is not intake:  # or its client has gone, and hears nothing of it
                 raise BadInput(
                     "this submission was begun again meanwhile", hint="wait for that, then send it again"
                 )
             manager.happened(
-                intake.event(add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays)
+                intake.event(
+                    add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays,
+                    before=before, followers=followers,
+                )
+            )  # fmt: skip
+
+    async def _before(
+        self, add: m.Add, intake: Intake, *, keys: list[str], known: dict[str, tuple[int, int]], gone: set[int]
+    ) -> tuple[Before, dict[int, Job]]:
+        """What is to be known of jobs that were there before; for most submissions nothing."""
+        manager, world = self._manager, self._manager.world
+        intake.reruns |= add.rerun or bool(add.rerun_entries)
+        before, followers = Before({}, {}, {}), dict[int, Job]()
+        if gone:
+            await manager.committed()  # who took their place is to be found
+        if gone or add.rerun or add.rerun_entries or (add.after and known):
+            before = await manager.read(
+                lambda: look_before(manager.store, manager.library, add, keys=keys, known=known, gone=sorted(gone))
             )
+        if intake.reruns and not add.more:
+            upload = world.uploads.get(add.submission)
+            olds = {old.id for each in before.namesakes.values() for old in each} | set(before.formers)
+            if upload is not None:
+                olds |= {old.id for each in upload.replacing.values() for old in each}
+                olds |= {met.job for met in upload.met.values()}
+            followers = await manager.read(lambda: find_followers(manager.store, manager.library, olds))
+        return before, followers
 
     def drop(self, peer: Peer, submission: str) -> None:
         """Forget a submission of which not all chunks came."""

@@ -45,6 +45,17 @@ class StoredJob(Struct, gc=False):
     input_bytes: int | None = None
     array: int | None = None
     index: int | None = None
+    replaced_by: int | None = None  #: the job that took its place; 0: its input has no such line any more
+
+
+class Brief(Struct, array_like=True, gc=False):
+    """What an `add` must know of a job that was there before."""
+
+    key: str
+    id: int
+    state: int  #: as it was last written
+    spec_id: int
+    after: str | None  #: as JSON
 
 
 class StoredAttempt(Struct, gc=False):
@@ -112,6 +123,7 @@ class StoredSubmission(Struct, gc=False):
     at: float
     count: int
     answer: str | None
+    input: str | None = None  #: what was added, a path or a name, if it is the last one of that
 
 
 class Snapshot(Struct, gc=False):
@@ -130,7 +142,8 @@ class Snapshot(Struct, gc=False):
     next_env: int
     limits: dict[str, str] = {}  #: name → declaration as JSON
     dep_groups: dict[str, int] = {}  #: every dependency group that ever had a member → complete members
-    #: (job, spec id) of failed and cancelled jobs that are in dependency groups (`Spec.dep_groups`)
+    #: (job, spec id) of failed and cancelled jobs that are in dependency groups (`Spec.dep_groups`) and were not
+    #: replaced
     bad_members: list[tuple[int, int]] = []
     #: all rows of `Changes.edges` whose dependent still exists
     edges: list[tuple[Parent, int]] = []
@@ -142,6 +155,7 @@ class Snapshot(Struct, gc=False):
     site: dict[tuple[str, str], str] = {}  #: (kind, name) → value as JSON
     #: host → what it did last and since when (microseconds), of those that are not gone
     host_states: dict[str, tuple[str, int]] = {}
+    replaced: list[int] = []  #: jobs whose place another took
 
 
 #: So many observations of a learning group are loaded; older ones may be removed.
@@ -233,10 +247,19 @@ class Store(Protocol):
         """Is there room on the disk for more jobs beside these?"""
 
     def known_keys(self, user: str, keys: list[str]) -> dict[str, tuple[int, int]]:
-        """key → (newest job with that key, its state), for those that exist."""
+        """key → (newest job with that key, its state), for those that exist and were not replaced."""
+
+    def namesakes(self, keys: list[str]) -> list[Brief]:
+        """All jobs that have one of these keys and were not replaced."""
+
+    def briefs(self, ids: list[int]) -> list[Brief]:
+        """Those of these jobs that exist and were not replaced, by id."""
 
     def submission(self, submission: str) -> StoredSubmission | None:
         """The `add` with this id, if there was one."""
+
+    def last_of_input(self, user: str, name: str) -> StoredSubmission | None:
+        """The newest finished `add` of this input of this user."""
 
     def last_submission(self, user: str) -> StoredSubmission | None:
         """The newest finished `add` of this user."""
@@ -281,6 +304,9 @@ class Store(Protocol):
     def children(self, parent: Parent, *, limit: int) -> tuple[list[int], int]:
         """The first so many jobs that wait or ever waited for this job or group, ascending, and how many there
         are. Some may belong to a submission that is not finished."""
+
+    def followers(self, parents: list[int]) -> list[int]:
+        """All jobs that wait or ever waited for one of these jobs, ascending."""
 
     def accounts(self, *, first: int, end: int) -> Accounts:
         """The sums of the hours from `first` up to `end`, and what runs. What began before `first` and goes on

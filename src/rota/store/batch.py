@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -28,7 +28,9 @@ def encode(changes: Changes) -> Batch:
 
     if changes.moved_by:
         batch += [(name, (changes.moved_by,)) for name in ("move_jobs", "move_attempts")]
-    write("upsert_submissions", changes.submissions)
+    write("undo_jobs", changes.undone)
+    write("pass_inputs", [row for row in changes.submissions if row[5:] and row[5]])
+    write("upsert_submissions", last_submissions(changes.submissions))
     write("insert_envs", changes.envs)
     write("insert_specs", changes.specs)
     own, shared, spans = _share(changes.jobs)
@@ -38,6 +40,7 @@ def encode(changes: Changes) -> Batch:
     if own:
         batch.append(("insert_jobs", (_text(own), _text(shared))))
     write("respecify_jobs", respecified)
+    _relink(changes, write)
     write("insert_edges", changes.edges)
     write("insert_children", changes.children)
     write("upsert_runners", changes.runners)
@@ -72,6 +75,23 @@ def encode(changes: Changes) -> Batch:
         write("remove_edges", changes.removed)
     write("remove_submissions", changes.dropped)
     return batch
+
+
+def last_submissions(rows: list[Row]) -> list[Row]:
+    """Of several adds of one input in a batch only the last names it."""
+    last = {(row[1], row[5]): row[0] for row in rows if row[5:] and row[5]}
+    return [
+        row if not row[5:] or last.get((row[1], row[5]), row[0]) == row[0] else (*row[:5], None) for row in rows
+    ]
+
+
+def _relink(changes: Changes, write: Callable[[str, Collection[Row]], None]) -> None:
+    """What waits for something else from now on, or for nothing any more."""
+    reafter = list(changes.reafter.values())
+    write("remove_children", reafter)  # by what the jobs say that they wait for, so before they say something else
+    write("remove_edges", [*reafter, *changes.replaced])
+    write("reattach_jobs", reafter)
+    write("replace_jobs", changes.replaced)
 
 
 def _sums(name: str, rows: list[Row]) -> Batch:

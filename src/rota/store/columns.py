@@ -22,6 +22,11 @@ def after(text: str | None) -> tuple[After, ...]:
     return _after.decode(text) if text else ()
 
 
+def after_text(parents: tuple[After, ...]) -> str | None:
+    """The opposite of `after`."""
+    return msgspec.json.encode(parents).decode() if parents else None
+
+
 def behaviours(text: str | None) -> tuple[Behaved, ...]:
     """What became of the behaviours of an attempt."""
     return _behaviours.decode(text) if text else ()

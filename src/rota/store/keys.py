@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from rota.core.changes import Row
+from rota.store.base import Brief
 from rota.store.statements import statements
 
 #: Ids in a run: what a start must read again at most.
@@ -21,6 +22,7 @@ RUN: Final = 1 << 17
 #: Characters of a key that are kept in a run; the job's row has it whole.
 TAIL: Final = 8
 
+_briefs = msgspec.json.Decoder(list[Brief])
 _known = msgspec.json.Decoder(list[tuple[str, int, int]])
 
 
@@ -94,6 +96,19 @@ class Keys:
             runs = list(range(below // self._run))
             found |= _ask(connection, sql["known_keys"], also, others, runs)
         return found
+
+    def namesakes(
+        self, connection: sqlite3.Connection, keys: list[str], *, at: tuple[dict[str, int], int], also: str
+    ) -> list[Brief]:
+        """All jobs with these keys that nobody replaced."""
+        sql, (_newest, below) = statements(), at
+        wanted = msgspec.json.encode(keys).decode()
+        runs = msgspec.json.encode(list(range(below // self._run))).decode()
+        found: list[Brief] = []
+        for name, where in (("namesakes", runs), ("newest_namesakes", below)):
+            (text,) = connection.execute(sql[name].replace("/* also */", also), (wanted, where)).fetchone()
+            found += _briefs.decode(text)
+        return list({brief.id: brief for brief in found}.values())
 
 
 def _ask(

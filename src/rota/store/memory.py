@@ -23,6 +23,7 @@ from rota.store import columns
 from rota.store.base import (
     OBSERVATIONS,
     Accounts,
+    Brief,
     Clause,
     Order,
     Point,
@@ -89,6 +90,7 @@ class MemoryStore:
         with self._lock:
             if not self.room:
                 raise StoreFull("there is no room", hint="free some space")
+            self._undo({row[0] for row in changes.undone})
             self._check(changes)
             if changes.moved_by:
                 self._move(changes.moved_by)
@@ -105,14 +107,33 @@ class MemoryStore:
         known: dict[str, tuple[int, int]] = {}
         with self._lock:
             for key in keys:
-                seen = [n for n in self._keys.get(key, ()) if self._visible(self._jobs[n])]
+                same = [self._jobs[n] for n in self._keys.get(key, ())]
+                seen = [job.id for job in same if self._visible(job) and job.replaced_by is None]
                 if seen:
                     known[key] = (max(seen), self._jobs[max(seen)].state)
         return known
 
+    def namesakes(self, keys: list[str]) -> list[Brief]:
+        with self._lock:
+            return self.briefs([n for key in keys for n in self._keys.get(key, ())])
+
+    def briefs(self, ids: list[int]) -> list[Brief]:
+        with self._lock:
+            found = [self._jobs[n] for n in sorted(set(ids)) if n in self._jobs]
+            return [
+                Brief(job.key, job.id, job.state, job.spec_id, columns.after_text(job.after))
+                for job in found
+                if job.replaced_by is None and self._visible(job)
+            ]
+
     def submission(self, submission: str) -> StoredSubmission | None:
         with self._lock:
             return deepcopy(self._submissions.get(submission))
+
+    def last_of_input(self, user: str, name: str) -> StoredSubmission | None:
+        with self._lock:
+            found = [s for s in self._submissions.values() if (s.user, s.input) == (user, name)]
+            return deepcopy(found[0]) if found else None
 
     def last_submission(self, user: str) -> StoredSubmission | None:
         with self._lock:
@@ -186,6 +207,10 @@ class MemoryStore:
         with self._lock:
             found = sorted(child for each, child in self._children if each == parent)
             return found[:limit], len(found)
+
+    def followers(self, parents: list[int]) -> list[int]:
+        with self._lock:
+            return sorted({child for parent, child in self._children if parent in parents})
 
     def accounts(self, *, first: int, end: int) -> Accounts:
         with self._lock:
@@ -266,12 +291,16 @@ class MemoryStore:
             bad_members=[
                 (n, job.spec_id)
                 for n, job in sorted(self._jobs.items())
-                if job.state in TERMINAL and job.state != State.COMPLETE and job.spec_id in members
+                if job.state in TERMINAL
+                and job.state != State.COMPLETE
+                and job.spec_id in members
+                and job.replaced_by is None
             ],
             edges=edges,
             edge_specs={n: self._jobs[n].spec_id for _, n in edges if self._jobs[n].spec_id in members},
             observations=[row[:_OBSERVED] for _, row in sorted(chain(*self._observations.values()))],
             host_states=self._sums.last_host_states(),
+            replaced=[n for n, job in sorted(self._jobs.items()) if job.replaced_by is not None],
         )
 
     def _check(self, changes: Changes) -> None:
@@ -296,10 +325,14 @@ class MemoryStore:
                 row.started_at = None if row.started_at is None else row.started_at + by
 
     def _insert(self, changes: Changes) -> None:
-        for name, user, at, count, answer in changes.submissions:
+        for name, user, at, count, answer, *source in changes.submissions:
+            if source and source[0]:
+                for other in self._submissions.values():
+                    if (other.user, other.input) == (user, source[0]):
+                        other.input = None
             old = self._submissions.get(name)
             sealed = old.answer if old is not None and answer is None else answer
-            self._submissions[name] = StoredSubmission(name, user, at, count, sealed)
+            self._submissions[name] = StoredSubmission(name, user, at, count, sealed, *source)
         self._envs.update({row[0]: (row[1], row[2]) for row in changes.envs})
         self._specs.update({row[0]: row[1] for row in changes.specs})
         for (
@@ -330,6 +363,16 @@ class MemoryStore:
         for n, spec, group, user, input_bytes in changes.respecified.values():
             if (job := self._jobs.get(n)) is not None:
                 job.spec_id, job.group, job.user, job.input_bytes = spec, group, user, input_bytes
+        again = changes.reafter.keys()
+        gone = again | {n for n, _by in changes.replaced}
+        self._edges = {edge for edge in self._edges if edge[1] not in gone} if gone else self._edges
+        self._children = {edge for edge in self._children if edge[1] not in again} if again else self._children
+        for n, after in changes.reafter.values():
+            if (job := self._jobs.get(n)) is not None:
+                job.after = columns.after(after)
+        for n, by in changes.replaced:
+            if (job := self._jobs.get(n)) is not None:
+                job.replaced_by = by
         self._edges.update((parent, child) for parent, child in changes.edges)
         self._children.update((parent, child) for parent, child in changes.children)
         self._runners.update({row[0]: tuple(row) for row in changes.runners})
@@ -367,6 +410,11 @@ class MemoryStore:
             found = self._submissions.get(submission)
             if found is not None and found.answer is None and not self._has_jobs(submission):
                 del self._submissions[submission]
+
+    def _undo(self, ids: set[int]) -> None:
+        """Jobs of uploads that were refused: others may get their ids."""
+        for n in ids & self._jobs.keys():
+            self._keys[self._jobs.pop(n).key].discard(n)
 
     def _learn(self, changes: Changes) -> None:
         for name, more in changes.dep_groups.items():

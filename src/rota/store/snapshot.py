@@ -59,7 +59,7 @@ def load(connection: sqlite3.Connection, *, path: Path) -> Snapshot:
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             raise StoreFailed(f"{path} could not be read: {error}", hint="check the disk") from error
         raise damaged(path, error) from error
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError) as error:
+    except (msgspec.MsgspecError, ValueError, TypeError, LookupError) as error:
         raise damaged(path, error) from error
     finally:
         if collecting:
@@ -113,6 +113,7 @@ def _read(connection: sqlite3.Connection) -> Snapshot:
         edge_specs={child: spec for _, child, spec in edges if spec in members},
         observations=rows("newest_observations", OBSERVATIONS),
         host_states={host: (state, at) for host, state, at in rows("last_host_states")},
+        replaced=msgspec.json.decode(rows("all_replaced")[0][0], type=list[int]),
     )
 
 

@@ -22,7 +22,7 @@ from rota.core.job import Parent, command_from_text
 from rota.core.kept import Output
 from rota.errors import NotFound, StoreFailed
 from rota.store import columns, ordering
-from rota.store.base import Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
+from rota.store.base import Brief, Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
 from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
 from rota.store.keys import Keys
 from rota.store.snapshot import attempt
@@ -34,6 +34,7 @@ _READER_CACHE_KIB: Final = 8 << 10
 _NONE: Final[Mapping[int, int]] = {}
 
 _ids = msgspec.json.Decoder(list[int])
+_briefs = msgspec.json.Decoder(list[Brief])
 #: Characters of a long list that are read at once; meanwhile no other thread goes on.
 _SLICE: Final = 1 << 18
 _rows = msgspec.json.Decoder(list[list[Any]])
@@ -90,9 +91,25 @@ class SqliteReads:
         with self._reader() as connection:
             return self.keys.find(connection, keys, at=at, also=hide_uploads(connection))
 
+    def namesakes(self, keys: list[str]) -> list[Brief]:
+        with self._reader() as connection:
+            at = self.keys.now(connection)
+        with self._reader() as connection:
+            return self.keys.namesakes(connection, keys, at=at, also=hide_uploads(connection))
+
+    def briefs(self, ids: list[int]) -> list[Brief]:
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["briefs"], (msgspec.json.encode(ids).decode(),)).fetchone()
+            return _briefs.decode(text)
+
     def submission(self, submission: str) -> StoredSubmission | None:
         with self._reader() as connection:
             row = connection.execute(statements()["submission"], (submission,)).fetchone()
+        return StoredSubmission(*row) if row else None
+
+    def last_of_input(self, user: str, name: str) -> StoredSubmission | None:
+        with self._reader() as connection:
+            row = connection.execute(statements()["last_of_input"], (user, name)).fetchone()
         return StoredSubmission(*row) if row else None
 
     def last_submission(self, user: str) -> StoredSubmission | None:
@@ -180,6 +197,12 @@ class SqliteReads:
             (total,) = connection.execute(statements()["count_children"], (parent,)).fetchone()
             return _ids.decode(text), int(total)
 
+    def followers(self, parents: list[int]) -> list[int]:
+        wanted = msgspec.json.encode(parents).decode()
+        with self._reader() as connection:
+            (text,) = connection.execute(statements()["followers"], (wanted,)).fetchone()
+            return _ids.decode(text)
+
     def env(self, env_id: int) -> bytes:
         with self._reader() as connection:
             row = connection.execute(statements()["env"], (env_id,)).fetchone()
@@ -243,7 +266,7 @@ def _united(connection: sqlite3.Connection, clauses: Sequence[Clause]) -> Part:
 
 
 def _job(row: list[Any]) -> StoredJob:
-    *head, parents, floor, input_bytes, array, index, its = row
+    *head, parents, floor, input_bytes, array, index, replaced_by, its = row
     head[6] = command_from_text(head[6])
     head[10:14] = map(_time, head[10:14])
     newest = None
@@ -252,7 +275,7 @@ def _job(row: list[Any]) -> StoredJob:
             its[column] = _time(its[column])
         newest = attempt(its)
     return StoredJob(  # type: ignore[call-arg]
-        *head, columns.after(parents), newest, columns.floor(floor), input_bytes, array, index
+        *head, columns.after(parents), newest, columns.floor(floor), input_bytes, array, index, replaced_by
     )
 
 

@@ -97,6 +97,9 @@ class Add(Message, frozen=True, tag="add"):
     allowed_entries: list[int] = []  #: likewise for `allow_unsatisfiable`
     elements: list[NewElement] = []
     inputs: list[tuple[int, int]] = []  #: (entry, bytes of its input)
+    rerun: bool = False  #: new jobs in the place of those that ended; others are left alone
+    rerun_entries: list[int] = []  #: indexes in the submission that are `rerun` while others are not
+    input: str = ""  #: with the last chunk: what is added, a path or a name; empty: nothing that could be edited
 
 
 class Drop(Message, frozen=True, tag="drop"):

@@ -146,6 +146,8 @@ class JobView(Struct, kw_only=True, gc=False):
     #: all hosts of the present or last attempt; the first is `host`
     hosts: list[str] = field(default_factory=list)
     retry_on: list[str] | None = None  #: codes of reasons; null: all but walltime, where it can help
+    #: the job that took its place, or 0: its input has no such line any more; null: nobody did
+    replaced_by: int | None = None
 
 
 class LearnedView(Struct, gc=False):

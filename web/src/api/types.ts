@@ -40,6 +40,9 @@ export interface AddedView {
   existing: number[];
   retried: number[];
   warnings: string[];
+  replaced: number[];
+  changed: number[];
+  kept: number[];
 }
 
 /** One execution of a job. */
@@ -264,6 +267,7 @@ export interface JobView {
   checkpoint_signal: string | null;
   hosts: string[];
   retry_on: string[] | null;
+  replaced_by: number | null;
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */

@@ -84,6 +84,9 @@ class AddedView(Struct):
     existing: list[int]
     retried: list[int]
     warnings: list[str]
+    replaced: list[int] = field(default_factory=list)
+    changed: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
 
 
 @table.post("/jobs", body=NewJobs, answer=AddedView, status=201, body_max=_ADD_MAX)
@@ -96,7 +99,9 @@ async def add_jobs(ask: Ask) -> AddedView:
     batches, options = await asyncio.to_thread(_prepared, new)
     async with ask.gateway.links.client(ask.credential.token) as client:
         made = await client.submit(new.submission or submission.new_id(), batches, options)
-    return AddedView(made.added, made.existing, made.retried, made.warnings)
+    return AddedView(
+        made.added, made.existing, made.retried, made.warnings, made.replaced, made.changed, made.kept
+    )
 
 
 def _prepared(new: NewJobs) -> tuple[list[Batch], AddOptions]:

@@ -6,3 +6,10 @@ ALTER TABLE attempts ADD COLUMN kept TEXT;
 CREATE TABLE pruned (
     segment TEXT PRIMARY KEY
 ) WITHOUT ROWID;
+
+-- Replacement: the job that took this one's place, 0 where its input has no such line any more, null for nearly all;
+-- and which input an add came from (a path, or a name that was given), null for those that have none.
+ALTER TABLE jobs ADD COLUMN replaced_by INTEGER;
+CREATE INDEX jobs_replaced ON jobs (id) WHERE replaced_by IS NOT NULL;
+ALTER TABLE submissions ADD COLUMN input TEXT;
+CREATE INDEX submissions_of_input ON submissions (user, input) WHERE input IS NOT NULL;

@@ -1,14 +1,24 @@
 -- All statements, each with a name and a description. Those that write a batch take a list of rows as
 -- JSON; `MATERIALIZED` makes SQLite render each row once and not once for each of its columns.
 
+-- name: undo_jobs
+-- Jobs of uploads that were refused: their ids are given out again.
+DELETE FROM jobs WHERE id IN (SELECT value ->> 0 FROM json_each(?));
+
+-- name: pass_inputs
+-- Adds that name an input: those before them do so no more. Only the last one counts.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE submissions SET input = NULL FROM r
+WHERE submissions.user = v ->> 1 AND submissions.input = v ->> 5 AND submissions.id <> v ->> 0;
+
 -- name: upsert_submissions
 -- Adds that were accepted, or uploads that began (answer null). A sealed one stays sealed.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
-INSERT INTO submissions (id, user, at, count, answer)
-SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4
+INSERT INTO submissions (id, user, at, count, answer, input)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5
 FROM r WHERE true
 ON CONFLICT (id) DO UPDATE SET user = excluded.user, at = excluded.at, count = excluded.count,
-    answer = coalesce(excluded.answer, answer);
+    answer = coalesce(excluded.answer, answer), input = coalesce(excluded.input, input);
 
 -- name: insert_envs
 -- Environments, each stored once.
@@ -69,6 +79,16 @@ UPDATE jobs SET
     spec = v ->> 1, in_group = (SELECT n FROM groups WHERE grp = v ->> 2 AND user = v ->> 3), input_bytes = v ->> 4
 FROM r
 WHERE jobs.id = v ->> 0;
+
+-- name: reattach_jobs
+-- (id, after): jobs that wait for something else from now on.
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE jobs SET after = v ->> 1 FROM r WHERE jobs.id = v ->> 0;
+
+-- name: replace_jobs
+-- (id, the job that took its place or 0).
+WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
+UPDATE jobs SET replaced_by = v ->> 1 FROM r WHERE jobs.id = v ->> 0;
 
 -- name: insert_edges
 -- (parent, dependent): those that a group can re-open.
@@ -472,9 +492,13 @@ SELECT name, complete FROM dep_groups;
 SELECT parent, child, spec FROM edges CROSS JOIN jobs ON jobs.id = child ORDER BY parent, child;
 
 -- name: gone_wrong
--- For the snapshot: failed and cancelled jobs of these specifications.
+-- For the snapshot: failed and cancelled jobs of these specifications that nobody replaced.
 SELECT id, spec FROM jobs
-WHERE state > 12 AND spec IN (SELECT value FROM json_each(?)) ORDER BY id;
+WHERE state > 12 AND spec IN (SELECT value FROM json_each(?)) AND replaced_by IS NULL ORDER BY id;
+
+-- name: all_replaced
+-- For the snapshot: jobs whose place another took, all in one JSON value.
+SELECT json_group_array(id) FROM jobs WHERE replaced_by IS NOT NULL;
 
 -- name: newest_observations
 -- For the snapshot: so many of each learning group, in the order in which they were made.
@@ -494,11 +518,16 @@ SELECT max(ifnull((SELECT max(id) FROM jobs), 0), ifnull((SELECT id FROM used WH
 
 -- name: submission
 -- An add by its id.
-SELECT id, user, at, count, answer FROM submissions WHERE id = ?;
+SELECT id, user, at, count, answer, input FROM submissions WHERE id = ?;
+
+-- name: last_of_input
+-- The newest finished add of an input of a user.
+SELECT id, user, at, count, answer, input FROM submissions
+WHERE user = ? AND input = ? AND answer IS NOT NULL;
 
 -- name: last_submission
 -- The newest finished add of a user.
-SELECT id, user, at, count, answer FROM submissions
+SELECT id, user, at, count, answer, input FROM submissions
 WHERE user = ? AND answer IS NOT NULL ORDER BY at DESC, n DESC LIMIT 1;
 
 -- name: attempts_of
@@ -517,6 +546,31 @@ SELECT json_group_array(child) FROM (
 -- name: children
 -- The first so many jobs that wait or waited for a job or a group, as one JSON value.
 SELECT json_group_array(child) FROM (SELECT child FROM children WHERE parent = ? ORDER BY child LIMIT ?);
+
+-- name: followers
+-- Jobs that wait or waited for any of these jobs, all in one JSON value.
+SELECT json_group_array(child) FROM (
+    SELECT DISTINCT child FROM children WHERE parent IN (SELECT value FROM json_each(?)) ORDER BY child);
+
+-- name: briefs
+-- What of these jobs an add must know, all in one JSON value.
+SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
+    SELECT j.key, j.id, j.state, j.spec, j.after FROM json_each(?) AS n CROSS JOIN jobs AS j
+    WHERE j.id = n.value AND j.replaced_by IS NULL ORDER BY j.id);
+
+-- name: namesakes
+-- All jobs with these keys in these runs that nobody replaced, as above.
+SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
+    SELECT DISTINCT j.key, j.id, j.state, j.spec, j.after
+    FROM json_each(?) AS k CROSS JOIN json_each(?) AS r CROSS JOIN keys AS i CROSS JOIN jobs AS j
+    WHERE i.run = r.value AND i.tail = substr(k.value, -8) AND j.id = i.job AND j.key = k.value
+      AND j.replaced_by IS NULL/* also */);
+
+-- name: newest_namesakes
+-- The same among those in no run: a scan.
+SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
+    SELECT j.key, j.id, j.state, j.spec, j.after FROM jobs AS j
+    WHERE j.id >= ?2 AND j.key IN (SELECT value FROM json_each(?1)) AND j.replaced_by IS NULL/* also */);
 
 -- name: count_children
 -- How many jobs wait or waited for a job or a group.
@@ -555,19 +609,21 @@ SELECT n FROM groups WHERE (:grp = '' OR grp = :grp) AND (:user = '' OR user = :
 SELECT json_group_array(json_array(key, id, state)) FROM (
     SELECT j.key, max(j.id) AS id, j.state
     FROM json_each(?) AS k CROSS JOIN json_each(?) AS r CROSS JOIN keys AS i CROSS JOIN jobs AS j
-    WHERE i.run = r.value AND i.tail = substr(k.value, -8) AND j.id = i.job AND j.key = k.value/* also */
+    WHERE i.run = r.value AND i.tail = substr(k.value, -8) AND j.id = i.job AND j.key = k.value
+      AND j.replaced_by IS NULL/* also */
     GROUP BY j.key);
 
 -- name: known_jobs
 -- Keys and states of these jobs, all in one JSON value.
 SELECT json_group_array(json_array(key, id, state)) FROM (
-    SELECT j.key, j.id, j.state FROM json_each(?) AS n CROSS JOIN jobs AS j WHERE j.id = n.value/* also */);
+    SELECT j.key, j.id, j.state FROM json_each(?) AS n CROSS JOIN jobs AS j
+    WHERE j.id = n.value AND j.replaced_by IS NULL/* also */);
 
 -- name: known_newest_keys
 -- The newest job with each of these keys among those in no run: a scan, for the rare case.
 SELECT json_group_array(json_array(key, id, state)) FROM (
     SELECT j.key, max(j.id) AS id, j.state FROM jobs AS j
-    WHERE j.key IN (SELECT value FROM json_each(?1)) AND j.id >= ?2/* also */
+    WHERE j.key IN (SELECT value FROM json_each(?1)) AND j.id >= ?2 AND j.replaced_by IS NULL/* also */
     GROUP BY j.key);
 
 -- name: keys_below
@@ -600,7 +656,7 @@ SELECT json_group_array(json_array(
     iif(ready_at IS NULL, '', printf('%!.18g', ready_at)),
     iif(due_at IS NULL, '', printf('%!.18g', due_at)),
     iif(ended_at IS NULL, '', printf('%!.18g', ended_at)),
-    reason_code, reason_message, after, floor, input_bytes, array_id, array_index,
+    reason_code, reason_message, after, floor, input_bytes, array_id, array_index, replaced_by,
     iif(job IS NULL, NULL, json_array(
         job, number, token, runner, host,
         iif(leased_at IS NULL, '', printf('%!.18g', leased_at)),
@@ -613,7 +669,7 @@ SELECT json_group_array(json_array(
 FROM (
     SELECT j.id, j.key, s.id AS submission, j.spec, g.grp, g.user, j.cmd, j.state, j.attempt, j.tries,
            j.submitted_at, j.ready_at, j.due_at, j.ended_at, j.reason_code, j.reason_message, j.after,
-           j.floor, j.input_bytes, j.array_id, j.array_index,
+           j.floor, j.input_bytes, j.array_id, j.array_index, j.replaced_by,
            a.job, a.number, a.token, a.runner, a.host, a.leased_at, a.started_at, a.pid, a.seat, a.outcome,
            a.exit_code, a.signal, a.reason_code AS its_code, a.reason_message AS its_message,
            a.ended_at AS its_end, a.cpu_s, a.peak_mem, a.peak_disk, a.segment, a.offset, a.out_len, a.err_len,

@@ -37,8 +37,14 @@ function takes({ size: it, asked, request }: JobView): ReactNode {
   return <>{words}{learned ? <span className="faint"> (adjusted by learning)</span> : null}</>;
 }
 
+function successor(job: JobView): ReactNode {
+  if (job.replaced_by === null) return null;
+  return job.replaced_by ? <Link to={`/jobs/${job.replaced_by}`}>job {job.replaced_by}</Link> : "nobody; its input has no such line any more";
+}
+
 function lines(job: JobView): Line[] {
   return [
+    ["replaced by", successor(job)],
     ["takes", takes(job)],
     ["request", job.request ? list(job.request) : null],
     ["where", job.where ? <code>{job.where}</code> : null],
