@@ -57,14 +57,15 @@ class Side:
         self._jobs = jobs
         self._commands = top / "commands"
         self._commands.write_text("true\n" * jobs)
-        self._stack = contextlib.ExitStack()
         self._round = 0
 
     def __enter__(self) -> Side:
-        self._warm, self._planned = (self._stack.enter_context(self._deployment()) for _ in range(2))
-        for deployment in (self._warm, self._planned):
-            deployment.start()
-            deployment.run("run", "--", "true")  # the runner is there, too
+        with contextlib.ExitStack() as stack:  # whatever fails here, nothing is left running
+            self._warm, self._planned = (stack.enter_context(self._deployment()) for _ in range(2))
+            for deployment in (self._warm, self._planned):
+                deployment.start()
+                deployment.run("run", "--", "true")  # the runner is there, too
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -163,7 +164,8 @@ def measure(base: Side, now: Side, options: argparse.Namespace) -> Pairs:
             pairs[figure].append(pair)
         number += 1
         wide = max((better(figure, found).half_width for figure, found in pairs.items()), default=math.inf)
-        print(f"pair {number}: widest interval ±{wide:.1%}", file=sys.stderr, flush=True)
+        known = f"widest interval ±{wide:.1%}" if wide < math.inf else "too few yet"
+        print(f"pair {number}: {known}", file=sys.stderr, flush=True)
     return pairs
 
 

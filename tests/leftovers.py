@@ -93,8 +93,12 @@ class Leftovers:
         for path in groups():
             if path not in self._before and path not in self._owner:
                 found = _GROUP.fullmatch(os.path.basename(path))
-                environ = _environ(int(found[1])) if found is not None else []
-                self._owner[path] = "ours" if self._mark in environ else "theirs" if environ else ""
+                maker = int(found[1]) if found is not None else 0
+                environ = _environ(maker)
+                self._owner[path] = "ours" if self._made(maker, environ) else "theirs" if environ else ""
+
+    def _made(self, pid: int, environ: list[bytes]) -> bool:
+        return self._mark in environ or (self._limit != "" and _limit(pid) == self._limit)
 
     def wait_for_nothing(self) -> list[str]:
         """What is left of this run, described, when it has had time to go."""
@@ -110,7 +114,7 @@ class Leftovers:
         self._processes = {}
         for pid in _living():
             environ = _environ(pid)
-            if self._mark in environ or (self._limit and _limit(pid) == self._limit):
+            if self._made(pid, environ):
                 self._processes[pid] = _described(pid, environ)
             elif _is_rota(pid) or any(entry.startswith(f"{VARIABLE}=".encode()) for entry in environ):
                 alone = False
