@@ -155,6 +155,24 @@ def test_output_is_read_page_by_page_to_its_end(tmp_path: Path, talk: Any) -> No
     assert [ask.attempt for ask in manager.conversations[0].heard] == [0, 3, 3]
 
 
+@both
+def test_jobs_go_on_where_the_page_before_ended(tmp_path: Path, talk: Any) -> None:
+    def script(conversation: Conversation, message: Any) -> None:
+        conversation.reply(message.n, JobPage([], None if message.cursor else "17", 2))
+
+    with scripted(tmp_path, script) as (home, manager):
+        page = talk(home, lambda client: client.jobs())
+        page = talk(home, lambda client: client.jobs(cursor=page.next))
+        assert page.next is None
+        talk(home, lambda client: client.jobs(cursor=page.next))
+        talk(home, lambda client: client.jobs(cursor=5))
+        for wrong in ("x", "-1", "1" * 40, "²"):
+            with pytest.raises(BadInput, match="is not a cursor"):
+                talk(home, lambda client, wrong=wrong: client.jobs(cursor=wrong))
+    heard = [ask.cursor for conversation in manager.conversations for ask in conversation.heard]
+    assert heard == [0, 17, 0, 5]
+
+
 def test_other_calls_can_be_made_while_a_stream_is_open(tmp_path: Path) -> None:
     def script(conversation: Conversation, message: Any) -> None:
         if isinstance(message, m.Watch):

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rota.core.job import Element, Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
+from rota.manager import selectors
 from rota.manager.queries import Queries
-from rota.manager.selectors import Matching, matches, parse
+from rota.manager.selectors import Matching, Spans, matches, parse
 from rota.store.base import Clause, Order
 from rota.store.memory import MemoryStore
 from rota.store.sqlite import SqliteStore
@@ -200,3 +201,47 @@ def test_a_job_that_waits_to_run_again_is_on_no_host() -> None:
     m.end(job, exit_code=1)
     assert m.state(job) is State.DELAYED
     assert _found(m, "host=h1") == _found(m, "host=h2") == [[], []]
+
+
+# ------------------------------------------------------------------ how many
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [str(id) for id in range(1, 3_000_001)],
+        ["1"] * (selectors.MOST_WORDS + 1),
+        [f"@group{number}" for number in range(selectors.MOST_OTHERS + 1)],
+        ["@" + "x" * 100_000],
+    ],
+    ids=["ids", "repeated", "groups", "long"],
+)
+def test_more_selectors_than_anybody_needs_are_refused(words: list[str]) -> None:
+    with pytest.raises(BadInput, match=r"too many|too long"):
+        parse(words, last=[])
+
+
+def test_last_with_many_gaps_cannot_be_multiplied() -> None:
+    gaps = [(id, id) for id in range(1, 100_000, 2)]
+    with pytest.raises(BadInput, match="too many"):
+        parse([f"last,user=u{number}" for number in range(1000)], last=gaps)
+
+
+def test_a_hundred_thousand_ids_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+    monkeypatch.setattr(selectors, "matches", lambda *_: compared.append(1))
+    clauses = parse([str(id) for id in range(1, 2 * selectors.MOST_WORDS, 2)], last=[])
+    matching = Matching(clauses, lambda _job: ())
+    spec = Spec(user="u", cwd="/", env=1)
+    jobs = [
+        Job(id=id, key="", spec=spec, spec_id=1, cmd="x", state=State.READY, submission="s", submitted_at=0.0)
+        for id in range(1, 1001)
+    ]
+    assert [job.id for job in jobs if matching.has(job)] == list(range(1, 1001, 2))
+    assert compared == []
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=12), st.integers(1, 80))
+def test_spans_hold_exactly_their_ids(spans: list[tuple[int, int]], id: int) -> None:
+    ranges = [(low, low + more) for low, more in spans]
+    assert (id in Spans(ranges)) is any(low <= id <= high for low, high in ranges)

@@ -35,12 +35,11 @@ def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) 
       rota jobs @work,state=running 12-20
       rota jobs --json --limit 100 all
     """
-    from rota.errors import BadInput
+    from rota.client.calls import place_of
 
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-        raise BadInput(f"'{cursor[:40]}' is not a cursor", hint="use 'next' of the page before")
+    begin = place_of(cursor)
     with call.connect() as client:
-        page = client.jobs(*selectors, limit=limit, cursor=int(cursor))
+        page = client.jobs(*selectors, limit=limit, cursor=begin)
     if call.json:
         print_json(page)
         return 0

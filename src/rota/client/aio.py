@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from rota.client import calls, channels, submission
 from rota.client.batches import Batch
 from rota.client.blocking import TIMEOUT
-from rota.client.calls import Call, Selector, SiteChange, Stream, words
+from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
@@ -75,8 +75,8 @@ class AsyncClient:
         """Upload prepared batches."""
         return await self._ask(self._line.add(submission_id, batches, options), self._timeout * 10)
 
-    async def jobs(self, *selectors: Selector, limit: int = 1000, cursor: int = 0) -> views.JobPage:
-        """One page of jobs."""
+    async def jobs(self, *selectors: Selector, limit: int = 1000, cursor: Cursor = None) -> views.JobPage:
+        """One page of jobs. The next one is `jobs(…, cursor=page.next)`; there is none when that is None."""
         return await self._call(calls.jobs(words(selectors), limit=limit, cursor=cursor))
 
     async def job(self, job: int) -> views.JobView:

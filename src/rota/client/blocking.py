@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from rota.client import calls, channels, submission
 from rota.client.batches import Batch
-from rota.client.calls import Call, Selector, SiteChange, Stream, words
+from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
@@ -87,8 +87,8 @@ class Client:
         """Upload prepared batches; on a lost connection, again, with the same effect as once."""
         return self._ask(self._line.add(submission_id, batches, options), self._timeout * 10)
 
-    def jobs(self, *selectors: Selector, limit: int = 1000, cursor: int = 0) -> views.JobPage:
-        """One page of jobs. The next begins at `page.next`.
+    def jobs(self, *selectors: Selector, limit: int = 1000, cursor: Cursor = None) -> views.JobPage:
+        """One page of jobs. The next one is `jobs(…, cursor=page.next)`; there is none when that is None.
 
         manager.jobs("state=failed", limit=10).jobs[0].reason
         """

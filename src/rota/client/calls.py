@@ -23,6 +23,8 @@ I = TypeVar("I")  # noqa: E741 - an item of a stream
 Selector = int | str
 #: (kind, name, value) of a record of the site; the value None removes it
 SiteChange = tuple[str, str, Any]
+#: Where a page begins: `next` of the page before; None or 0: at the first job.
+Cursor = str | int | None
 
 
 def words(selectors: tuple[Selector, ...] | list[Selector]) -> list[str]:
@@ -68,8 +70,17 @@ def _strange(error: Exception) -> WireError:
 # ------------------------------------------------------------------ jobs
 
 
-def jobs(selectors: list[str], *, limit: int, cursor: int) -> Call[views.JobPage]:
-    return Call(lambda n: m.ListJobs(n, selectors, limit, cursor), views.JobPage)
+def jobs(selectors: list[str], *, limit: int, cursor: Cursor) -> Call[views.JobPage]:
+    begin = place_of(cursor)
+    return Call(lambda n: m.ListJobs(n, selectors, limit, begin), views.JobPage)
+
+
+def place_of(cursor: Cursor) -> int:
+    """Where a page begins. Raises `BadInput` for what no page gave."""
+    text = str(cursor or 0)
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadInput(f"'{text[:40]}' is not a cursor", hint="use 'next' of the page before")
+    return int(text)
 
 
 def page(

@@ -22,7 +22,7 @@ from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager import clock, graphs, rows
 from rota.manager.outputs import Checks
-from rota.manager.selectors import Matching, matches, parse, told_apart
+from rota.manager.selectors import Matching, Spans, is_range, parse, told_apart
 from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
@@ -84,13 +84,28 @@ class Queries:
 
     def ended_ids(self, clauses: list[Clause], states: Iterable[State]) -> list[int]:
         """Jobs on disk that match and ended in one of these states."""
+        ended = frozenset(int(state) for state in states)
         wanted = [
-            msgspec.structs.replace(clause, state=int(state))
+            msgspec.structs.replace(clause, state=state)
             for clause in clauses
-            for state in states
+            if not is_range(clause)
+            for state in ended
             if clause.state in (0, state)
         ]
-        return self._store.find(wanted, above=0, limit=2**62) if wanted else []
+        ids = Spans((clause.low, clause.high) for clause in clauses if is_range(clause))
+        known = self._of_outcome(ids, ended)
+        return sorted({*known, *self._store.find(wanted, above=0, limit=2**62)}) if wanted else known
+
+    def _of_outcome(self, ids: Spans, ended: frozenset[int]) -> list[int]:
+        """Those of these ids that ended in these states, from memory alone."""
+        table = bytes(outcome in ended for outcome in range(256))
+        outcomes = self._world.outcomes
+        found: list[int] = []
+        for low, high in ids.ranges:
+            for begin in range(low, min(high + 1, len(outcomes)), _SLICE):
+                stop = min(begin + _SLICE, high + 1)
+                found.extend(compress(range(begin, stop), outcomes[begin:stop].translate(table)))
+        return found
 
     def missing(self, clauses: list[Clause]) -> list[int]:
         """Ids that were named one by one and do not exist."""
@@ -191,11 +206,10 @@ class Queries:
             ids = sorted({*ids, *(id for id in self.live_ids(live) if id > cursor)})
         more = len(ids) > limit
         ids = ids[:limit]
-        shown = [
-            view
-            for view, job in self._views(ids)
-            if job is None or any(matches(clause, job, tuple(view.hosts)) for clause in clauses)
-        ]
+        found = self._views(ids)
+        hosts = {view.id: tuple(view.hosts) for view, _job in found}
+        matching = Matching(clauses, lambda job: hosts[job.id])
+        shown = [view for view, job in found if job is None or matching.has(job)]
         last = ids[-1] if more else None
         fitting = _fitting(shown)
         if fitting < len(shown):

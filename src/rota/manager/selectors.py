@@ -6,8 +6,9 @@ Within a word commas mean AND; between words OR.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +16,7 @@ from rota.core.job import Job, Spec
 from rota.core.states import BY_LABEL, LEASED, TERMINAL
 from rota.errors import BadInput
 from rota.store.base import Clause
+from rota.store.clauses import merge_spans
 
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 #: `12_3`, `12_3-7`, and `12_*` or `12_` for all elements of an array.
@@ -23,11 +25,28 @@ _HINT = "use 12, 12-20, 12_3, @group, state=failed, user=x, host=x, queue=x, pro
 _NAMES = frozenset({"state", "user", "host", "group", "queue", "project", "submission"})
 
 
+#: Words of one request, and those of them that are more than an id. Ids are looked up together, others one by one.
+MOST_WORDS: Final = 100_000
+MOST_OTHERS: Final = 1000
+#: What they may come to: `last` is a range for each of its gaps.
+_MOST_CLAUSES: Final = 1_000_000
+_LONGEST: Final = 16_384
+
+
 def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
-    """The clauses of these words. `last` are the ids of the newest submission, new or not."""
+    """The clauses of these words. `last` are the ids of the newest submission, new or not. Raises `BadInput`."""
+    if len(words) > MOST_WORDS:
+        raise _too_many(len(words), MOST_WORDS)
     clauses = []
+    others = 0
     for word in words:
+        if word.isdigit() and word.isascii() and len(word) < 19 and (id := int(word)):
+            clauses.append(Clause(low=id, high=id))
+            continue
         clause = _clause(word)
+        others += not is_range(clause)
+        if others > MOST_OTHERS:
+            raise _too_many(others, MOST_OTHERS)
         if "last" not in word.split(","):
             clauses.append(clause)
             continue
@@ -35,11 +54,27 @@ def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
             low, high = max(low, clause.low), min(high, clause.high or high)
             if low <= high:
                 clauses.append(msgspec.structs.replace(clause, low=low, high=high))
+        if len(clauses) > _MOST_CLAUSES:
+            raise _too_many(others, MOST_OTHERS)
     return clauses
+
+
+def _too_many(number: int, most: int) -> BadInput:
+    return BadInput(
+        f"{number:,} selectors are too many; at most {most:,} are taken at once",
+        hint="use ranges like 1-5000, a group or a state, or several commands",
+    )
+
+
+def is_range(clause: Clause) -> bool:
+    """Does it ask for ids and nothing else?"""
+    return clause.low > 0 and clause == Clause(low=clause.low, high=clause.high)
 
 
 def _clause(word: str) -> Clause:
     fields: dict[str, Any] = {}
+    if len(word) > _LONGEST:
+        raise BadInput(f"selector '{word[:40]}…' is too long", hint=_HINT)
 
     def put(name: str, value: Any) -> None:
         if name in fields and fields[name] != value:
@@ -93,19 +128,35 @@ def told_apart(clauses: list[Clause]) -> list[Clause]:
     return found
 
 
+class Spans:
+    """Ids, as ranges in order and without overlap."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self.ranges = merge_spans(ranges)
+        self._lows = [low for low, _ in self.ranges]
+
+    def __contains__(self, id: int) -> bool:
+        place = bisect_right(self._lows, id) - 1
+        return place >= 0 and id <= self.ranges[place][1]
+
+
 class Matching:
-    """Which jobs in memory match any of these clauses. A specification, which many jobs share, is compared
-    once, and so hundreds of clauses about groups cost no more than one."""
+    """Which jobs in memory match any of these clauses. Ids are looked up, however many there are. A specification,
+    which many jobs share, is compared once, and so hundreds of clauses about groups cost no more than one."""
 
     def __init__(self, clauses: list[Clause], hosts: Callable[[Job], tuple[str, ...]]) -> None:
         self._hosts = hosts
         self._by_group: dict[str, list[Clause]] = {}
+        self._ids = Spans((clause.low, clause.high) for clause in clauses if is_range(clause))
         for clause in clauses:
-            self._by_group.setdefault(clause.group, []).append(clause)
+            if not is_range(clause):
+                self._by_group.setdefault(clause.group, []).append(clause)
         #: by identity: (specification, clauses that it leaves open, or True if one asks for nothing else)
         self._open: dict[int, tuple[Spec, list[Clause] | bool]] = {}
 
     def has(self, job: Job) -> bool:
+        if job.id in self._ids:
+            return True
         spec = job.spec  # the loop may give it another one while we look
         known = self._open.get(id(spec))
         if known is None:

@@ -42,7 +42,7 @@ def view(world: World, kinds: list[str]) -> SiteView:
         version=world.site_version,
         records=[
             (kind, name, encode(value).decode())
-            for kind in (kinds or KINDS)
+            for kind in dict.fromkeys(kinds or KINDS)  # each once, however often it is named
             for name, value in world.site[kind].items()
         ],
         hosts={

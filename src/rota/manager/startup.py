@@ -264,6 +264,8 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
 def _bind_again(home: Home, settings: Settings) -> socket.socket:
     """The port of the last start, if any will do and it is free: agents of nodes look for the manager there."""
     file = home.path / "tls.port"
+    with contextlib.suppress(OSError):
+        file.chmod(0o600)  # one of an earlier release may be open to others
     if settings.port == 0:
         try:
             known = int(file.read_text())
@@ -272,6 +274,7 @@ def _bind_again(home: Home, settings: Settings) -> socket.socket:
             pass
     listener = _bind(settings)
     with contextlib.suppress(OSError):
+        file.touch(mode=0o600)
         file.write_text(f"{listener.getsockname()[1]}\n")
     return listener
 
