@@ -61,6 +61,44 @@ def test_raw_output_is_all_of_it_however_long(site: Site) -> None:
     assert site.user.get(f"{path}/raw?offset=2999995&limit=3").body == (b"0123456789\n" * 272728)[2999995:2999998]
 
 
+def test_what_is_missing_is_marked_at_its_place_also_within_a_character(site: Site) -> None:
+    # 16 MiB are kept: the cut is within a character of two bytes, in an odd place of the line.
+    path = _finished(site, "python3 -c \"print('x' + 'é' * (9 << 20))\"")
+    whole = ("x" + "é" * (9 << 20) + "\n").encode()
+    half, left_out = 8 << 20, len(whole) - (16 << 20)
+    why = "not kept; to keep more, raise the setting keep_output"
+    line = f"[rota: {left_out} bytes are missing here: {why}]\n"
+    part = site.user.get(f"{path}?offset={half - 9}&limit=20").json
+    before, _, behind = part["text"].partition(line)
+    assert (before, behind.strip("\ufffd")) == ("éééé\ufffd\n", "é" * 5)
+    assert part["missing"] == [{"offset": half, "bytes": left_out, "code": "not_kept", "message": why}]
+    assert (part["offset"], part["next"]) == (half - 9, half + 11)
+    tail = site.user.get(f"{path}?tail=1048576&before={half + 100}").json
+    assert line in tail["text"]
+    assert tail["next"] == half + 99, "it ends with a whole character"
+    bare = site.user.get(f"{path}?offset={half - 9}&limit=20&marks=false").json
+    assert line not in (bare["text"] or "")
+    raw = site.user.get(f"{path}/raw").body
+    assert raw == whole[:half] + b"\n" + line.encode() + whole[-half:]
+    assert site.user.get(f"{path}/raw?marks=false").body == whole[:half] + whole[-half:]
+
+
+def test_output_that_is_gone_is_told(site: Site) -> None:
+    path = _finished(site, "printf 'here it was'")
+    (segment,) = (each for each in (site.rota.home / "output").iterdir() if b"here it was" in each.read_bytes())
+    away = segment.rename(segment.with_suffix(".away"))
+    try:
+        for asked in ("?tail=100", "?offset=0", ""):
+            part = site.user.get(path + asked).json
+            assert [(each["bytes"], each["code"]) for each in part["missing"]] == [(11, "gone")]
+            assert part["text"].startswith("[rota: 11 bytes are missing here: ")
+        assert site.user.get(f"{path}/raw").body.startswith(b"[rota: 11 bytes are missing here: ")
+        (attempt,) = site.user.get(path.removesuffix("/output")).json["attempts"]
+        assert (attempt["out_bytes"], attempt["output_missing"]["code"]) == (11, "gone")
+    finally:
+        away.rename(segment)
+
+
 @pytest.mark.parametrize("more", ["?offset=100", "?tail=5&before=0", "?offset=3&tail=0"])
 def test_there_is_nothing_behind_the_end_and_before_the_start(site: Site, more: str) -> None:
     found = site.user.get(_finished(site, "printf abc") + more).json

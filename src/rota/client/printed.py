@@ -59,7 +59,11 @@ class Marking:
             self._pending = replace(before, bytes=before.bytes + part.lost)
         self.offset += part.lost
         self.more = bool(part.data or part.lost) and self.offset < part.total
-        return text if self.more else text + self._flushed()
+        return text if self.more else text + self.finish()
+
+    def finish(self) -> bytes:
+        """Nothing more is asked for: what is left to say."""
+        return self._flushed()
 
     def _flushed(self) -> bytes:
         absent, self._pending = self._pending, None

@@ -60,7 +60,8 @@ class Outputs:
 
     def _pread(self, segment: str, offset: int, length: int) -> bytes:
         handle = self._files[segment]
-        if not os.fstat(handle).st_nlink:  # it was removed: perhaps another one is there
+        there = os.stat(self._directory / segment, follow_symlinks=False)
+        if not os.path.samestat(os.fstat(handle), there):  # it was replaced
             self._files.close()
             handle = self._files[segment]
         return segments.pread_all(handle, length, offset)

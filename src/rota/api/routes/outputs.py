@@ -11,10 +11,12 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from rota.api.operations import EVENTS, TEXT, Ask, Table
 from rota.api.routes.jobs import OneJob
 from rota.client import calls
+from rota.client.printed import Absent, Marking
 from rota.errors import BadInput, RotaError
 from rota.wire import messages as m
 
@@ -31,6 +33,7 @@ _SEEN: Final = re.compile(r"(\d{1,10})-(\d{1,19})-(\d{1,19})")
 _Stream = Literal["out", "err"]
 _Attempt = Annotated[int, Meta(ge=0, le=1 << 31, description="0: the newest.")]
 _Offset = Annotated[int, Meta(ge=0, le=_FAR)]
+_Marks = Annotated[bool, Meta(description="Say in the text where bytes are missing.")]
 _NUMBER: Final[dict[str, int]] = {"out": 1, "err": 2}
 
 
@@ -41,12 +44,14 @@ class OutputQuery(Struct, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=_PART)] = 1 << 18
     tail: Annotated[int, Meta(ge=0, le=_PART, description="Instead of `offset`: the last so many bytes.")] = 0
     before: Annotated[_Offset | None, Meta(description="With `tail`: the last ones before this offset.")] = None
+    marks: _Marks = True
 
 
 class OutputView(Struct):
-    """A part of a stream: the bytes from `offset` up to `next`. `text` is null where they are not valid UTF-8;
-    then `data` has them in base64. `kept` is where the stream ends, as far as it is kept; `written` is how much it
-    would be, had nothing been left out of its middle."""
+    """A part of a stream: what is kept of it from `offset` up to `next`. `text` is null where that is not valid
+    UTF-8; then `data` has it in base64. `kept` is where the stream ends, as far as it is kept; `written` is how
+    much it would be, had nothing been left out of its middle. Where bytes are missing, a line in the text says so,
+    and `missing` lists them."""
 
     attempt: int
     offset: int
@@ -56,6 +61,7 @@ class OutputView(Struct):
     done: bool
     text: str | None = None
     data: str | None = None
+    missing: list[Absent] = []
 
 
 @table.get("/jobs/{id}/output", place=OneJob, query=OutputQuery, answer=OutputView)
@@ -63,43 +69,55 @@ async def job_output(ask: Ask) -> OutputView:
     """A part of what an attempt printed.
 
     It begins and ends between two characters, also where `tail` or `limit` lie within one. What an attempt
-    prints is kept when it ends: until then, see `output/live`.
+    prints is kept when it ends, up to the setting `keep_output`: until then, see `output/live`.
     """
     query: OutputQuery = ask.query
     if query.before is not None and not query.tail:
         raise BadInput("'before' says where a tail ends", hint="give 'tail' as well")
-    begin = query.offset
+    attempt, begin, end = query.attempt, query.offset, query.offset + query.limit
     if query.tail:
-        part = await _part(ask, query.stream, query.attempt, _FAR, 1)  # nothing, but where it ends
-        end = part.total if query.before is None else min(query.before, part.total)
+        whole = await _part(ask, query.stream, attempt, _FAR, 1)  # nothing, but where it ends
+        attempt, end = whole.attempt, whole.total if query.before is None else min(query.before, whole.total)
         begin = max(0, end - query.tail)
-        if begin < end:
-            part = await _part(ask, query.stream, part.attempt, begin, end - begin)
-    else:
-        part = await _part(ask, query.stream, query.attempt, begin, query.limit)
+    parts = [part async for part in _parts(ask, query.stream, attempt, begin, end)]
+    last = parts[-1]
+    cut = _partial_start(parts[0].data) if query.tail and begin and not parts[0].gap else 0
+    if sum(len(part.data) for part in parts) == cut:
+        cut = 0  # less than one character
+    parts[0] = replace(parts[0], data=parts[0].data[cut:])
+    if end < last.total and not last.code and (more := last.data[: len(last.data) - _partial_end(last.data)]):
+        parts[-1] = replace(last, data=more)
+    begin = min(begin, last.total) + cut
+    marking = Marking(begin, marks=query.marks)
+    data = b"".join([marking.took(part) for part in parts]) + marking.finish()
     view = OutputView(
-        attempt=part.attempt,
-        offset=min(begin, part.total),
-        next=0,
-        kept=part.total,
-        written=part.written,
-        done=part.done,
+        attempt=last.attempt,
+        offset=begin,
+        next=min(marking.offset, last.total),
+        kept=last.total,
+        written=last.written,
+        done=last.done and marking.offset >= last.total,
+        missing=marking.absent,
     )
-    cut = _partial_start(part.data) if query.tail and begin else 0
-    data = part.data[cut:]
-    if begin + len(part.data) < part.total:
-        data = data[: len(data) - _partial_end(data)]
     try:
-        view.text = data.decode()
+        view.text = data.decode() if not marking.absent else _whole_characters(parts, begin, marks=query.marks)
     except UnicodeDecodeError:
-        data = b""
-    if part.data and not data:  # not text, or less than one character
-        cut, data = 0, part.data
-        view.text, view.data = None, base64.b64encode(data).decode()
-    view.offset += cut
-    view.next = view.offset + len(data)
-    view.done = part.done and view.next >= part.total
+        view.data = base64.b64encode(data).decode()
     return view
+
+
+def _whole_characters(parts: list[m.OutputPart], begin: int, *, marks: bool) -> str:
+    """The text of parts between which bytes are missing, perhaps within a character. May raise
+    `UnicodeDecodeError`."""
+    marking = Marking(begin, marks=marks)
+    text = ""
+    for part in parts:
+        first = _partial_start(part.data)
+        last = _partial_end(part.data[first:])
+        inner = part.data[first : len(part.data) - last]
+        fitting = (b"\xef\xbf\xbd" if first else b"") + inner + (b"\xef\xbf\xbd" if last else b"")
+        text += marking.took(replace(part, data=fitting)).decode()
+    return text + marking.finish().decode()
 
 
 class RawQuery(Struct, forbid_unknown_fields=True):
@@ -107,26 +125,41 @@ class RawQuery(Struct, forbid_unknown_fields=True):
     attempt: _Attempt = 0
     offset: _Offset = 0
     limit: Annotated[int, Meta(ge=1, le=_FAR, description="Without it: all that is kept.")] = _FAR
+    marks: _Marks = True
 
 
 @table.get("/jobs/{id}/output/raw", place=OneJob, query=RawQuery, answer=str, kind=TEXT)
 async def job_output_raw(ask: Ask) -> AsyncIterator[bytes]:
-    """All that an attempt printed and that is kept, byte for byte."""
+    """All that an attempt printed and that is kept, byte for byte; a line marks where bytes are missing."""
     query: RawQuery = ask.query
-    first = await _part(ask, query.stream, query.attempt, query.offset, min(query.limit, _PART))
+    end = min(query.offset + query.limit, _FAR)
+    parts = _parts(ask, query.stream, query.attempt, query.offset, end)
+    first = await anext(parts)  # what is wrong is told before the answer begins
 
-    async def parts() -> AsyncIterator[bytes]:
-        part, sent = first, 0
-        while part.data:
-            yield part.data
-            sent += len(part.data)
-            left = query.limit - sent
-            if left <= 0 or query.offset + sent >= part.total:
-                return
-            # The newest attempt may have become another one meanwhile.
-            part = await _part(ask, query.stream, first.attempt, query.offset + sent, min(left, _PART))
+    async def texts() -> AsyncIterator[bytes]:
+        marking = Marking(query.offset, marks=query.marks)
+        yield marking.took(first)
+        async for part in parts:
+            yield marking.took(part)
+        yield marking.finish()
 
-    return parts()
+    return texts()
+
+
+async def _parts(ask: Ask, stream: _Stream, attempt: int, begin: int, end: int) -> AsyncIterator[m.OutputPart]:
+    """At least one part, and all of them up to `end`."""
+    reading = Marking(begin)
+    while True:
+        part = await _part(ask, stream, attempt, reading.offset, max(1, min(end - reading.offset, _PART)))
+        if begin >= end:
+            lost, code = (0, "") if part.total else (part.lost, part.code)
+            part = replace(part, data=b"", gap=0, lost=lost, code=code)
+        yield part
+        reading.took(part)
+        # The newest attempt may become another one meanwhile.
+        attempt = part.attempt
+        if not reading.more or reading.offset >= end:
+            return
 
 
 class LiveQuery(Struct, forbid_unknown_fields=True):
