@@ -83,6 +83,15 @@ class Settings(Struct, frozen=True, kw_only=True):
             low=4096,
         ),
     ] = 16 << 20
+    output_spool: Annotated[
+        int,
+        _setting(
+            "How much disk of each host may hold output that a `rota run` has not read yet. "
+            "When it is full, the jobs of that run wait until it reads, or leaves.",
+            "size",
+            low=0,
+        ),
+    ] = 1 << 30
     output_days: Annotated[float, _setting("How long the output of ended jobs is kept.", "duration", low=1.0)] = (
         30 * 86400.0
     )

@@ -16,12 +16,25 @@ from rota.wire import tokens
 from tests.dose import dose
 from tests.wire.strategies import TAGGED, messages_of, of
 
-JOBS = {m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop}
+JOBS = {
+    m.Add,
+    m.Drop,
+    m.ListJobs,
+    m.Status,
+    m.Show,
+    m.Why,
+    m.Act,
+    m.Modify,
+    m.Watch,
+    m.Taken,
+    m.ReadOutput,
+    m.Stop,
+}
 JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed}
 JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas}
 CHANNELS = {m.OpenChannel, m.ChannelData, m.ChannelCredit, m.ChannelResize, m.ChannelSignal, m.ChannelEnd}
-JOBS |= {*CHANNELS, m.ChangeWalltime}
-RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Piece, m.Relayed}
+JOBS |= {*CHANNELS, m.ChangeWalltime, m.Taken}
+RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece, m.Relayed}
 #: The gateway hears what changes, and can end that. Everything else it asks in the name of others.
 GATEWAY = {m.Feed, m.Stop}
 USERS_VERBS = {"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}

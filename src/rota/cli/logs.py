@@ -36,6 +36,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
     Where bytes are missing, a line '[rota: N bytes are missing here: ...]' says how many and why, and the exit
     status is 1. Of an output beyond the setting keep_output only the beginning and the end are kept. Exit status 0
     means that every byte was printed.
+    Following never slows a job: what could not be shown in time is missing too.
 
     \b
     Examples:
@@ -60,15 +61,16 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
 
             _tell_why_nothing(job, only=only)
             printer = Live(client, lines=False, only=only)
-            with client.watch(number, outputs=True, follow=True) as watching:
+            with client.watch(number, outputs=True, follow=True, paced=True) as watching:
+                printer.took = watching.took
                 for progress in watching:
                     printer.take(progress)
             printer.finish()
-            return 0
+            return 1 if printer.incomplete else 0
         if job.state in _RUNNING and attempt in (None, job.attempt) and not call.json:
-            _so_far(client, number, only=only)
+            whole = _so_far(client, number, only=only)
             _tell_why_nothing(job, only=only)
-            return 0
+            return 0 if whole else 1
         if call.json:
             import json
 
@@ -114,12 +116,14 @@ def _tell_why_nothing(job: JobView, *, only: int) -> None:
         aside(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}")
 
 
-def _so_far(client: Client, number: int, *, only: int) -> None:
-    """What a running job has printed until now."""
+def _so_far(client: Client, number: int, *, only: int) -> bool:
+    """What a running job has printed until now; False if some of it is not there any more."""
     from rota.cli.output import Live
 
     printer = Live(client, lines=False, only=only)
-    with client.watch(number, outputs=True, follow=True) as watching:
+    with client.watch(number, outputs=True, follow=True, paced=True) as watching:
+        printer.took = watching.took
         while (progress := watching.poll(_SILENCE_S)) is not None:
             printer.take(progress)
     printer.finish()
+    return not printer.incomplete

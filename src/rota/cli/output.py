@@ -1,7 +1,7 @@
 """What jobs print, passed through byte for byte: grouped per job, by whole lines, or live.
 
 The output of two jobs never mixes (but by whole lines, when asked). Output that did not come with
-the news of a job's end is fetched.
+the news of a job's end is fetched. Where bytes are missing a mark stands in their place.
 """
 
 from __future__ import annotations
@@ -9,21 +9,27 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-import msgspec
-
-from rota.cli.printing import aside
+from rota.cli.outlet import Outlet
 from rota.core.states import TERMINAL
+from rota.wire.gaps import NOT_KEPT, mark
 from rota.wire.messages import Chunk, Ended, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rota.client.blocking import Client
+    from rota.client.printed import Absent
 
-#: More than this is not held back in memory for `--keep-order`, but fetched again later.
-_HELD: Final = 64 << 20
+#: Why bytes are missing from what was followed.
+_NOT_PASSED_ON: Final = "not passed on in time"
 
 _TERMINAL: Final = frozenset(int(state) for state in TERMINAL)
+
+Stream = tuple[int, int, int]  #: job, attempt, 1 (stdout) or 2 (stderr)
+
+
+def _nobody(_job: int, _attempt: int, *, out: int, err: int) -> None:
+    """Nobody wants to know what was dealt with."""
 
 
 class Printer:
@@ -40,21 +46,44 @@ class Printer:
         only: int = 0,
     ) -> None:
         self.client = client
-        self._out = stdout or sys.stdout.buffer
-        self._err = stderr or sys.stderr.buffer
+        self.waiting: Callable[[], None] = lambda: None  #: called while nobody reads what we write; may raise
+        self._out = Outlet(stdout or sys.stdout.buffer, lambda: self.waiting())
+        self._err = Outlet(stderr or sys.stderr.buffer, lambda: self.waiting())
         self._ended: set[tuple[int, int]] = set()
         self.before: Callable[[], None] = lambda: None  #: called before something is printed
+        self.took: Callable[..., None] = _nobody  #: called with what of the live output was dealt with
+        self.incomplete = False  #: bytes that jobs printed could not be
         self._only = only  #: print only this stream, to stdout; 0: both, each to its own
+        self._last = {1: b"", 2: b""}  #: what was printed last to each
+        #: how far each stream of live output was printed or put aside
+        self._reached: dict[Stream, int] = {}
+        self._heard: set[Stream] = set()  #: had live output on this connection
 
     def reconnected(self, client: Client) -> None:
         """The same jobs are watched through a new connection: what was told comes again."""
         self.client = client
+        self._heard.clear()
 
     def take(self, progress: Progress) -> None:
-        """Print what is new."""
+        """Deal with what is new."""
+        for chunk in progress.chunks:
+            self._chunk(chunk)
+        for ended in progress.ended:
+            self._settled(ended)
+        self._out.flush()
+        for job, attempt in {(chunk.job, chunk.attempt): None for chunk in progress.chunks}:
+            reached = [self._reached.get((job, attempt, stream), 0) for stream in (1, 2)]
+            if (job, attempt) not in self._ended:
+                self.took(job, attempt, out=reached[0], err=reached[1])
 
     def finish(self) -> None:
         """Nothing more will come."""
+
+    def _settled(self, ended: Ended) -> None:
+        """A job has ended."""
+
+    def _pass(self, key: Stream, data: bytes) -> None:
+        """Print these bytes of a job, or put them aside."""
 
     def _new(self, ended: Ended) -> bool:
         key = (ended.job, ended.attempt)
@@ -67,6 +96,7 @@ class Printer:
         if not data or self._only not in (0, stream):
             return
         self.before()
+        self._last[stream] = data[-1:]
         # In the order in which it comes, also where both streams are one file.
         if stream == 1 or self._only:
             self._out.write(data)
@@ -76,78 +106,72 @@ class Printer:
             self._err.write(data)
             self._err.flush()
 
-    def _tell_gap(self, ended: Ended, stream: int, missing: int) -> None:
-        """Whoever reads a spliced output must know."""
-        if missing > 0 and self._only in (0, stream):
-            self._out.flush()
-            self.before()
-            name = "stdout" if stream == 1 else "stderr"
-            aside(
-                f"rota: warning: job {ended.job} printed much; {missing} bytes in the middle of its {name} were "
-                "not kept (setting keep_output)"
-            )
+    # -- live output
 
-    def _fetch(self, ended: Ended, stream: int, offset: int = 0) -> None:
-        for part in self.client.output_parts(ended.job, attempt=ended.attempt, err=stream == 2, offset=offset):
-            self._write(stream, part)
-
-
-class Grouped(Printer):
-    """The whole output of a job when it has ended; in the order of the input if asked."""
-
-    def __init__(self, client: Client, *, order: list[int] | None = None, stdout: BinaryIO | None = None) -> None:
-        super().__init__(client, stdout=stdout)
-        self._order = order or []
-        self._place = 0
-        self._ordered = frozenset(self._order)
-        self._waiting: dict[int, Ended] = {}
-        self._held = 0
-
-    def take(self, progress: Progress) -> None:
-        for ended in progress.ended:
-            if ended.job in self._ordered:
-                # Blocked ones have nothing to print, but must not hold up the others.
-                if ended.state not in _TERMINAL or self._new(ended):
-                    self._hold(ended)
-            elif self._new(ended):
-                self._print(ended)
-        if self._order:
-            self._release()
-        self._out.flush()
-
-    def finish(self) -> None:
-        for job in sorted(self._waiting):
-            self._print(self._waiting[job])
-        self._waiting.clear()
-        self._out.flush()
-
-    def _hold(self, ended: Ended) -> None:
-        size = len(ended.out) + len(ended.err)
-        if size and self._held + size > _HELD:
-            ended = msgspec.structs.replace(ended, out=b"", err=b"")
-            size = 0
-        self._held += size
-        self._waiting[ended.job] = ended
-
-    def _release(self) -> None:
-        while self._place < len(self._order) and (ended := self._waiting.pop(self._order[self._place], None)):
-            self._held -= len(ended.out) + len(ended.err)
-            self._place += 1
-            self._print(ended)
-
-    def _print(self, ended: Ended) -> None:
-        if ended.state not in _TERMINAL:
+    def _chunk(self, chunk: Chunk) -> None:
+        key = (chunk.job, chunk.attempt, chunk.stream)
+        self._heard.add(key)
+        reached = self._reached.get(key, 0)
+        data = chunk.data[max(reached - chunk.offset, 0) :]
+        if not data:
             return
-        if ended.out or ended.out_len == 0:
-            self._write(1, ended.out)
+        if chunk.offset > reached:
+            self._gap(key, chunk.offset - reached, _NOT_PASSED_ON)
+        self._reached[key] = chunk.offset + len(chunk.data)
+        self._pass(key, data)
+
+    def _gap(self, key: Stream, missing: int, why: str) -> None:
+        """Bytes are missing here."""
+        self.incomplete = True
+        self._pass(key, mark(missing, why, after=self._before_gap(key)))
+
+    def _before_gap(self, key: Stream) -> bytes:
+        return self._last[key[2]]
+
+    # -- the rest, when a job has ended
+
+    def _rest(self, ended: Ended, stream: int) -> None:
+        """Pass on what has not come live."""
+        key = (ended.job, ended.attempt, stream)
+        reached = self._reached.pop(key, 0)
+        if stream == 1:
+            data, kept, total, live = ended.out, ended.out_len, ended.out_total, ended.live_out
         else:
-            self._fetch(ended, 1)
-        if ended.err or ended.err_len == 0:
-            self._write(2, ended.err)
-        else:
-            self._fetch(ended, 2)
-        self._tell_gap(ended, 1, ended.out_total - ended.out_len)
-        self._tell_gap(ended, 2, ended.err_total - ended.err_len)
+            data, kept, total, live = ended.err, ended.err_len, ended.err_total, ended.live_err
+        heard = key in self._heard
+        self._heard.discard(key)
+        if live >= 0:
+            if live > reached:
+                self._gap(key, live - reached, _NOT_PASSED_ON)
+        elif data and not heard and total <= kept:
+            self._pass(key, data[reached:])
+        elif data and heard:  # the manager sends the rest
+            if total - reached > len(data):
+                self._gap(key, total - reached - len(data), NOT_KEPT)
+            self._pass(key, data)
+        elif max(kept, total) > reached:
+            self._kept(key, reached, kept, total)
+
+    def _kept(self, key: Stream, reached: int, kept: int, total: int) -> None:
+        """Pass on what is kept from there on. Where more was printed than is kept, that is head and tail."""
+        head = kept if total <= kept else kept // 2
+        if reached < head or not kept:
+            self._fetch(key, reached, marks=True)
+            return
+        begin = max(head, kept - max(0, total - reached))
+        if missing := max(0, total - reached - (kept - begin)):
+            self._gap(key, missing, NOT_KEPT)
+        if begin < kept:
+            self._fetch(key, begin, marks=False)
+
+    def _fetch(self, key: Stream, begin: int, *, marks: bool) -> None:
+        absent: list[Absent] = []
+        job, attempt, stream = key
+        for part in self.client.output_parts(
+            job, attempt=attempt, err=stream == 2, offset=begin, marks=marks, absent=absent
+        ):
+            self._pass(key, part)
+        self.incomplete = self.incomplete or bool(absent)
 
 
 class Live(Printer):
@@ -166,66 +190,38 @@ class Live(Printer):
     ) -> None:
         super().__init__(client, stdout=stdout, stderr=stderr, only=only)
         self._lines = lines
-        #: (job, attempt, stream) → bytes printed or held back
-        self._reached: dict[tuple[int, int, int], int] = {}
-        self._partial: dict[tuple[int, int, int], bytes] = {}
-        self._passed: dict[tuple[int, int, int], int] = {}  #: bytes printed of each stream
-        self._heard: set[tuple[int, int, int]] = set()  #: had live output on this connection
-
-    def reconnected(self, client: Client) -> None:
-        super().reconnected(client)
-        self._heard.clear()
-
-    def take(self, progress: Progress) -> None:
-        for chunk in progress.chunks:
-            self._chunk(chunk)
-        for ended in progress.ended:
-            if self._new(ended):
-                self._end(ended)
-        self._out.flush()
+        self._partial: dict[Stream, bytes] = {}
 
     def finish(self) -> None:
         for key in list(self._partial):
-            self._write(key[2], self._partial.pop(key))
+            self._flush_line(key)
         self._out.flush()
 
-    def _chunk(self, chunk: Chunk) -> None:
-        key = (chunk.job, chunk.attempt, chunk.stream)
-        self._heard.add(key)
-        skip = self._reached.get(key, 0) - chunk.offset
-        data = chunk.data[max(skip, 0) :]
-        if data:
-            self._reached[key] = chunk.offset + len(chunk.data)
-            self._pass(key, data)
+    def _settled(self, ended: Ended) -> None:
+        if self._new(ended):
+            for stream in (1, 2):
+                self._rest(ended, stream)
+                self._flush_line((ended.job, ended.attempt, stream))
 
-    def _pass(self, key: tuple[int, int, int], data: bytes) -> None:
-        self._passed[key] = self._passed.get(key, 0) + len(data)
+    def _pass(self, key: Stream, data: bytes) -> None:
         if self._lines:
-            data = self._partial.pop(key, b"") + data
             end = data.rfind(b"\n") + 1
+            if not end and len(data) + len(self._partial.get(key, b"")) <= _LONGEST_LINE:
+                self._partial[key] = self._partial.get(key, b"") + data
+                return
+            data = self._partial.pop(key, b"") + data
+            end = data.rfind(b"\n") + 1 or len(data)
             if end < len(data):
                 self._partial[key] = data[end:]
             data = data[:end]
         self._write(key[2], data)
 
-    def _end(self, ended: Ended) -> None:
-        for stream, data, kept, total in (
-            (1, ended.out, ended.out_len, ended.out_total),
-            (2, ended.err, ended.err_len, ended.err_total),
-        ):
-            key = (ended.job, ended.attempt, stream)
-            reached = self._reached.pop(key, 0)
-            if key in self._heard:
-                self._pass(key, data)  # the manager sends the rest
-            elif data:
-                self._pass(key, data[reached:])
-            elif kept > reached:
-                self._flush_line(key)
-                self._fetch(ended, stream, reached)
-                self._passed[key] = self._passed.get(key, 0) + kept - reached
-            self._heard.discard(key)
-            self._flush_line(key)
-            self._tell_gap(ended, stream, total - self._passed.pop(key, 0))
+    def _before_gap(self, key: Stream) -> bytes:
+        return self._partial.get(key, b"\n") if self._lines else super()._before_gap(key)
 
-    def _flush_line(self, key: tuple[int, int, int]) -> None:
+    def _flush_line(self, key: Stream) -> None:
         self._write(key[2], self._partial.pop(key, b""))
+
+
+#: A line that is longer is printed in pieces: memory is bounded, whatever a job prints.
+_LONGEST_LINE: Final = 8 << 20

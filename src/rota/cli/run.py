@@ -68,9 +68,13 @@ def run(
     A command after -- is one job: several words are executed as they are, a single one by the shell.
 
     What the jobs print goes to stdout and stderr, each job's in one piece; the output of a single job
-    is shown as it comes. The exit status is 0 if all jobs complete, else 1; of a single job, its own.
-    Running the same file again resumes it: complete jobs are skipped, failed ones run again. Ctrl-C asks
-    whether to detach or to cancel. TERM cancels the jobs; HUP and KILL let them go on.
+    is shown as it comes. Every byte comes, whatever the setting keep_output keeps for later: what is not
+    read waits on disk (output_spool), then the jobs wait. Should bytes be missing, a line says so in their
+    place, and the exit status is not 0.
+
+    The exit status is 0 if all jobs complete, else 1; of a single job, its own. Running the same file again
+    resumes it: complete jobs are skipped, failed ones run again. Ctrl-C asks whether to detach or to cancel.
+    TERM cancels the jobs; HUP and KILL let them go on.
 
     \b
     Examples:
@@ -100,6 +104,10 @@ def run(
     return Run(call, jobs, output=output, keep_order=keep_order).status()
 
 
+class _Left(Exception):
+    """We leave in the middle of what jobs print, and let them go on."""
+
+
 class Run:
     """One `rota run` from its submission to its end."""
 
@@ -116,6 +124,7 @@ class Run:
         self._interrupts = Interrupts()
         self._revivals = 0
         self._status: int | None = None
+        self._incomplete = False
         self._begun = time.monotonic()
         self._line = ProgressLine(show=not call.quiet and not call.json)
 
@@ -131,11 +140,14 @@ class Run:
         from rota.cli.settling import exit_status, tell
 
         with self._interrupts:
-            added = self._jobs.upload()
+            added = self._jobs.upload(attach=self._output != "none")
             settled = self._settled(added)
         if settled is None:
             return self._status or 0
         status = exit_status(settled) if self._status is None else self._status
+        if self._incomplete:
+            aside("rota: not all that the jobs printed could be shown; what is missing is marked in its place")
+            status = status or 1
         if self._jobs.single_command and status == 0 and not self._call.json and not added.complete:
             return 0  # its output says it all
         tell(
@@ -169,7 +181,8 @@ class Run:
             self._line.clear()
 
     def _printer(self, added: Added) -> Printer:
-        from rota.cli.output import Grouped, Live, Printer
+        from rota.cli.grouped import Grouped
+        from rota.cli.output import Live, Printer
 
         client = self._jobs.connect()
         # With --json stdout belongs to the result.
@@ -187,7 +200,17 @@ class Run:
     def _watch(self, added: Added, printer: Printer) -> SettledView | None:
         client = self._jobs.connect()
         outputs = self._output != "none"
-        with client.watch(f"submission={self._jobs.id}", outputs=outputs, follow=printer.follow) as watching:
+        which = f"submission={self._jobs.id}"
+
+        def look() -> None:
+            if self._signalled(added):
+                raise _Left
+
+        with (
+            contextlib.suppress(_Left),
+            client.watch(which, outputs=outputs, follow=printer.follow, attach=outputs) as watching,
+        ):
+            printer.took, printer.waiting = watching.took, look
             while watching.settled is None:
                 if self._signalled(added):
                     return None
@@ -200,7 +223,9 @@ class Run:
                 printer.take(progress)
                 self._line.update(progress.counts)
             printer.finish()
+            self._incomplete = printer.incomplete
             return watching.settled
+        return None
 
     def _counts(self, added: Added) -> dict[str, int]:
         """By state all jobs of this run, also those that were there before it; nothing if one was removed."""

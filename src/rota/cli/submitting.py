@@ -118,13 +118,15 @@ class Submission:
         except NoManager:
             self._start().wait()
 
-    def upload(self) -> Added:
-        """Add the jobs and tell what is odd about them. Raises what the manager refuses, naming the input."""
+    def upload(self, *, attach: bool = False) -> Added:
+        """Add the jobs and tell what is odd about them; with `attach`, to see all that they print. Raises what the
+        manager refuses, naming the input."""
         client = self.connect()
         options = submission.options_for(
             self.base,
             check=self._check,
             always_new=self.single_command,
+            attach=attach,
         )
         try:
             added = client.submit(self.id, self._passed_on(), options)

@@ -23,8 +23,8 @@ from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.home import Home
 from rota.unix import short
+from rota.wire import codec, sums, views
 from rota.wire import messages as m
-from rota.wire import sums, views
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -232,10 +232,12 @@ class AsyncClient:
             return watching.settled
 
     async def watch(
-        self, *selectors: Selector, outputs: bool = False, follow: bool = False
+        self, *selectors: Selector, outputs: bool = False, follow: bool = False, paced: bool = False
     ) -> AsyncWatching[m.Progress, views.SettledView]:
-        """What happens to jobs until all are settled: an asynchronous iterator of `Progress`."""
-        stream = calls.watch(words(selectors), outputs=outputs, follow=follow)
+        """What happens to jobs until all are settled: an asynchronous iterator of `Progress`. `paced`: no
+        more live output is sent than was `took`."""
+        window = calls.WINDOW if paced else 0
+        stream = calls.watch(words(selectors), outputs=outputs, follow=follow, window=window)
         session = self._line.session
         return AsyncWatching(self, stream, await self._ask(session.begin(stream), self._timeout))
 
@@ -495,6 +497,11 @@ class AsyncWatching(Generic[I, T]):
             item, self.settled = await self._client._run(self._session.next_item(self._n, self._stream), None)
             if item is not None:
                 yield item
+
+    async def took(self, job: int, attempt: int, *, out: int, err: int) -> None:
+        """Live output of this attempt was dealt with up to these offsets: more may come."""
+        frame = codec.frame(m.Taken(self._n, job, attempt, out, err))
+        await self._client._ask(self._session.say(frame), self._client._timeout)
 
     async def close(self) -> None:
         """Tell the manager that we no longer listen."""

@@ -23,8 +23,8 @@ from rota.core.signals import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.home import Home
 from rota.unix import short
+from rota.wire import codec, sums, views
 from rota.wire import messages as m
-from rota.wire import sums, views
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -249,15 +249,23 @@ class Client:
             return watching.settled
 
     def watch(
-        self, *selectors: Selector, outputs: bool = False, follow: bool = False
+        self,
+        *selectors: Selector,
+        outputs: bool = False,
+        follow: bool = False,
+        paced: bool = False,
+        attach: bool = False,
     ) -> Watching[m.Progress, views.SettledView]:
         """What happens to jobs until all are settled: an iterator of `Progress`. Its `settled` is the
-        final answer. `outputs`: with what each printed, when it has ended; `follow`: while it runs.
+        final answer. `outputs`: with what each printed, when it has ended; `follow`: while it runs. `paced`: no
+        more of that is sent than was `took`; `attach`: every byte of the jobs that this submission added.
 
             for progress in manager.watch("@build"):
                 print(progress.counts)
         """
-        return Watching(self, calls.watch(words(selectors), outputs=outputs, follow=follow))
+        window = calls.WINDOW if paced or attach else 0
+        stream = calls.watch(words(selectors), outputs=outputs, follow=follow, window=window, attach=attach)
+        return Watching(self, stream)
 
     def output(
         self, job: int, *, attempt: int = 0, err: bool = False, offset: int = 0, marks: bool = True
@@ -481,6 +489,11 @@ class Watching(Generic[I, T]):
     def __iter__(self) -> Iterator[I]:
         while (item := self.poll()) is not None:
             yield item
+
+    def took(self, job: int, attempt: int, *, out: int, err: int) -> None:
+        """Live output of this attempt was dealt with up to these offsets: more may come."""
+        frame = codec.frame(m.Taken(self._n, job, attempt, out, err))
+        self._client._ask(self._session.say(frame), self._client._timeout)
 
     def close(self) -> None:
         """Tell the manager that we no longer listen."""

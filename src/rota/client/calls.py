@@ -6,7 +6,7 @@ No I/O: `Session` carries calls out, and `Client` and `AsyncClient` only say how
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -204,8 +204,14 @@ def node(host: str) -> Call[sums.NodeDetailView]:
     return Call(lambda n: m.GetNode(n, host), sums.NodeDetailView)
 
 
-def watch(selectors: list[str], *, outputs: bool, follow: bool) -> Stream[m.Progress, views.SettledView]:
-    return Stream(lambda n: m.Watch(n, selectors, outputs, follow), m.Progress, views.SettledView)
+#: Bytes of live output that may be on their way to somebody who says what it has taken.
+WINDOW: Final = 1 << 20
+
+
+def watch(
+    selectors: list[str], *, outputs: bool, follow: bool, window: int = 0, attach: bool = False
+) -> Stream[m.Progress, views.SettledView]:
+    return Stream(lambda n: m.Watch(n, selectors, outputs, follow, window, attach), m.Progress, views.SettledView)
 
 
 def output(job: int, *, attempt: int, stream: int, offset: int, limit: int) -> Call[m.OutputPart]:

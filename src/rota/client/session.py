@@ -79,6 +79,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     rerun: bool = False
     check: bool = False
     allow_unsatisfiable: bool = False
+    attach: bool = False  #: whoever adds them watches every byte that they print
 
 
 class Session:
@@ -252,6 +253,7 @@ def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Ad
         allowed_entries=batch.allowed,
         elements=batch.elements,
         inputs=batch.inputs,
+        attach=options.attach,
     )
 
 

@@ -68,12 +68,13 @@ def prepare_file(
     return from_bytes(read_file(name), base, source=shown(name)), options_for(base, check=check)
 
 
-def options_for(base: Wanted, *, check: bool, always_new: bool = False) -> AddOptions:
+def options_for(base: Wanted, *, check: bool, always_new: bool = False, attach: bool = False) -> AddOptions:
     return AddOptions(
         fresh=always_new and not base.once and not base.rerun,
         rerun=base.rerun,
         check=check,
         allow_unsatisfiable=base.allow_unsatisfiable,
+        attach=attach,
     )
 
 

@@ -170,6 +170,8 @@ class Connections:
                 peer.refuse(error)
         elif peer.role == "runner":
             self._manager.runners.received(peer, message)
+        elif isinstance(message, m.Taken):
+            self._manager.tails.taken(peer, message)
         elif isinstance(message, m.OpenChannel | m.InChannel):
             self._manager.channels.received(peer, message)
         else:

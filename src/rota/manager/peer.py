@@ -54,6 +54,8 @@ class Peer(asyncio.Protocol):
         self.runner = ""  #: set once it has joined as a runner
         self.ticket = ""  #: with which it joined
         self.skew_s = 0.0  #: by so much the clock of this runner is behind the manager's
+        self.tails = False  #: this runner gives every reader of output a place of its own
+        self.attaching: set[str] = set()  #: submissions of which it will watch every byte
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
         self.uploads: dict[str, Intake] = {}  #: submissions it has begun

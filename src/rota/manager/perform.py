@@ -77,6 +77,7 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.SendRules(runner, forget):
             if peer := manager.runners.admit(runner):
                 peer.send(_rules(manager, forget))
+                manager.watches.rejoined(runner)
         case e.DismissRunner(runner, why):
             if peer := manager.runners.peer_of(runner):
                 if why:
@@ -131,6 +132,7 @@ def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
         walltime_warning_s=settings.walltime_warning,
         warn_signal=settings.warn_signal,
         checkpoint_grace_s=settings.checkpoint_grace,
+        output_spool=settings.output_spool,
     )
 
 

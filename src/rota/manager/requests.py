@@ -337,8 +337,14 @@ class Requests:
             live = await self._manager.read(lambda: queries.live_ids(clauses))
             ended = await self._manager.read(lambda: queries.ended_ids(clauses, TERMINAL))
             ids = sorted({*live, *ended})
-        watcher = Watcher(ids, fresh=fresh, outputs=watch.outputs, follow=watch.follow, read=manager.read_output)
+        watcher = Watcher(
+            ids, fresh=fresh, outputs=watch.outputs, follow=watch.follow, read=manager.read_output,
+            window=max(0, watch.window), attach=watch.attach,
+        )  # fmt: skip
         manager.watches.open(peer, watch.n, watcher)
+        if watch.attach and peer.attaching:
+            peer.attaching.discard(watch.selectors[0].partition("=")[2])
+            manager.tails.expected()
         # What settled before the watch began is on disk, or will be with the next commit.
         await manager.committed()
         world = manager.world
@@ -352,7 +358,8 @@ class Requests:
             for row in await self._manager.read(lambda part=part: manager.store.jobs(part)):  # type: ignore[misc]
                 if world.outcome(row.id) != row.state:
                     continue  # it was re-opened: its next end will be told
-                watcher.settled(
+                manager.watches.tell_end(
+                    (peer.id, watch.n),
                     row.id,
                     state=row.state,
                     attempt=row.attempt,

@@ -5,6 +5,7 @@ What a runner says becomes an event; what is decided for it is sent by `perform`
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ class Runners:
         self._manager = manager
         self._admitted: dict[str, Peer] = {}  #: whom to send what is meant for a runner
         self._newest: dict[str, Peer] = {}  #: the newest connection of each runner
+        self._tasks: set[asyncio.Task[None]] = set()
         self._joining: dict[str, deque[Peer]] = {}  #: joins that have not been answered, in order
 
     def peer_of(self, runner: str) -> Peer | None:
@@ -63,12 +65,12 @@ class Runners:
                         leaving=report.leaving,
                     )
                 )  # fmt: skip
-            case m.Live(chunks):
-                runner = self._manager.world.runners.get(peer.runner)
-                if runner is not None:
-                    self._manager.watches.printed([chunk for chunk in chunks if chunk.job in runner.leases])
+            case m.Live():
+                self._manager.watches.printed(peer.runner, message)
             case m.LiveEnd():
-                pass  # the end of the attempt says as much
+                self._manager.tails.ended(peer.runner, message)
+            case m.Full() if peer.runner:
+                self._asked(peer.runner, message)
             case m.Idle() if peer.runner:
                 happened(events.RunnerIdled(runner=peer.runner))
             case m.Relayed(passed) if peer.runner:
@@ -94,6 +96,22 @@ class Runners:
             case _:
                 raise Denied("a runner must join before it reports")
 
+    def _asked(self, runner: str, full: m.Full) -> None:
+        """Only about what it runs, or ran when the manager before this one was there."""
+        known = self._manager.world.runners.get(runner)
+        job = self._manager.world.jobs.get(full.job)
+        if known is not None and full.job in known.leases and job is not None and job.attempt == full.attempt:
+            self._manager.tails.asked(runner, full)
+        elif full.held:
+            task = self._manager.loop.create_task(self._offered(runner, full))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _offered(self, runner: str, full: m.Full) -> None:
+        attempts = await self._manager.read(lambda: self._manager.store.attempts(full.job))
+        if any(each.number == full.attempt and each.runner == runner for each in attempts):
+            self._manager.tails.asked(runner, full)
+
     def _join(self, peer: Peer, join: m.Join) -> None:
         said.check_join(join)
         made_for = self._manager.connections.made_for(join.ticket) if join.ticket else None
@@ -115,7 +133,7 @@ class Runners:
         other = self._newest.get(join.runner)
         if other is not None:
             other.close()
-        peer.runner, peer.ticket = join.runner, join.ticket
+        peer.runner, peer.ticket, peer.tails = join.runner, join.ticket, join.tails
         peer.skew_s = said.skew(join, clock.now())
         self._newest[join.runner] = peer
         # What was decided for the old connection must not reach the new one: its join says what the
@@ -219,6 +237,7 @@ class Runners:
             return False
         del self._newest[peer.runner]
         self._admitted.pop(peer.runner, None)
+        self._manager.tails.gone(peer.runner)
         self._manager.happened(events.RunnerParted(runner=peer.runner))
         return True
 

@@ -46,6 +46,7 @@ from rota.manager.pruning import outdated, remove
 from rota.manager.queries import Queries
 from rota.manager.rates import Rates
 from rota.manager.runners import Runners
+from rota.manager.tails import Tails
 from rota.manager.watches import Watches
 from rota.manager.writer import Writer
 from rota.pools.base import DelegatedPool, Pool
@@ -104,6 +105,7 @@ class Manager:
         self.pieces = Pieces(home.output, keep_output=settings.keep_output)
         self.queries = Queries(world, store, library.specs, Checks(home.output, store))
         self.listings = Listings(self.queries, version=lambda: self.writer.commits)
+        self.tails = Tails(self)
         self.watches = Watches(self)
         self.feeds = Feeds(self)
         self.channels = Channels(self)

@@ -83,6 +83,8 @@ class Uploads:
                 manager.answer(by, None if add.more else expand_answer(answered.answer))
                 return
             raise BadInput("this chunk belongs to no submission", hint="send the input again")
+        if add.attach and not (add.more or add.check) and len(peer.attaching) < _UPLOADS_MAX:
+            peer.attaching.add(add.submission)
         try:
             await self._chunk(by, add, intake)
         except RotaError:
@@ -158,6 +160,9 @@ class Uploads:
     def drop(self, peer: Peer, submission: str) -> None:
         """Forget a submission of which not all chunks came."""
         intake = peer.uploads.pop(submission, None)
+        if submission in peer.attaching:
+            peer.attaching.discard(submission)
+            self._manager.tails.expected()
         # The same submission may have been begun again on another connection.
         if intake is not None and self._intakes.get(submission) is intake:
             del self._intakes[submission]

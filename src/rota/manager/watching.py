@@ -20,6 +20,8 @@ _UNWATCHED, _PENDING = 0, 255  # other values of a flag: the state the job has s
 
 #: Output up to this size comes with the news that a job has ended.
 INLINE_OUTPUT = 64 * 1024
+#: Output of more ended jobs than this is not sent along with the news.
+_GATHERED = 8 << 20
 _FAILED_LISTED = 100_000
 _COUNT_EVERY_S = 0.1
 
@@ -30,7 +32,15 @@ class Watcher:
     """One open `Watch` request."""
 
     def __init__(
-        self, ids: list[int], *, fresh: set[int] | None, outputs: bool, follow: bool, read: ReadOutput
+        self,
+        ids: list[int],
+        *,
+        fresh: set[int] | None,
+        outputs: bool,
+        follow: bool,
+        read: ReadOutput,
+        window: int = 0,
+        attach: bool = False,
     ) -> None:
         self._base = min(ids, default=0)
         self._flags = bytearray(max(ids, default=0) - self._base + 1)
@@ -44,16 +54,31 @@ class Watcher:
         self._failed: list[int] = []
         self._outputs = outputs
         self.follow = follow
+        self.window = window  #: bytes of live output that may be on their way; 0: any
+        self._attach = attach and window > 0
         self._read = read
         self._counted_at = 0.0
         self._last_counts: dict[str, int] = {}
         self._ended: list[m.Ended] = []
         self._chunks: list[m.Chunk] = []
         self._sent: dict[tuple[int, int, int], int] = {}  #: (job, attempt, stream) → bytes passed on live
+        self._whole: dict[
+            int, tuple[int, int, int]
+        ] = {}  #: job → attempt and bytes of both streams, all passed on
+        self.gathered = 0  #: bytes of output that have not been sent to it
+        self.crowded = False  #: it does not keep up: what is not urgent should wait until it asks
 
     def watches(self, job: int) -> bool:
         place = job - self._base
         return 0 <= place < len(self._flags) and self._flags[place] != _UNWATCHED
+
+    def attached(self, job: int) -> bool:
+        """Does it get every byte of this job, which its submission added?"""
+        return self._attach and self._fresh is not None and job in self._fresh
+
+    def live_ended(self, job: int, attempt: int, totals: tuple[int, int]) -> None:
+        """All that an attempt printed was passed on; so much."""
+        self._whole[job] = (attempt, *totals)
 
     def unsettled(self) -> Iterable[int]:
         """The watched jobs that have not settled, as far as the watcher knows."""
@@ -104,6 +129,7 @@ class Watcher:
             return
         data = chunk.data[max(0, have - chunk.offset) :]
         self._sent[key] = end
+        self.gathered += len(data)
         self._chunks.append(m.Chunk(chunk.job, chunk.attempt, chunk.stream, end - len(data), data))
 
     def take_progress(self, world: World, now: float) -> m.Progress | None:
@@ -115,6 +141,7 @@ class Watcher:
             self._last_counts = self.counts(world)
         progress = m.Progress(self._ended, self._last_counts, self._chunks)
         self._ended, self._chunks = [], []
+        self.gathered = 0
         return progress
 
     def counts(self, world: World) -> dict[str, int]:
@@ -141,25 +168,35 @@ class Watcher:
         self, job: int, state: int, attempt: int, cmd: Command, outcome: Outcome | None, reason: tuple[str, str]
     ) -> m.Ended:
         out = err = b""
+        live = (-1, -1)
         shown = (cmd if isinstance(cmd, str) else shlex.join(cmd))[:4096]
         if outcome is None:
             return m.Ended(job, state, None, None, reason[0], reason[1], shown, attempt)
-        if self._outputs and outcome.segment:
+        whole = self._whole.pop(job, (0, -1, -1))
+        if whole[0] == attempt:
+            live = whole[1:]
+            for stream in (1, 2):
+                self._sent.pop((job, attempt, stream), None)
+        elif self._outputs and outcome.segment:
             out = self._rest((job, attempt, 1), outcome, outcome.offset, outcome.out_len, outcome.out_total)
             offset = outcome.offset + outcome.out_len
             err = self._rest((job, attempt, 2), outcome, offset, outcome.err_len, outcome.err_total)
         return m.Ended(
             job, state, outcome.exit_code, outcome.signal, reason[0], reason[1], shown, attempt, out, err,
             outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total,
+            live_out=live[0], live_err=live[1],
         )  # fmt: skip
 
     def _rest(self, stream: tuple[int, int, int], outcome: Outcome, offset: int, kept: int, written: int) -> bytes:
         """What of a stream has not been passed on live, if it is small enough to come along."""
         sent = self._sent.pop(stream, None)
         if sent is None:
-            if kept > INLINE_OUTPUT:
+            if kept > INLINE_OUTPUT or self.crowded or self.gathered > _GATHERED:
                 return b""
+            self.gathered += kept
             return self._read(outcome.segment, offset, kept)
+        if self.window and written - sent > INLINE_OUTPUT:
+            return b""
         # Beyond `keep_output` only head and tail are kept: the tail ends where the stream ended.
         missing = min(written - sent, kept if written == kept else kept // 2)
         return self._read(outcome.segment, offset + kept - missing, missing) if missing > 0 else b""

@@ -72,7 +72,7 @@ class Agent:
         self.quiet: list[Task] = []  #: ended with nothing to say, and not yet written up
         self.endings = Endings(self)
         self.watchdog = Watchdog(self)
-        self.followers = Followers(self)
+        self.followers = Followers(self, home)
         self.catalogue = Catalogue(self.scratch_root)
         self.orders = Orders(self)
         self.parts = Parts(self)
@@ -258,6 +258,8 @@ class Agent:
             return
         if task.doubtful:
             self.streams.drain(task.pipes)
+        if self.followers and not self.followers.may_end(task):
+            return
         if task.console is not None:
             self.channels.consoles.last_words(task)
         outcome: Outcome | None
@@ -283,8 +285,8 @@ class Agent:
         task.over = True
         self._record_end(task.key, seat, outcome)
         self.tasks.pop(task.key, None)
-        if self.followers:
-            self.followers.ended(task)
+        if self.followers or task.out is not None or task.err is not None:
+            self.followers.ended(task, outcome)
         if task.console is not None:
             self.channels.consoles.concluded(task, outcome)
         pipes.task = None

@@ -144,7 +144,7 @@ class Contact:
             self.away_since = now
         self.joined = False
         self.report_at = self._touch_at = _NEVER
-        self._agent.followers.clear()
+        self._agent.followers.lost()
         self._agent.channels.lost()
         self._agent.due(self._link.retry_at)
 
@@ -225,6 +225,7 @@ class Contact:
             leaving=agent.orders.told_to_end,
             parts=[LeaseRef(*key) for key in agent.parts.held()],
             now=clock.now(),
+            tails=True,
         )
         self.send(codec.frame(join))
 
@@ -284,7 +285,8 @@ class Contact:
 
     def _on_rules(self, rules: Rules) -> None:
         now = self._agent.now
-        if not self.joined:
+        joins = not self.joined
+        if joins:
             self.joined = self._was_in = True
             self._link.accepted()
             say("joined")
@@ -296,6 +298,8 @@ class Contact:
         self._settle_at = now + SETTLE_EVERY * rules.touch_s
         self._agent.due(self._touch_at)
         self._agent.orders.obey(rules)
+        if joins:
+            self._agent.followers.joined(now)
         if self.outbox:
             self.report()
 

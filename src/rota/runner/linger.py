@@ -25,7 +25,7 @@ class Linger:
         agent = self._agent
         if self._seconds is None or not agent.contact.joined:
             return
-        if agent.tasks or agent.seating.waiting:
+        if agent.tasks or agent.seating.waiting or agent.followers.busy:
             agent.due(now + self._seconds)
             return
         quiet_until = agent.worked_at + self._seconds

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rota.runner.audience import Follower
 from rota.runner.journal import Key
 from rota.runner.log import say
 from rota.runner.task import Task
@@ -68,11 +69,14 @@ class Orders:
             case m.Recall(leases):
                 for ref in leases:
                     self._hand_back((ref.job, ref.attempt, ref.token))
-            case m.Tail(job, attempt, on):
+            case m.Tail(job, attempt, on, tail, hold, window):
                 if on:
-                    self._agent.followers.follow(job, attempt, self._agent.now)
+                    follower = Follower((job, attempt), tail=tail, hold=hold, window=window)
+                    self._agent.followers.follow(follower)
                 else:
-                    self._agent.followers.stop(job, attempt)
+                    self._agent.followers.stop(job, attempt, tail)
+            case m.Took(job, attempt, tail, out, err, window):
+                self._agent.followers.took((job, attempt), tail, taken=[out, err], window=window)
             case m.Leave(kill):
                 self._leave("kill_requested" if kill else "", "the manager stops")
             case StartChannel() | ChannelData() | ChannelCredit():
@@ -85,6 +89,7 @@ class Orders:
     def obey(self, rules: m.Rules) -> None:
         """New rules, and leases that are no longer valid."""
         self._agent.rules = rules
+        self._agent.followers.obey(rules.output_spool)
         self._agent.fences.script = rules.containment_script
         hooks = bool(rules.prologue or rules.epilogue)
         self._agent.contain_first = hooks or "cgroup" in (rules.containment, rules.enforce_memory)
@@ -162,7 +167,7 @@ class Orders:
 
     def tick(self, now: float) -> None:
         agent, contact = self._agent, self._agent.contact
-        if self.leaving and not agent.tasks:
+        if self.leaving and not agent.tasks and not (contact.joined and agent.followers.busy):
             if self._leave_by == _NEVER:
                 self._leave_by = now + LAST_ACK_S
             agent.done = (agent.outbox.clear and not agent.quiet) or now >= self._leave_by or not contact.joined

@@ -9,32 +9,39 @@ from __future__ import annotations
 import codecs
 import re
 from collections import deque
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rota.runner.backlog import Backlog
 
 #: The part of a line that what follows a carriage return overwrites. (A return before a newline is one.)
 _OVERWRITTEN: Final = re.compile(rb"[^\r\n]*\r+(?=[^\r\n])")
+#: Pieces in which the tail is given up.
+_PIECE: Final = 64 * 1024
 _Utf8: Final = codecs.getincrementaldecoder("utf-8")
 
 
 class Capture:
     """One stream of one attempt."""
 
-    __slots__ = ("_head", "_head_len", "_keep", "_tail", "_tail_len", "total")
+    __slots__ = ("_head", "_head_len", "_tail", "_tail_len", "backlog", "keep", "total")
 
     def __init__(self, keep: int) -> None:
-        self._keep = keep
+        self.keep = keep
         self._head: list[bytes] = []
         self._head_len = 0
         self._tail: deque[bytes] | None = None  #: None while everything fits
         self._tail_len = 0
         self.total = 0  #: bytes written by the job
+        self.backlog: Backlog | None = None  #: of a reader that wants every byte, once not all fits
 
     def add(self, data: bytes) -> None:
         self.total += len(data)
         if self._tail is None:
             self._head.append(data)
             self._head_len += len(data)
-            if self._head_len <= self._keep:
+            if self._head_len <= self.keep:
                 return
             self._split()
             return
@@ -45,18 +52,21 @@ class Capture:
     def _split(self) -> None:
         """It no longer fits: from now on keep the first half and the last."""
         whole = b"".join(self._head)
-        half = self._keep // 2
+        half = self.keep // 2
         self._head = [whole[:half]]
         self._head_len = half
-        self._tail = deque([whole[half:]])
+        self._tail = deque(whole[at : at + _PIECE] for at in range(half, len(whole), _PIECE))
         self._tail_len = len(whole) - half
         self._trim()
 
     def _trim(self) -> None:
         tail = self._tail
         assert tail is not None
-        room = self._keep - self._keep // 2
+        room = self.keep - self.keep // 2
+        backlog = self.backlog
         while tail and self._tail_len - len(tail[0]) >= room:
+            if backlog is not None and not backlog.save(self.total - self._tail_len, tail[0]):
+                return
             self._tail_len -= len(tail.popleft())
 
     def parts(self) -> tuple[bytes, bytes]:
@@ -66,7 +76,7 @@ class Capture:
         if self._tail is None:
             return head, b""
         tail = b"".join(self._tail)
-        room = self._keep - self._keep // 2
+        room = self.keep - self.keep // 2
         return head, tail[-room:] if room else b""
 
     def kept(self) -> tuple[bytes, int, int]:
@@ -80,12 +90,68 @@ class Capture:
     def read(self, offset: int, limit: int) -> tuple[int, bytes]:
         """At most `limit` bytes from `offset` on, and where they begin: later than asked for if what
         lies there was left out."""
-        head, tail = self.parts()
-        if offset < len(head):
-            return offset, head[offset : offset + limit]
-        tail_at = self.total - len(tail)
+        if offset < self._head_len:
+            return offset, _cut(self._head, self._head_len, offset, limit)
+        tail_at = self.tail_at
+        if offset < tail_at and self.backlog is not None:
+            at, data = self.backlog.read(offset, limit)
+            if data:
+                return at, data
         at = max(offset, tail_at)
-        return at, tail[at - tail_at : at - tail_at + limit]
+        if self.backlog is None:
+            at = max(at, self.total - self.keep + self.keep // 2)  # what is before that is about to go
+        return at, _cut(self._tail or (), self._tail_len, at - tail_at, limit)
+
+    @property
+    def tail_at(self) -> int:
+        """Where that begins which must leave memory first."""
+        return self.total - self._tail_len if self._tail is not None else min(self.keep // 2, self.total)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it holds in memory."""
+        return self._head_len + self._tail_len
+
+    def park(self) -> bool:
+        """The stream has ended: move what its reader lacks out of memory. False: there is no room for it."""
+        backlog = self.backlog
+        if backlog is None:
+            return False
+        if not backlog.save_head(b"".join(self._head)):
+            return False
+        self._head, self._head_len = [], 0
+        while self._tail and backlog.joins(self.total - self._tail_len):
+            if not backlog.save(self.total - self._tail_len, self._tail[0]):
+                return False
+            self._tail_len -= len(self._tail.popleft())
+        self._tail = self._tail or deque()
+        return True
+
+
+def _cut(chunks: Sequence[bytes], size: int, offset: int, limit: int) -> bytes:
+    """At most `limit` bytes from `offset` on of these chunks, which are `size` bytes together.
+
+    Readers are mostly near one end, so it is looked for from the nearer one.
+    """
+    if 2 * offset <= size:
+        begin, index = 0, 0
+        while index < len(chunks) and begin + len(chunks[index]) <= offset:
+            begin += len(chunks[index])
+            index += 1
+    else:
+        begin, index = size, len(chunks)
+        while index and begin > offset:
+            index -= 1
+            begin -= len(chunks[index])
+    found, have = [], 0
+    for place in range(index, len(chunks)):
+        piece = chunks[place][max(0, offset - begin) :][: limit - have]
+        begin += len(chunks[place])
+        found.append(piece)
+        have += len(piece)
+        if have >= limit:
+            break
+    return b"".join(found)
 
 
 def collapsed(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The pipes that jobs write to: made, lent to seats, read, and kept for later."""
+"""The pipes that jobs write to: made, lent to seats, read unless a reader is behind, and kept for later."""
 
 from __future__ import annotations
 
@@ -28,35 +28,65 @@ class Streams:
         self._null = null
         self._by_fd: dict[int, Pipes] = {}
         self._spare: list[Pipes] = []
+        self._paused: set[int] = set()  #: not read: their job waits for whoever reads its output
 
     def readable(self, fd: int) -> None:
         """Take what was written to this pipe."""
         pipes = self._by_fd.get(fd)
-        if pipes is None:
+        if pipes is None or fd in self._paused:
             return
         agent = self._agent
         task = pipes.task
+        capture = None
+        if task is not None and task.afterwards is None:
+            capture = task.out if fd == pipes.out else task.err
         for _ in range(_MAX_READS):
+            size = _READ
+            if capture is not None and task is not None and (left := capture.keep - capture.total) < _READ:
+                size = agent.followers.room(task, 0 if fd == pipes.out else 1, left)
+                if not size:
+                    self._pause(fd)
+                    break
             try:
-                data = os.read(fd, _READ)
+                data = os.read(fd, size)
             except BlockingIOError:
-                return
+                break
             if task is not None:
                 task.plain = False
                 if task.afterwards is not None:
                     task.afterwards.said.add(data)
-                elif fd == pipes.out:
-                    if task.out is None:
-                        task.out = Capture(agent.rules.keep_output)
-                    task.out.add(data)
                 else:
-                    if task.err is None:
-                        task.err = Capture(agent.rules.keep_output)
-                    task.err.add(data)
-            if len(data) < _READ:
+                    if capture is None:
+                        capture = self._capture(task, out=fd == pipes.out)
+                    capture.add(data)
+            if len(data) < size:
                 break
         if agent.followers and task is not None:
             agent.followers.wrote(task, agent.now)
+
+    def _capture(self, task: Task, *, out: bool) -> Capture:
+        capture = Capture(self._agent.rules.keep_output)
+        if out:
+            task.out = capture
+        else:
+            task.err = capture
+        return capture
+
+    def _pause(self, fd: int) -> None:
+        """Read no more from this pipe: when it is full, whoever writes to it waits."""
+        self._paused.add(fd)
+        self._poll.modify(fd, 0)
+
+    def resume(self, fd: int) -> bool:
+        """Read from this pipe again; False if it was not paused."""
+        if fd not in self._paused:
+            return False
+        self._paused.discard(fd)
+        self._poll.modify(fd, select.EPOLLIN)
+        return True
+
+    def paused(self, pipes: Pipes) -> bool:
+        return pipes.out in self._paused or pipes.err in self._paused
 
     def collect(self) -> None:
         """Read whatever is in any pipe now."""
@@ -87,6 +117,8 @@ class Streams:
     def give_back(self, pipes: Pipes) -> None:
         """Their seat was closed: a few are kept for the next."""
         pipes.task = None
+        self.resume(pipes.out)
+        self.resume(pipes.err)
         if len(self._spare) < _SPARE_PIPES:
             self._spare.append(pipes)
         else:
@@ -105,6 +137,7 @@ class Streams:
         """Somebody may write to them for ever: close them."""
         for fd in (pipes.out, pipes.err):
             self._poll.unregister(fd)
+            self._paused.discard(fd)
             del self._by_fd[fd]
         pipes.close()
 

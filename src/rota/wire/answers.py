@@ -38,6 +38,8 @@ class Ended(Message, frozen=True):
     out_total: int = 0  #: bytes that it wrote; more than `out_len` when the middle was left out
     err_total: int = 0
     missing: str = ""  #: a code: its output should be kept and is not
+    live_out: int = -1  #: where its stdout ended that came live, all of it; -1: it did not, or not to its end
+    live_err: int = -1
 
 
 class Progress(Message, frozen=True):

@@ -98,6 +98,7 @@ class Rules(Message, frozen=True, tag="rules"):
     walltime_warning_s: float = 0.0  #: so long before its walltime is over a job gets `warn_signal`; 0: never
     warn_signal: str = "CONT"
     checkpoint_grace_s: float = 30.0  #: how long a job may write a checkpoint before it is ended for others
+    output_spool: int = -1  #: bytes on disk for output that an attached reader has not taken; -1: never ask `Full`
 
 
 class Work(Message, frozen=True, tag="work"):
@@ -158,11 +159,28 @@ class Recall(Message, frozen=True, tag="recall"):
 
 
 class Tail(Message, frozen=True, tag="tail"):
-    """Send the output of this running attempt from its beginning as `Live`; `on=False` stops it."""
+    """Send the output of this attempt from its beginning as `Live`; `on=False` stops it.
+
+    `on=False` without a tail answers `Full`: nobody wants every byte.
+    """
 
     job: int
     attempt: int
     on: bool = True
+    tail: int = 0  #: number of this reader; each has a place of its own in the output
+    hold: bool = False  #: it gets every byte: rather than lose one, let the job wait
+    window: int = -1  #: bytes that may be sent beyond what it has taken; -1: any
+
+
+class Took(Message, frozen=True, tag="took"):
+    """The reader of a tail has dealt with the output up to these offsets."""
+
+    job: int
+    attempt: int
+    tail: int
+    out: int
+    err: int
+    window: int
 
 
 class Leave(Message, frozen=True, tag="leave"):
@@ -185,6 +203,7 @@ ToRunner = (
     | ClosePart
     | Recall
     | Tail
+    | Took
     | Leave
     | StartChannel
     | InChannel

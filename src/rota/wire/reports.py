@@ -26,6 +26,7 @@ class Join(Message, frozen=True, tag="join"):
     parts: list[LeaseRef] = []  #: parts of which something may be left; others are closed
     leaving: bool = False  #: it will end when its jobs have
     now: float = 0.0  #: what time it is for this runner, in which it tells all times; 0: not told
+    tails: bool = False  #: it knows `Tail.tail`, `Took` and `Full`
 
 
 class Report(Message, frozen=True, tag="report"):
@@ -69,6 +70,18 @@ class Live(Message, frozen=True, tag="live"):
     """Pieces of output of jobs that somebody follows."""
 
     chunks: list[Chunk]
+    tail: int = 0  #: of `Tail`, whose reader they are for; 0: for everybody who follows these jobs
+
+
+class Full(Message, frozen=True, tag="full"):
+    """An attempt has printed something that will not be kept as it is. Does somebody want every byte of it?
+
+    Answered by `Tail`: with `hold` if so, with `on=False` if not. Until then the runner reads no more of it.
+    """
+
+    job: int
+    attempt: int
+    held: bool = False  #: somebody wanted it before the connection was lost; no answer means no
 
 
 class Piece(Message, frozen=True, tag="piece"):
@@ -90,6 +103,9 @@ class LiveEnd(Message, frozen=True, tag="live-end"):
 
     job: int
     attempt: int
+    tail: int = 0
+    out: int = -1  #: bytes that it printed to stdout, as many as were sent if nothing was left out; -1: not known
+    err: int = -1
 
 
-FromRunner = Hello | Join | Report | Settle | Idle | Live | LiveEnd | Piece | Relayed
+FromRunner = Hello | Join | Report | Settle | Idle | Live | LiveEnd | Full | Piece | Relayed

@@ -100,6 +100,7 @@ class Add(Message, frozen=True, tag="add"):
     rerun: bool = False  #: new jobs in the place of those that ended; others are left alone
     rerun_entries: list[int] = []  #: indexes in the submission that are `rerun` while others are not
     input: str = ""  #: with the last chunk: what is added, a path or a name; empty: nothing that could be edited
+    attach: bool = False  #: a `Watch` with `attach` follows on this connection
 
 
 class Drop(Message, frozen=True, tag="drop"):
@@ -333,6 +334,18 @@ class Watch(Message, frozen=True, tag="watch"):
     selectors: list[str]
     outputs: bool = False  #: with what the jobs printed, once each has ended
     follow: bool = False  #: with what they print while they run
+    window: int = 0  #: bytes of live output that may be on their way, see `Taken`; 0: any
+    attach: bool = False  #: every byte of the jobs that this submission added; needs a window
+
+
+class Taken(Message, frozen=True, tag="taken"):
+    """The reader of the stream that request `n` opened has dealt with live output up to these offsets."""
+
+    n: int
+    job: int
+    attempt: int
+    out: int
+    err: int
 
 
 class ReadOutput(Message, frozen=True, tag="output"):
@@ -363,7 +376,7 @@ class Stop(Message, frozen=True, tag="stop"):
 FromClient = (
     Hello | Add | Drop | ListJobs | Status | Show | Act | Modify | Why | PlanFor | Gantt | ListLimits | SetLimit
     | ChangeWalltime
-    | GetSite | SetSite | Learned | Watch
+    | GetSite | SetSite | Learned | Watch | Taken
     | ReadOutput | Control | Stop | ListPage | GetGraph | Feed
     | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas
     | OpenChannel | InChannel

@@ -33,7 +33,7 @@ _CHANNELS: Final = (
     *(m.ChannelResize, m.ChannelSignal, m.ChannelEnd),
 )
 _JOBS: Final = (
-    *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.ReadOutput, m.Stop),
+    *(m.Add, m.Drop, m.ListJobs, m.Status, m.Show, m.Why, m.Act, m.Modify, m.Watch, m.Taken, m.ReadOutput, m.Stop),
     *(m.ListLimits, m.GetSite, m.Learned, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed, m.ChangeWalltime),
     *(m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas),
     *_CHANNELS,
@@ -43,7 +43,7 @@ _JOBS: Final = (
 MAY_SEND: Final[dict[str, frozenset[type[m.Message]]]] = {
     USER: frozenset({*_JOBS, m.Control}),
     ADMIN: frozenset({*_JOBS, m.SetLimit, m.SetSite, m.Control}),
-    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Piece, m.Relayed}),
+    RUNNER: frozenset({m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece, m.Relayed}),
     GATEWAY: frozenset({m.Feed, m.Stop, m.Control}),
     KEY: frozenset(_CHANNELS),
 }

@@ -19,6 +19,7 @@ from rota.client import calls
 from rota.client.printed import Absent, Marking
 from rota.errors import BadInput, RotaError
 from rota.wire import messages as m
+from rota.wire.gaps import mark
 
 table = Table("jobs")
 
@@ -29,6 +30,9 @@ _PING_S: Final = 15.0
 #: Pieces of live output that wait for a slow reader; then the manager waits.
 _WAITING: Final = 4
 _SEEN: Final = re.compile(r"(\d{1,10})-(\d{1,19})-(\d{1,19})")
+
+#: Why bytes are missing from what is followed.
+_NOT_PASSED_ON: Final = "not passed on in time"
 
 _Stream = Literal["out", "err"]
 _Attempt = Annotated[int, Meta(ge=0, le=1 << 31, description="0: the newest.")]
@@ -171,25 +175,35 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
     """What a job prints while it runs, as events `chunk`, until `end`.
 
     It begins with the first byte, or behind what a reader that comes back has seen. A chunk has the bytes from
-    `offset` up to `next` of its stream; a gap before it was left out by the runner, for want of room. Bytes that
-    are not UTF-8 are replaced. Attempts that follow are told as well.
+    `offset` up to `next` of its stream. Whoever reads more slowly than the job prints does not slow it down:
+    `missing` is how many bytes were left out before those, and a line at the beginning of `text` says so. Bytes
+    that are not UTF-8 are replaced. Attempts that follow are told as well.
     """
     pen = Pen(ask.headers.get("last-event-id", "") or ask.query.last)
     await _part(ask, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
     client = await ask.gateway.links.connect(ask.credential.token)
     try:
-        watching = await client.watch(ask.path.id, follow=True)
+        watching = await client.watch(ask.path.id, follow=True, paced=True)
     except BaseException:
         await client.close()
         raise
 
     async def told() -> AsyncIterator[bytes]:
         news: asyncio.Queue[m.Progress | bool] = asyncio.Queue(_WAITING)
+        taken: dict[int, list[int]] = {}  #: attempt → how far each stream was put into the queue
 
         async def listen() -> None:
             try:
                 async for progress in watching:
                     await news.put(progress)
+                    reached: dict[tuple[int, int], list[int]] = {}
+                    for chunk in progress.chunks:
+                        ends = reached.setdefault(
+                            (chunk.job, chunk.attempt), taken.setdefault(chunk.attempt, [0, 0])
+                        )
+                        ends[chunk.stream - 1] = chunk.offset + len(chunk.data)
+                    for (job, attempt), (out, err) in reached.items():
+                        await watching.took(job, attempt, out=out, err=err)
             except RotaError:
                 await news.put(False)
             else:
@@ -213,6 +227,9 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
                     for chunk in progress.chunks:
                         if event := pen.write(chunk):
                             yield event
+                    for ended in progress.ended:
+                        async for event in _rest(ask, pen, ended):
+                            yield event
         finally:
             if listening is not None:
                 listening.cancel()
@@ -235,36 +252,80 @@ class Pen:
 
     def write(self, chunk: m.Chunk) -> bytes:
         """The event of a piece; empty if there is nothing new in it, or less than a character."""
-        if chunk.attempt != self._attempt:
-            self._attempt, self._told = chunk.attempt, {1: 0, 2: 0}
-            self._begin()
+        self._turn_to(chunk.attempt)
         at = self._told[chunk.stream]
         received = at + len(self._decoders[chunk.stream].getstate()[0])
         data = chunk.data[max(0, received - chunk.offset) :]
         if not data:
             return b""
+        missing = 0
         if chunk.offset > received:  # what lies between is lost, and the begun character with it
             self._decoders[chunk.stream].reset()
-            at = chunk.offset
+            missing, at = chunk.offset - at, chunk.offset
         text = self._decoders[chunk.stream].decode(data)
         end = chunk.offset + len(chunk.data)
         told = end - len(self._decoders[chunk.stream].getstate()[0])
         self._told[chunk.stream] = told
-        if not text:
+        return self._event(chunk.stream, at, text, missing) if text or missing else b""
+
+    def told(self, attempt: int, stream: int) -> int:
+        """How much of a stream it was given."""
+        if attempt != self._attempt:
+            return 0
+        return self._told[stream] + len(self._decoders[stream].getstate()[0])
+
+    def end(self, attempt: int, stream: int, end: int) -> bytes:
+        """A stream has ended there: what lies between what was told and its end is missing."""
+        if end <= self.told(attempt, stream):
             return b""
+        self._turn_to(attempt)
+        missing, self._told[stream] = end - self._told[stream], end
+        return self._event(stream, end, "", missing)
+
+    def _event(self, stream: int, at: int, text: str, missing: int) -> bytes:
+        if missing:
+            text = mark(missing, _NOT_PASSED_ON, after=self._last[stream]).decode() + text
+        self._last[stream] = text[-1:].encode()
         body = {
-            "attempt": chunk.attempt,
-            "stream": "err" if chunk.stream == 2 else "out",
+            "attempt": self._attempt,
+            "stream": "err" if stream == 2 else "out",
             "offset": at,
-            "next": told,
+            "next": self._told[stream],
             "text": text,
         }
+        if missing:
+            body["missing"] = missing
         id = b"%d-%d-%d" % (self._attempt, self._told[1], self._told[2])
         return b"id: %b\nevent: chunk\ndata: %b\n\n" % (id, msgspec.json.encode(body))
+
+    def _turn_to(self, attempt: int) -> None:
+        if attempt != self._attempt:
+            self._attempt, self._told = attempt, {1: 0, 2: 0}
+            self._begin()
 
     def _begin(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")
         self._decoders: dict[int, Any] = {1: decoder("replace"), 2: decoder("replace")}
+        self._last = {1: b"", 2: b""}  #: the byte before what comes next
+
+
+async def _rest(ask: Ask, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
+    """What was not told live of an attempt that has ended: from what is kept, if that is all; else a mark."""
+    streams: tuple[tuple[_Stream, int, int, int], ...] = (
+        ("out", ended.live_out, ended.out_len, ended.out_total),
+        ("err", ended.live_err, ended.err_len, ended.err_total),
+    )
+    for name, live, kept, total in streams:
+        number = _NUMBER[name]
+        if live < 0 and total <= kept:
+            while (at := pen.told(ended.attempt, number)) < kept:
+                part = await _part(ask, name, ended.attempt, at, _PART)
+                if not part.data:
+                    break
+                if event := pen.write(m.Chunk(ended.job, ended.attempt, number, at, part.data)):
+                    yield event
+        if event := pen.end(ended.attempt, number, max(live, total if live < 0 else 0)):
+            yield event
 
 
 async def _part(ask: Ask, stream: str, attempt: int, offset: int, limit: int) -> m.OutputPart:

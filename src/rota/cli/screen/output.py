@@ -16,7 +16,6 @@ from rota.errors import RotaError
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
-    from rota.wire.messages import Ended
     from rota.wire.views import JobView
 
 #: Of what was printed already, the end is shown.
@@ -79,7 +78,8 @@ class Tail(threading.Thread):
 
     def _follow(self, client: Client) -> None:
         printer = _Collector(client)
-        with client.watch(self._job, outputs=True, follow=True) as watching:
+        with client.watch(self._job, outputs=True, follow=True, paced=True) as watching:
+            printer.took = watching.took
             while watching.settled is None and not self._over.is_set():
                 if (progress := watching.poll(_POLL_S)) is not None:
                     printer.take(progress)
@@ -113,10 +113,6 @@ class _Collector(Live):
 
     def _write(self, stream: int, data: bytes) -> None:
         self._gathered.append(self._streams[stream].text(data[-_TAIL:]))
-
-    def _tell_gap(self, ended: Ended, stream: int, missing: int) -> None:
-        if missing > 0:
-            self._gathered.append(f"\n… {missing} bytes were not kept …\n")
 
     def text(self) -> str:
         gathered, self._gathered = "".join(self._gathered), []

@@ -1,0 +1,50 @@
+"""Where output goes, written so that a reader who stops reading does not make us deaf: while it waits, somebody
+looks after signals."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from collections.abc import Callable
+from typing import BinaryIO, Final
+
+#: So much can be written to a pipe without waiting once it has room.
+_PIPE_BUF: Final = 4096
+_LOOK_S: Final = 0.2
+
+
+class Outlet:
+    """A stream of ours. `waiting` is called again and again while its reader does not read; it may raise."""
+
+    def __init__(self, stream: BinaryIO, waiting: Callable[[], None]) -> None:
+        self._stream = stream
+        self._waiting = waiting
+        self._fd = _waits(stream)
+
+    def write(self, data: bytes) -> None:
+        if self._fd < 0:
+            self._stream.write(data)
+            return
+        self._stream.flush()
+        view = memoryview(data)
+        while view:
+            while not select.select([], [self._fd], [], _LOOK_S)[1]:
+                self._waiting()
+            try:
+                view = view[os.write(self._fd, view[:_PIPE_BUF]) :]
+            except BlockingIOError:  # others made it so, and its room is too small
+                self._waiting()
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def _waits(stream: BinaryIO) -> int:
+    """The descriptor of a stream whose reader may be slow; -1 if there is none."""
+    try:
+        fd = stream.fileno()
+        mode = os.fstat(fd).st_mode
+    except (OSError, ValueError):
+        return -1
+    return fd if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode) else -1
