@@ -40,7 +40,14 @@ def test_the_stream_names_jobs_that_are_added_and_modified_though_they_only_wait
             lambda: any(job in [each[0] for each in data["jobs"]] for data in _changes(events)[before:]),
             "the modified job is named",
         )
-        site.user.post("/api/v1/jobs/actions", {"action": "remove", "select": [str(job)]})
+        named = {"action": "remove", "select": [str(job)]}
+        refused = site.user.post("/api/v1/jobs/actions", named)
+        assert (refused.status, "rota remove --waiting" in refused.json["error"]["hint"]) == (400, True)
+        for kind in ({"select": ["all,state=dependent"]}, {"lenient": True}):
+            kept = site.user.post("/api/v1/jobs/actions", {**named, **kind}).json
+            assert (kept["changed"], kept["kept"], kept["jobs"]) == (0, 1, [])
+        removed = site.user.post("/api/v1/jobs/actions", {**named, "waiting": True}).json
+        assert (removed["changed"], removed["kept"]) == (1, 0)
         wait_until(lambda: _named(events).get(job) == "removed", "the removed job is named")
     finally:
         events.close()

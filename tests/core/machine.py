@@ -392,6 +392,7 @@ class Machine:
                 self.happened(events.JobsRetried(by=by, jobs=jobs, loaded=self.load(jobs)))
             case "remove":
                 before = {id for id in range(self.world.next_job) if self.world.outcome(id) != NO_JOB}
+                flags = {"named": frozenset(jobs), **flags}
                 self.happened(events.JobsRemoved(by=by, jobs=jobs, loaded=self.load(jobs), **flags))
                 self.removed |= {id for id in before if self.world.outcome(id) == NO_JOB}
             case "confirm-dead":

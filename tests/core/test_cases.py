@@ -575,10 +575,10 @@ def test_a_parent_is_not_removed_while_somebody_waits_for_it(m: Machine) -> None
     (c,) = m.add("c", after=((b, OK, False),)).added
     (d,) = m.add("d", after=((c, OK, False),)).added
     with pytest.raises(BadInput, match=f"job {c} waits for job {b}"):
-        m.do("remove", b)
+        m.do("remove", b, waiting=True)
     with pytest.raises(BadInput, match=f"kill it first: rota kill {a}"):
         m.do("remove", a)
-    assert m.do("remove", b, cascade=True).changed == [b, c, d]
+    assert m.do("remove", b, cascade=True, waiting=True).changed == [b, c, d]
     assert [m.world.outcome(id) for id in (b, c, d)] == [NO_JOB] * 3
     assert m.store.jobs([b, c, d]) == []
     assert m.world.next_job == d + 1
@@ -603,7 +603,7 @@ def test_jobs_of_others_are_not_removed_with_what_they_wait_for(m: Machine) -> N
     with pytest.raises(Denied, match=f"job {third} belongs to bob"):
         m.do("remove", first, cascade=True, only="ann")
     assert [m.world.outcome(id) == NO_JOB for id in (first, second, third)] == [False] * 3
-    m.do("remove", third, only="bob")
+    m.do("remove", third, only="bob", waiting=True)
     assert m.do("remove", first, cascade=True, only="ann").changed == [first, second]
 
 

@@ -488,7 +488,7 @@ class Groups(RuleBasedStateMachine):
                 for each in removing:
                     self.model.ghosts[each] = self.model.jobs.pop(each)
 
-        self._step(fate, lambda: self.m.act("remove", id, cascade=cascade), apply)
+        self._step(fate, lambda: self.m.act("remove", id, cascade=cascade, waiting=True), apply)
 
     # -- what holds
 

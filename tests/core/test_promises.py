@@ -91,7 +91,7 @@ def test_a_job_that_has_left_the_queue_is_told_nothing_more_of_its_promise(m: Ma
     overtake(m)
     overtake(m)
     m.do("hold", waits)
-    m.do("remove", other)
+    m.do("remove", other, waiting=True)
     m.advance(1.0)
     m.pump()
     assert len(lines(m, waits)) == 1

@@ -277,7 +277,7 @@ def test_jobs_that_are_modified_held_released_or_removed_are_named(watched: Mach
     modify(watched, job, priority=77)
     assert _touched(watched) == {job}
     for verb in ("hold", "release", "remove"):
-        watched.do(verb, job)
+        watched.do(verb, job, **({"waiting": True} if verb == "remove" else {}))
         assert _touched(watched) == {job}, verb
 
 

@@ -308,13 +308,13 @@ def test_a_parent_is_removed_only_with_its_dependents(queue: Queue) -> None:
     assert done.returncode == 2
     assert str(child) in done.stderr
     assert queue.state(parent) == "failed"
-    assert queue.rota("remove", str(parent), str(child)).returncode == 2
+    assert queue.rota("remove", "--waiting", str(parent), str(child)).returncode == 2
     assert queue.json("remove", "--cascade", str(parent))["changed"] == [parent, child, grandchild]
     assert queue.rota("show", str(grandchild)).returncode == 3
     one, two = queue.put("false", retries=0), queue.put("true")
     both = queue.put("true", after=[one, two])
     queue.until("blocked", both)
-    assert sorted(queue.json("remove", str(one), str(both))["changed"]) == [one, both]
+    assert sorted(queue.json("remove", "--waiting", str(one), str(both))["changed"]) == [one, both]
 
 
 def test_a_member_of_a_group_is_removed_only_with_those_who_wait_for_the_group(queue: Queue) -> None:

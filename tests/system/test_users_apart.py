@@ -156,10 +156,10 @@ def test_whoever_waits_for_a_job_is_not_removed_with_it(rota: Deployment, ann: C
     first = bob.add("--", "true")
     second = bob.add("--after", str(first), "--", "true")
     third = ann.add("--after", str(second), "--", "true")
-    bob.refused("remove", "--cascade", str(first), says=f"job {third} belongs to nobody")
+    bob.refused("remove", "--waiting", "--cascade", str(first), says=f"job {third} belongs to nobody")
     assert sorted(rota.states()) == [first, second, third]
-    ann.ok("remove", str(third))
-    assert bob.json("remove", "--cascade", str(first))["changed"] == [first, second]
+    ann.ok("remove", "--waiting", str(third))
+    assert bob.json("remove", "--waiting", "--cascade", str(first))["changed"] == [first, second]
 
 
 def test_the_elements_of_anothers_array_are_refused(rota: Deployment, ann: Colleague, bob: Colleague) -> None:
@@ -186,7 +186,8 @@ def test_a_selection_means_ones_own_jobs(rota: Deployment, ann: Colleague, bob: 
     assert len(bob.json("modify", "--priority", "9", "@shared")["changed"]) == 4
     assert rota.json("show", str(theirs))["priority"] != 9
     bob.ok("kill", "last")
-    assert len(bob.json("remove", "all")["changed"]) == 4
+    assert len(bob.json("remove", "all")["changed"]) == 1, "the others wait"
+    assert len(bob.json("remove", "--waiting", "all")["changed"]) == 3
     assert list(rota.states()) == [theirs]
 
 

@@ -51,6 +51,11 @@ describe("the row cursor", () => {
 
 describe("what came of an action", () => {
   it("says how many were changed, and how many not", () =>
-    expect(outcome("hold", { changed: 1200, unchanged: 1, jobs: [] })).toBe("1,200 jobs held; 1 other stayed as it is"));
-  it("says why nothing was", () => expect(outcome("release", { changed: 0, unchanged: 3, jobs: [] })).toContain("none of them is held"));
+    expect(outcome("hold", { changed: 1200, unchanged: 1, jobs: [], kept: 0 })).toBe("1,200 jobs held; 1 other stayed as it is"));
+  it("says how many were kept that were to be removed", () => {
+    expect(outcome("remove", { changed: 3, unchanged: 2, jobs: [], kept: 2 })).toBe("3 jobs removed; 2 others kept");
+    expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 2 })).toContain("they have not ended");
+    expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 0 })).toContain("gone already");
+  });
+  it("says why nothing was", () => expect(outcome("release", { changed: 0, unchanged: 3, jobs: [], kept: 0 })).toContain("none of them is held"));
 });

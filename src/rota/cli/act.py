@@ -7,20 +7,28 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rota.cli.command import Invocation, command, print_json
-from rota.cli.printing import aside, say
+from rota.cli.printing import aside, confirmed, say
 from rota.cli.selecting import selectors
 
 if TYPE_CHECKING:
+    from rota.client import Client
     from rota.core.answers import Acted
 
 #: So many ranges of ids are asked about to explain why nothing changed.
 _ASKED_MAX: Final = 500
 
 
+#: So many jobs are killed or removed without a question to whoever sits at the terminal.
+_UNASKED: Final = 100
+
+
 @command("kill")
 @selectors(required=True)
-def kill(call: Invocation, selectors: tuple[str, ...]) -> int:
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, however many they are.")
+def kill(call: Invocation, selectors: tuple[str, ...], yes: bool) -> int:
     """Cancel jobs; those that run are ended, with all their processes.
+
+    On a terminal more than 100 jobs are asked about first.
 
     \b
     Examples:
@@ -28,7 +36,11 @@ def kill(call: Invocation, selectors: tuple[str, ...]) -> int:
       rota kill @work,state=running
       rota kill last
     """
-    return _act(call, "kill", selectors, done="killed")
+    with call.connect() as client:
+        if not yes and not _sure(client, "kill", selectors):
+            return _nothing()
+        acted = client.kill(*selectors)
+    return tell(call, acted, done="killed")
 
 
 @command("retry")
@@ -47,15 +59,43 @@ def retry(call: Invocation, selectors: tuple[str, ...]) -> int:
 @command("remove")
 @selectors(required=True)
 @click.option("--cascade", is_flag=True, help="Also remove everything that depends on them.")
-def remove(call: Invocation, selectors: tuple[str, ...], cascade: bool) -> int:
+@click.option("--waiting", is_flag=True, help="Also remove jobs that wait; they will never run.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, however many they are.")
+def remove(call: Invocation, selectors: tuple[str, ...], cascade: bool, waiting: bool, yes: bool) -> int:
     """Forget jobs that have ended, with their output.
+
+    Of a selection those that have not ended are kept and counted, as are those that others wait for. A job that is
+    named by its id and cannot go is refused. On a terminal more than 100 jobs are asked about first.
 
     \b
     Examples:
+      rota remove all
       rota remove @work,state=complete
+      rota remove --waiting @work
       rota remove --cascade 12
     """
-    return _act(call, "remove", selectors, done="removed", cascade=cascade)
+    with call.connect() as client:
+        if not yes and not _sure(client, "remove", selectors, cascade=cascade, waiting=waiting):
+            return _nothing()
+        acted = client.remove(*selectors, cascade=cascade, waiting=waiting)
+    return tell(call, acted, done="removed", removing=True)
+
+
+def _sure(client: Client, verb: str, words: tuple[str, ...], **how: bool) -> bool:
+    """Does whoever sits at the terminal, if anybody does, really mean so many jobs?"""
+    import sys
+
+    from rota.cli.terminal import count, is_terminal
+
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        return True
+    number = len(client.would(verb, *words, **how).changed)
+    return number <= _UNASKED or confirmed(f"{verb.capitalize()} {count(number, 'job')}?")
+
+
+def _nothing() -> int:
+    aside("rota: nothing was changed")
+    return 1
 
 
 @command("hold")
@@ -96,16 +136,22 @@ def confirm_dead(call: Invocation, selectors: tuple[str, ...]) -> int:
     return _act(call, "confirm-dead", selectors, done="declared dead")
 
 
-def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str, cascade: bool = False) -> int:
+def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str) -> int:
     with call.connect() as client:
-        acted = client.remove(*words, cascade=cascade) if verb == "remove" else client.act(verb, *words)
+        acted = client.act(verb, *words)
     return tell(call, acted, done=done)
 
 
-def tell(call: Invocation, acted: Acted, *, done: str) -> int:
-    """Say how many jobs changed; the exit status."""
+def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -> int:
+    """Say how many jobs changed, and how many were kept that were to be removed; the exit status."""
     if call.json:
-        body = {"changed": acted.changed, "unchanged": acted.unchanged, "missing": acted.missing}
+        body: dict[str, object] = {
+            "changed": acted.changed,
+            "unchanged": acted.unchanged,
+            "missing": acted.missing,
+        }
+        if removing:
+            body |= {"removed": len(acted.changed), "kept": acted.kept}
         print_json(body)
     elif call.quiet:
         say(*map(str, acted.changed))
@@ -113,8 +159,8 @@ def tell(call: Invocation, acted: Acted, *, done: str) -> int:
         from rota.cli.terminal import count, few_ranges
 
         ids = f": {few_ranges(acted.changed)}" if acted.changed else ""
-        same = f"; {len(acted.unchanged):,} unchanged" if acted.unchanged else ""
-        if acted.unchanged and not acted.changed:
+        same = f"; {len(acted.unchanged):,} {'kept' if acted.kept else 'unchanged'}" if acted.unchanged else ""
+        if acted.unchanged and (acted.kept or not acted.changed):
             same += _states(call, acted.unchanged)
         say(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
     if acted.missing:

@@ -95,9 +95,14 @@ class AsyncClient:
         """Run failed or cancelled jobs again."""
         return await self.act("retry", *selectors)
 
-    async def remove(self, *selectors: Selector, cascade: bool = False) -> Acted:
-        """Forget jobs that have ended."""
-        return await self._call(calls.act("remove", words(selectors), cascade=cascade))
+    async def remove(self, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
+        """Forget jobs that have ended, and with `waiting` those that wait; `cascade`: with everything that depends
+        on them. Of a selection the rest is kept; a job that is named by its id and cannot go is refused."""
+        return await self._call(calls.act("remove", words(selectors), cascade=cascade, waiting=waiting))
+
+    async def would(self, verb: str, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
+        """Which jobs `kill` or `remove` would concern now. Nothing is done."""
+        return await self._call(calls.act(verb, words(selectors), cascade=cascade, waiting=waiting, check=True))
 
     async def hold(self, *selectors: Selector) -> Acted:
         """Keep waiting jobs from starting."""

@@ -110,9 +110,14 @@ class Client:
         """Run failed or cancelled jobs again."""
         return self.act("retry", *selectors)
 
-    def remove(self, *selectors: Selector, cascade: bool = False) -> Acted:
-        """Forget jobs that have ended; `cascade`: with everything that depends on them."""
-        return self._call(calls.act("remove", words(selectors), cascade=cascade))
+    def remove(self, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
+        """Forget jobs that have ended, and with `waiting` those that wait; `cascade`: with everything that depends
+        on them. Of a selection the rest is kept; a job that is named by its id and cannot go is refused."""
+        return self._call(calls.act("remove", words(selectors), cascade=cascade, waiting=waiting))
+
+    def would(self, verb: str, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
+        """Which jobs `kill` or `remove` would concern now. Nothing is done."""
+        return self._call(calls.act(verb, words(selectors), cascade=cascade, waiting=waiting, check=True))
 
     def hold(self, *selectors: Selector) -> Acted:
         """Keep waiting jobs from starting."""

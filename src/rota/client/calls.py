@@ -115,9 +115,17 @@ def show(job: int) -> Call[views.JobView]:
 
 
 def act(
-    verb: str, selectors: list[str], *, cascade: bool = False, keep: bool = False, signal: str = ""
+    verb: str,
+    selectors: list[str],
+    *,
+    cascade: bool = False,
+    keep: bool = False,
+    signal: str = "",
+    waiting: bool = False,
+    lenient: bool = False,
+    check: bool = False,
 ) -> Call[answers.Acted]:
-    return Call(lambda n: m.Act(n, verb, selectors, cascade, keep, signal), answers.Acted)
+    return Call(lambda n: m.Act(n, verb, selectors, cascade, keep, signal, waiting, lenient, check), answers.Acted)
 
 
 def walltime(job: int, change: str, *, force: bool = False) -> Call[answers.WalltimeSet]:

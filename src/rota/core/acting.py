@@ -9,20 +9,19 @@ from heapq import heappush
 
 from rota.core.answers import Acted
 from rota.core.attempts import end_attempt, void_attempt
-from rota.core.dependencies import end_job, enter, register, ripple, waiting_for, waiting_state
+from rota.core.dependencies import end_job, enter, register, ripple, waiting_state
 from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
 from rota.core.elsewhere import end_nowhere
-from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRemoved, JobsRetried
+from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
 from rota.core.job import Job, Lease, Outcome, Reason
 from rota.core.part_ends import part_shut
 from rota.core.parts import await_parts, forget_part, is_silent, ref_of
 from rota.core.retry import reservation_over
 from rota.core.runners import retire_idle
 from rota.core.seating import vacate_seat
-from rota.core.states import HOLDABLE, LEASED, RETRYABLE, TERMINAL, State
+from rota.core.states import HOLDABLE, RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, World, dequeue, erase, move, reopen, write
-from rota.errors import BadInput, Denied
+from rota.core.world import World, dequeue, move, reopen, write
 
 
 def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
@@ -36,7 +35,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
         changed.append(id)
         turn.note(id, job.attempt, "kill", f"asked for by {event.by.user}")
         if job.lease is None:
-            _cancel(world, turn, job, Reason("kill_requested", f"cancelled by {event.by.user}"))
+            cancel(world, turn, job, Reason("kill_requested", f"cancelled by {event.by.user}"))
             continue
         _kill(world, turn, job, job.lease, f"being killed for {event.by.user}", kills)
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
@@ -85,7 +84,8 @@ def _kill(
     kills.setdefault(lease.runner, []).append((job.id, job.attempt, lease.token))
 
 
-def _cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
+def cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
+    """End a job that waits."""
     if job.state is State.READY:
         dequeue(world, job)
     end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
@@ -157,51 +157,6 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
     turn.note(id, job.attempt, "retried", f"{why} by {by}")
     enter(world, turn, job, register(world, job))
     return True
-
-
-def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
-    removing = dict.fromkeys(event.jobs)
-    if event.cascade:
-        _with_dependents(world, removing, event.loaded)
-    for id in removing:
-        job = world.jobs.get(id) or event.loaded.get(id)
-        if job is None:
-            continue
-        if event.only and job.spec.user != event.only:
-            raise Denied(f"job {id} belongs to {job.spec.user}", hint="it waits for one of yours, which stays")
-        if job.state in LEASED:
-            raise BadInput(f"job {id} is {job.state.label}", hint=f"kill it first: rota kill {id}")
-        for child in waiting_for(world, job):
-            if child not in removing:
-                raise BadInput(f"job {child} waits for job {id}", hint=f"remove both: rota remove {id} {child}")
-    changed, unchanged = [], []
-    for id in removing:
-        job = world.jobs.get(id) or event.loaded.get(id)
-        if job is None or world.outcome(id) == NO_JOB:
-            unchanged.append(id)
-            continue
-        _remove(world, turn, job)
-        changed.append(id)
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
-
-
-def _with_dependents(world: World, jobs: dict[int, None], loaded: dict[int, Job]) -> None:
-    pending = list(jobs)
-    while pending:
-        id = pending.pop()
-        job = world.jobs.get(id) or loaded.get(id)
-        for child in waiting_for(world, job) if job is not None else ():
-            if child not in jobs:
-                jobs[child] = None
-                pending.append(child)
-
-
-def _remove(world: World, turn: Turn, job: Job) -> None:
-    if job.state not in TERMINAL:
-        _cancel(world, turn, job, Reason("kill_requested", "removed"))
-    erase(world, turn, job)
-    if job.spec.dep_groups:
-        ripple(world, turn, [job])  # a group without it may say something else
 
 
 def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:

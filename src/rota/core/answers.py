@@ -26,6 +26,7 @@ class Acted(Struct, frozen=True, array_like=True, gc=False):
     changed: list[int]
     unchanged: list[int]
     missing: list[int] = []
+    kept: int = 0  #: of a selection to be removed, those that have not ended or that others wait for
 
 
 class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):

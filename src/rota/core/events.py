@@ -118,6 +118,8 @@ class JobsRemoved(Event, frozen=True):
     loaded: dict[int, Job]
     cascade: bool = False  #: with all that wait for them
     only: str = ""  #: whose jobs may go; empty: everybody's
+    named: frozenset[int] = frozenset()  #: those that were named one by one: they go, or nothing does
+    waiting: bool = False  #: those that wait go as well
 
 
 class JobsSuspended(Event, frozen=True):

@@ -10,9 +10,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
+from rota.core.answers import Acted
 from rota.core.events import Asker
 from rota.core.job import Outcome
 from rota.core.pausing import starts_nothing
+from rota.core.removing import would_remove
 from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
@@ -219,15 +221,18 @@ class Requests:
         clauses = await self._own(peer, act.selectors)
         # Jobs named one by one are always meant; of groups only those that the action can concern.
         named = {clause.one for clause in clauses if clause.one}
+        elements = [clause for clause in clauses if clause.one_element]
         ended: list[int] = []
         if act.verb in ("retry", "remove"):
             states = RETRYABLE if act.verb == "retry" else TERMINAL
             ended = await self._manager.read(lambda: queries.ended_ids(clauses, states))
         live = await self._manager.read(lambda: queries.live_ids(clauses))
-        if act.verb == "remove":
-            # Of a whole selection only what can be removed; a running job named by its id is refused.
-            live = [id for id in live if id in named or not self._is_leased(id)]
         jobs = sorted({*named, *ended, *live})
+        if act.check and act.verb != "remove":
+            known = manager.world.jobs
+            live = [id for id in jobs if id in known and known[id].state not in TERMINAL]
+            manager.answer(by, Acted(live if act.verb == "kill" else jobs, []))
+            return
         if act.verb in _VERBS:
             manager.happened(_VERBS[act.verb](by=by, jobs=jobs))
             return
@@ -244,9 +249,21 @@ class Requests:
                 manager.happened(events.JobsRetried(by=by, jobs=jobs, loaded=loaded))
             else:
                 only = peer.user if restricted(peer) else ""
-                manager.happened(
-                    events.JobsRemoved(by=by, jobs=jobs, loaded=loaded, cascade=act.cascade, only=only)
+                if elements:
+                    named |= set(await self._manager.read(lambda: queries.live_ids(elements)))
+                removed = events.JobsRemoved(
+                    by=by,
+                    jobs=jobs,
+                    loaded=loaded,
+                    cascade=act.cascade,
+                    only=only,
+                    named=frozenset() if act.lenient else frozenset(named),
+                    waiting=act.waiting,
                 )
+                if act.check:
+                    manager.answer(by, would_remove(manager.world, removed))
+                else:
+                    manager.happened(removed)
 
     async def _change_walltime(self, peer: Peer, ask: m.ChangeWalltime) -> None:
         if not 0 < abs(ask.seconds) < _LONGEST_S:
@@ -309,10 +326,6 @@ class Requests:
             raise NotFound(f"there is no host '{host}'", hint="see 'rota manager status'")
         declared, withdrawn = limits.changed(world.placement.limits, text, host)
         self._manager.happened(events.LimitsDeclared(by=by, limits=declared, withdrawn=withdrawn))
-
-    def _is_leased(self, id: int) -> bool:
-        job = self._manager.world.jobs.get(id)
-        return job is not None and job.lease is not None
 
     # -- waiting
 

@@ -212,6 +212,11 @@ class Clause(Struct, frozen=True, gc=False):
         """The job that this names, and nothing else; 0: it describes jobs."""
         return self.low if self.low and self == Clause(low=self.low, high=self.low) else 0
 
+    @property
+    def one_element(self) -> bool:
+        """Does it name one element of an array?"""
+        return bool(self.array) and len(self.indexes) == 1 and self.indexes[0][0] == self.indexes[0][1]
+
 
 class Order(Struct, frozen=True, gc=False):
     """In which order jobs are listed. Of those that are equal, or of which nothing is known, the newest comes

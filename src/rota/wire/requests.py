@@ -161,6 +161,9 @@ class Act(Message, frozen=True, tag="act"):
     cascade: bool = False  #: remove: with everything that depends on them
     keep: bool = False  #: suspend: they give up nothing
     signal: str = ""  #: signal: its name
+    waiting: bool = False  #: remove: also jobs that wait
+    lenient: bool = False  #: remove: what is named is no more than part of a selection
+    check: bool = False  #: kill, remove: only say which jobs that would concern
 
 
 class ChangeWalltime(Message, frozen=True, tag="change-walltime"):

@@ -33,12 +33,15 @@ export interface ActedView {
   changed: number;
   unchanged: number;
   jobs: number[];
+  kept: number;
 }
 
 export interface Action {
   action: "checkpoint" | "confirm-dead" | "hold" | "kill" | "release" | "remove" | "resume" | "retry" | "signal" | "suspend";
   select: string[];
   cascade?: boolean;
+  waiting?: boolean;
+  lenient?: boolean;
   keep?: boolean;
   signal?: string;
 }

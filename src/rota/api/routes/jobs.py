@@ -133,6 +133,11 @@ class Action(Struct, forbid_unknown_fields=True):
     ]
     select: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(min_length=1, max_length=10_000)]
     cascade: Annotated[bool, Meta(description="Only for remove: with everything that depends on them.")] = False
+    waiting: Annotated[bool, Meta(description="Only for remove: also jobs that wait.")] = False
+    lenient: Annotated[
+        bool,
+        Meta(description="Only for remove: jobs named by id that cannot go are kept and counted, not refused."),
+    ] = False
     keep: Annotated[bool, Meta(description="Only for suspend: they give up nothing.")] = False
     signal: Annotated[str, Meta(max_length=16, description="Only for signal: its name, such as USR1.")] = ""
 
@@ -141,18 +146,32 @@ class ActedView(Struct):
     changed: int
     unchanged: int
     jobs: Annotated[list[int], Meta(description="The first thousand of those that were changed.")]
+    kept: Annotated[
+        int, Meta(description="Of those to be removed, the ones that have not ended or that others wait for.")
+    ] = 0
 
 
 @table.post("/jobs/actions", body=Action, answer=ActedView)
 async def act_on_jobs(ask: Ask) -> ActedView:
     """Kill, retry, remove, hold, release, suspend, resume jobs, send them a signal, ask them for a checkpoint, or
-    confirm that lost ones are dead."""
+    confirm that lost ones are dead.
+
+    Of a selection that is to be removed, what has not ended is kept; a job that is named by its id and has not
+    ended is refused."""
     action: Action = ask.body
     signal = signal_name(action.signal) if action.action == "signal" else ""
     acted = await ask.call(
-        calls.act(action.action, action.select, cascade=action.cascade, keep=action.keep, signal=signal)
+        calls.act(
+            action.action,
+            action.select,
+            cascade=action.cascade,
+            keep=action.keep,
+            signal=signal,
+            waiting=action.waiting,
+            lenient=action.lenient,
+        )
     )
-    return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD])
+    return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD], acted.kept)
 
 
 class Walltime(Struct, forbid_unknown_fields=True):

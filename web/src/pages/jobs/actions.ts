@@ -23,12 +23,13 @@ const WHY_NOT: Record<Verb, string> = {
   kill: "they have ended already",
   hold: "only jobs that have not started can be held",
   release: "none of them is held",
-  remove: "they are gone already",
+  remove: "they have not ended, or others wait for them",
 };
 
 /** What was changed, and what not, as one sentence. */
-export function outcome(verb: Verb, { changed, unchanged }: ActedView): string {
-  if (changed === 0) return `Nothing was changed: ${WHY_NOT[verb]}`;
+export function outcome(verb: Verb, { changed, unchanged, kept = 0 }: ActedView): string {
+  if (changed === 0) return `Nothing was changed: ${verb === "remove" && !kept ? "they are gone already" : WHY_NOT[verb]}`;
+  if (kept > 0) return `${plural(changed, "job")} ${DONE[verb]}; ${plural(kept, "other")} kept`;
   const rest = unchanged > 0 ? `; ${plural(unchanged, "other")} stayed as ${unchanged === 1 ? "it is" : "they are"}` : "";
   return `${plural(changed, "job")} ${DONE[verb]}${rest}`;
 }
@@ -38,8 +39,11 @@ const complaint = (error: unknown): string => {
   return error instanceof ApiError && error.hint ? `${text} — ${error.hint}` : text;
 };
 
+/** Of those that are removed: who else goes. */
+export interface More { cascade?: boolean; waiting?: boolean }
+
 export interface Acts {
-  act: (verb: Verb, select: readonly string[], more?: { cascade?: boolean }) => Promise<boolean>;
+  act: (verb: Verb, select: readonly string[], more?: More) => Promise<boolean>;
   prioritise: (select: readonly string[], priority: number, before: number | null) => Promise<boolean>;
   refuse: (error: unknown) => void;
 }
@@ -50,9 +54,10 @@ export function useActs(): Acts {
   const refuse = useCallback((error: unknown) => say(complaint(error), { bad: true }), [say]);
 
   const act = useCallback<Acts["act"]>(
-    async (verb, select, { cascade = false } = {}) => {
+    async (verb, select, { cascade = false, waiting = false } = {}) => {
       try {
-        const body: Action = { action: verb, select: [...select], cascade };
+        // Here jobs are ticked, not named: what cannot go is kept.
+        const body: Action = { action: verb, select: [...select], cascade, waiting, lenient: true };
         const acted = await post<ActedView>("/jobs/actions", body);
         const back = BACK[verb];
         // Only what was really changed goes back, and only when the answer names all of it.

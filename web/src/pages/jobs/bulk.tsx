@@ -4,7 +4,7 @@ import { type ReactNode, useState } from "react";
 import { count, plural } from "../../format";
 import { Dialog } from "../../ui/dialog";
 import { Button } from "../../ui/parts";
-import type { Verb } from "./actions";
+import type { More, Verb } from "./actions";
 
 interface BulkProps {
   number: number;
@@ -12,7 +12,7 @@ interface BulkProps {
   total: number;
   busy: boolean;
   priority: number | null;
-  act: (verb: Verb, more?: { cascade?: boolean }) => void;
+  act: (verb: Verb, more?: More) => void;
   prioritise: (priority: number) => void;
   chooseAll: () => void;
   clear: () => void;
@@ -51,27 +51,34 @@ export function Bulk({ number, everything, total, busy, priority, act, prioritis
 }
 
 function Sure({ verb, number, close, act }: {
-  verb: "kill" | "remove"; number: number; close: () => void; act: (more: { cascade?: boolean }) => void;
+  verb: "kill" | "remove"; number: number; close: () => void; act: (more: More) => void;
 }): ReactNode {
   const [cascade, setCascade] = useState(false);
+  const [waiting, setWaiting] = useState(false);
   const kill = verb === "kill";
   return (
-    <Dialog title={`${kill ? "Kill" : "Remove"} ${plural(number, "job")}?`} close={close}>
+    <Dialog title={kill ? `Kill ${plural(number, "job")}?` : `Remove what has ended of ${plural(number, "job")}?`} close={close}>
       <p className="muted">
         {kill
           ? "Those that run are ended, those that wait will not start. They stay listed as cancelled and can be retried; what they did so far is lost."
-          : "They disappear from all lists, with their output. This cannot be undone. Jobs that run must be killed first."}
+          : "They disappear from all lists, with their output. This cannot be undone. Jobs that run or wait, and those that such jobs wait for, are kept."}
       </p>
       {kill ? null : (
-        <label className="choice">
-          <input type="checkbox" checked={cascade} onChange={(event) => setCascade(event.target.checked)} />
-          Also all jobs that depend on them
-        </label>
+        <>
+          <label className="choice">
+            <input type="checkbox" checked={waiting} onChange={(event) => setWaiting(event.target.checked)} />
+            Also jobs that wait: they will never run
+          </label>
+          <label className="choice">
+            <input type="checkbox" checked={cascade} onChange={(event) => setCascade(event.target.checked)} />
+            Also all jobs that depend on them
+          </label>
+        </>
       )}
       <div className="actions">
         <Button onClick={close}>Cancel</Button>
-        <Button kind="danger" autoFocus onClick={() => act(kill ? {} : { cascade })}>
-          {kill ? "Kill" : "Remove"} {plural(number, "job")}
+        <Button kind="danger" autoFocus onClick={() => act(kill ? {} : { cascade, waiting })}>
+          {kill ? `Kill ${plural(number, "job")}` : "Remove"}
         </Button>
       </div>
     </Dialog>
