@@ -181,6 +181,15 @@ def _manager(call: Invocation, _home: Home) -> Iterator[Finding]:
     yield "good", f"pid {view.pid} answers in {answer_ms:.1f} ms, a commit takes {view.commit_ms:.1f} ms", ""
     for text in broken if isinstance(broken, list) else []:
         yield "bad", f"a broken promise: {text}", "report it, with 'rota manager logs'"
+    if view.clock_off_s is not None:
+        from rota.units import about_duration
+
+        off = f"{about_duration(abs(view.clock_off_s))} {'ahead' if view.clock_off_s > 0 else 'behind'}"
+        yield (
+            "note",
+            f"the clock of the manager's host was set: {off}",
+            "if it is wrong, set it within the hour",
+        )
     away = [runner.id for runner in view.runners if not runner.connected]
     if away:
         yield "note", f"runners that do not answer: {', '.join(away)}", "see 'rota jobs state=lost'"

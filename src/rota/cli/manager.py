@@ -157,6 +157,16 @@ def status(call: Invocation) -> int:
     return 0
 
 
+def _clock(off_s: float | None) -> str:
+    """What is said of a wall clock that was set, and is not followed yet."""
+    from rota.units import about_duration
+
+    if off_s is None:
+        return ""
+    way = "forward" if off_s > 0 else "back"
+    return f"set {way} by {about_duration(abs(off_s))}; followed if it still says so an hour later"
+
+
 def _card(view: ManagerView) -> Shown:
     from rota.cli.terminal import block, harmless, table
     from rota.units import about_duration, about_size
@@ -171,6 +181,7 @@ def _card(view: ManagerView) -> Shown:
         ("dashboard", view.http or ""),
         ("jobs", jobs or "none"),
         ("state", standstill(view) or ""),
+        ("clock", _clock(view.clock_off_s)),
         ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
         ("idle stop", "" if view.idle_stop_s is None else about_duration(view.idle_stop_s)),
     ]

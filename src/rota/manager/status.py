@@ -12,6 +12,7 @@ from rota.core.elsewhere import is_nowhere
 from rota.core.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World
+from rota.manager import clock
 from rota.manager.figures import resident_bytes
 from rota.wire.views import ManagerView, RunnerView
 
@@ -46,6 +47,7 @@ def manager_view(manager: Manager) -> ManagerView:
         draining=manager.world.draining,
         idle_stop_s=manager.idle_stop_s,
         disk_free_bytes=disk.f_bavail * disk.f_frsize,
+        clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
     )
 
 

@@ -440,6 +440,7 @@ class ManagerView(Struct, kw_only=True, gc=False):
     disk_free_bytes: int
     paused: bool = False
     draining: bool = False
+    clock_off_s: float | None = None  #: the wall clock was set by so much, which is not followed yet
 
 
 class RunnerView(Struct, kw_only=True, gc=False):

@@ -365,6 +365,7 @@ export interface ManagerView {
   disk_free_bytes: number;
   paused: boolean;
   draining: boolean;
+  clock_off_s: number | null;
 }
 
 /** What happened in a minute. Times are sums over attempts that started, or ended, in it. */
