@@ -71,6 +71,21 @@ def test_each_stream_has_its_tab_and_its_address(busy: Deployment, guest: Visito
     expect(output(page, "stderr")).to_have_text("wrong")
 
 
+def test_output_that_is_missing_is_told_in_its_place(busy: Deployment, guest: Visitor) -> None:
+    job = add(busy, "damaged", "--sync", "--", "printf", "it was %s here", "once")
+    (segment,) = (each for each in (busy.home / "output").iterdir() if b"it was once here" in each.read_bytes())
+    with segment.open("r+b") as file:
+        file.seek(segment.read_bytes().index(b"it was once here"))
+        file.write(b"I")
+    guest.go(f"/jobs/{job}")
+    page = guest.page
+    expect(state(page)).to_have_text("complete")
+    expect(output(page)).to_contain_text("[rota: 16 bytes are missing here: the file that held it is damaged]")
+    expect(card(page, "Output").get_by_role("alert")).to_contain_text("damaged")
+    attempt = card(page, "Attempts").get_by_role("listitem").filter(has_text="Attempt 1")
+    expect(attempt).to_contain_text("Output is missing: the file that held it is damaged (damaged)")
+
+
 def test_output_grows_while_the_job_prints(busy: Deployment, guest: Visitor) -> None:
     more, end = busy.work / "print-more", busy.work / "print-end"
     job = add(

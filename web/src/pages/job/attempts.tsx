@@ -68,6 +68,11 @@ function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): Reac
         {ending(attempt) ? <code className={attempt.exit_code === 0 ? "muted" : "attempt-bad"}>{ending(attempt)}</code> : null}
         {attempt.reason && attempt.reason.message !== ending(attempt) ? <span className="muted"><WithLinks text={attempt.reason.message} /></span> : null}
       </header>
+      {attempt.output_missing ? (
+        <p className="attempt-bad attempt-missing">
+          <Icon name="failed" size={13} /> Output is missing: {attempt.output_missing.message} (<code>{attempt.output_missing.code}</code>)
+        </p>
+      ) : null}
       <dl className="facts">
         <Fact name={attempt.hosts.length > 1 ? "hosts" : "host"}>{attempt.hosts.length ? <Hosts hosts={attempt.hosts} /> : null}</Fact>
         <Fact name={attempt.resources && /^\d+$/.test(attempt.resources) ? "core" : "cores"}>{attempt.resources ? <span title="The numbers of the cores that it had">no. {attempt.resources}</span> : null}</Fact>
@@ -76,6 +81,7 @@ function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): Reac
         <Fact name="wall">{wall === null ? null : duration(wall)}</Fact>
         <Fact name="cpu">{attempt.cpu_s === null ? null : duration(attempt.cpu_s)}</Fact>
         <Fact name="runner">{attempt.runner}</Fact>
+        <Fact name="printed">{(attempt.out_bytes ?? 0) + (attempt.err_bytes ?? 0) ? size((attempt.out_bytes ?? 0) + (attempt.err_bytes ?? 0)) : null}</Fact>
       </dl>
       <div className="usages">
         <Bar name="memory" say={size} of={usage(attempt.peak_mem_bytes, { asked: asked?.mem_bytes ?? null, learned: learned?.mem_bytes ?? null, given: given?.mem_bytes ?? null }, { ...about, much: MUCH_MEMORY, chose: chose("mem") })} />

@@ -66,7 +66,8 @@ export function Output({ job }: { job: JobView }): ReactNode {
   const shown = attempts.some((each) => String(each.attempt) === chosen) ? Number(chosen) : newest;
   const live = isLive(job) && shown === job.attempt;
   const file = stream === "err" ? job.stderr : job.stdout;
-  const nothing = file ? "It is in that file."
+  const lost = attempts.find((each) => each.attempt === shown)?.output_missing ?? null;
+  const nothing = lost ? `It is missing: ${lost.message}.` : file ? "It is in that file."
     : live && job.state === "lost" ? "Its runner is silent: what it prints is not known."
     : live ? "Nothing printed yet." : "Nothing was printed.";
   const select = (
@@ -83,13 +84,13 @@ export function Output({ job }: { job: JobView }): ReactNode {
   return (
     <Screen
       key={`${job.id}-${shown}`} job={job.id} attempt={shown} live={live} stream={stream === "err" ? "err" : "out"} choose={setStream}
-      file={file} nothing={nothing} select={attempts.length > 1 ? select : null}
+      file={file} nothing={nothing} lost={lost !== null} select={attempts.length > 1 ? select : null}
     />
   );
 }
 
-function Screen({ job, attempt, live, stream, choose, file, nothing, select }: {
-  file: string | null; nothing: string; select: ReactNode; job: number; attempt: number; live: boolean; stream: StreamName; choose: (stream: string) => void;
+function Screen({ job, attempt, live, stream, choose, file, nothing, lost, select }: {
+  file: string | null; nothing: string; lost: boolean; select: ReactNode; job: number; attempt: number; live: boolean; stream: StreamName; choose: (stream: string) => void;
 }): ReactNode {
   const { printed, version } = usePrinted(job, attempt, live);
   const [wrap, setWrap] = useState(true);
@@ -126,7 +127,7 @@ function Screen({ job, attempt, live, stream, choose, file, nothing, select }: {
       () => say("the browser does not allow copying", { bad: true }),
     );
   };
-  const missing = printed.written[stream] !== null && printed.stage === "kept" ? (printed.written[stream] ?? 0) - rows.next : 0;
+  const leftOut = !lost && printed.written[stream] !== null && printed.stage === "kept" ? (printed.written[stream] ?? 0) - rows.next : 0;
 
   return (
     <Card
@@ -139,6 +140,7 @@ function Screen({ job, attempt, live, stream, choose, file, nothing, select }: {
         </span>
       }
     >
+      {lost && lines > 0 ? <p className="output-lost output-note" role="alert">{nothing} A line marks each place.</p> : null}
       {file ? <p className="muted output-note">It is written to <code>{file}</code>.</p> : null}
       <div className="output-bar">
         <Tabs stream={stream} choose={choose} printed={printed} />
@@ -172,7 +174,7 @@ function Screen({ job, attempt, live, stream, choose, file, nothing, select }: {
             hits={finding.hits} hit={finding.hit}
           />
         ) : (
-          <p className="output-empty muted">
+          <p className={`output-empty ${lost ? "output-lost" : "muted"}`}>
             {printed.error ? printed.error.message : printed.stage === "loading" ? "Loading…" : nothing}
           </p>
         )}
@@ -180,7 +182,11 @@ function Screen({ job, attempt, live, stream, choose, file, nothing, select }: {
           <Button small kind="primary" icon="down" className="output-jump" onClick={() => setFollowing(true)}>Follow</Button>
         ) : null}
       </div>
-      {missing > 0 ? <p className="faint output-note">{count(missing)} bytes from the middle were not kept: there was too much.</p> : null}
+      {leftOut > 0 ? (
+        <p className="faint output-note">
+          {count(leftOut)} bytes from the middle were not kept: there was too much. A line marks the place; the setting <code>keep_output</code> keeps more.
+        </p>
+      ) : null}
     </Card>
   );
 }
