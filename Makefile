@@ -18,7 +18,7 @@ PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-nodes bench-api bench-page faults cluster properties web screenshots docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-nodes bench-output bench-api bench-page faults cluster properties web screenshots docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -72,6 +72,9 @@ bench-plan: $(DEV)  ## The planner: whole nodes, mixed requests, single events, 
 
 bench-nodes: $(DEV)  ## Jobs over four agents beside the local pool, and two thousand agents at one manager
 	$(BIN)/python bench/nodes.py $(ARGS)
+
+bench-output: $(DEV)  ## What jobs print, through rota run: bytes a second beside cat and GNU parallel
+	$(BIN)/python bench/output.py $(ARGS)
 
 bench-api: $(DEV) $(WEB)  ## The HTTP API over a million jobs, and what open pages cost
 	$(BIN)/python bench/api.py $(ARGS)

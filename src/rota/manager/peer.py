@@ -78,6 +78,10 @@ class Peer(asyncio.Protocol):
         else:
             sock = cast(socket.socket, transport.get_extra_info("socket"))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS)
+            # Also one to whom nothing is said: a job may be waiting for it to read.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _UNHEARD_MS // 2000)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
         self._manager.connections.connected(self)
 
     def data_received(self, data: bytes) -> None:
