@@ -20,21 +20,19 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     try:
         with deployment(tmp_path_factory.mktemp("used"), cores="2", http="on") as made:
             # Not by a process that was warmed under another umask.
-            plain = {"stdin": subprocess.DEVNULL}
-            made.ok("manager", "start", **plain)
-            made.ok("run", "--", "echo", "hello", **plain)
-            made.ok("add", "--scratch", "--", "sleep", "1000", **plain)
-            made.ok("add", "--", "seq", "1", "200000", **plain)
-            made.ok("manager", "token", "add", "ann", **plain)
-            made.ok("limit", "few:3", **plain)
-            made.ok("manager", "ui", "--no-open", **plain)
-            made.ok("manager", "backup", str(made.work / "backup.db"), **plain)
-            wait_until(lambda: "running" in made.states().values(), "the scratch job runs")
-            made.ok("manager", "stop", **plain)  # the runner goes on
+            made.ok("manager", "start", stdin=subprocess.DEVNULL)
+            with made.client() as client:
+                client.add(["echo hello", {"cmd": "sleep 1000", "scratch": True}, "seq 1 200000"])
+                client.add_token("ann", "user")
+                client.ui_link()
+                client.backup(str(made.work / "backup.db"))
+                wait_until(lambda: "running" in made.states().values(), "a job runs")
+                wait_until(lambda: "complete" in made.states().values(), "another has ended")
+            made.ok("manager", "stop")  # the runner goes on
             (made.home / "tls.port").chmod(0o644)  # as the last release left it
-            made.ok("manager", "start", **plain)
+            made.ok("manager", "start", stdin=subprocess.DEVNULL)
             yield made
-            made.ok("manager", "stop", "--kill", **plain)
+            made.ok("manager", "stop", "--kill")
     finally:
         os.umask(before)
 
