@@ -14,6 +14,7 @@ from rota.manager.logins import SESSION
 from rota.manager.peer import Peer, expect_hello, owner, session_over, user_name
 from rota.manager.requests import Requests
 from rota.manager.strangers import Stranger, Strangers
+from rota.manager.unfinished import Unfinished
 from rota.plan.need import Need
 from rota.pools.base import DelegatedPool, Pool
 from rota.wire import messages as m
@@ -57,6 +58,7 @@ class Connections:
         self._tasks: set[asyncio.Task[None]] = set()
         self._strangers = Strangers(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
         self._files_for = 0
+        self.unfinished = Unfinished()
         self.peers: dict[int, Peer] = {}
 
     def new_peer(self, *, local: bool) -> Peer:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from rota.core.times import SLACK_S
 from rota.errors import Denied, RotaError, WireError
 from rota.manager import clock
+from rota.manager.unfinished import SMALL
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -32,6 +33,8 @@ _UNHEARD_MS: Final = 30_000
 _MAX_UNREAD: Final = 64 * 1024 * 1024
 #: Requests of one peer that may wait for their turn before reading from it stops.
 _MAX_WAITING: Final = 64
+#: The same in bytes, about.
+_MAX_WAITING_BYTES: Final = 64 << 20
 
 _FromAnybody = m.FromClient | m.FromRunner
 
@@ -67,6 +70,8 @@ class Peer(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._paused = False
+        self._unfinished = 0  #: bytes of a message that is not complete, as far as they are counted
+        self._unread = 0  #: bytes that came while requests wait to be handled
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -93,8 +98,23 @@ class Peer(asyncio.Protocol):
                     self._manager.connections.received(self, message)
                 else:
                     self._manager.connections.greeted(self, message)
+            if self.waiting:
+                self._unread += len(data)
+                self.throttle()
+            self._count_unfinished()
         except RotaError as error:
             self.refuse(error)
+
+    def _count_unfinished(self, *, gone: bool = False) -> None:
+        """Raises `EnvironmentFault` if whoever it is keeps too much half sent, over all their connections. The
+        owner, on this machine, may do that."""
+        if self.local and not self.token:
+            return
+        now = 0 if gone or self._reader.pending < SMALL else self._reader.pending
+        if now != self._unfinished:
+            before, self._unfinished = self._unfinished, now
+            whose = f"{self.token or self.user} {self.host}"  # agents of several nodes may share a token
+            self._manager.connections.unfinished.change(whose, before=before, now=now)
 
     def accept(self, role: str, user: str, *, until: float | None = None) -> None:
         """The peer has shown who it is, with a token that is good until then."""
@@ -126,6 +146,7 @@ class Peer(asyncio.Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._is_no_stranger()
+        self._count_unfinished(gone=True)
         self._manager.connections.disconnected(self)
 
     def send(self, message: m.Message) -> None:
@@ -171,7 +192,9 @@ class Peer(asyncio.Protocol):
         """Stop or resume reading, by how much waits to be handled."""
         if self._transport is None or self.closed:
             return
-        full = len(self.waiting) >= _MAX_WAITING
+        if not self.waiting:
+            self._unread = 0
+        full = len(self.waiting) >= _MAX_WAITING or self._unread > _MAX_WAITING_BYTES
         if full and not self._paused:
             self._transport.pause_reading()
             self._paused = True
