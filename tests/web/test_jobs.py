@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from tests.web.browser import Visitor, unnamed
 from tests.web.conftest import HOSTILE
 
 MANY = 3000
+#: Jobs that wait are not added twice: no two of them are alike.
+_FRESH = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +33,8 @@ def full(busy: Deployment) -> Deployment:
 def waiting(full: Deployment) -> list[int]:
     """Three jobs that wait for one that does not end."""
     before = full.states("@waiting")
-    full.ok(
-        "add", "-g", "waiting", "--after", "42", "--rerun", "-", input="".join(f"echo {n}\n" for n in range(3))
-    )
+    lines = "".join(f"echo {n}\n" for n in itertools.islice(_FRESH, 3))
+    full.ok("add", "-g", "waiting", "--after", "42", "-", input=lines)
     made = sorted(set(full.states("@waiting")) - set(before))
     assert len(made) == 3
     return made
@@ -190,6 +192,27 @@ def test_a_kill_is_asked_about_and_retry_brings_back(full: Deployment, waiting: 
     do(page, "Retry")
     until(full, waiting, {"dependent"})
     expect(row(page, waiting[1])).to_contain_text("dependent")
+
+
+def test_of_ticked_jobs_what_waits_is_kept_unless_it_is_meant(
+    full: Deployment, waiting: list[int], guest: Visitor
+) -> None:
+    full.ok("kill", str(waiting[0]))
+    until(full, waiting[:1], {"cancelled"})
+    guest.go("/jobs?group=waiting")
+    page = guest.page
+    select(page, waiting)
+    do(page, "Remove…")
+    dialog = page.get_by_role("dialog", name="Remove what has ended of 3 jobs?")
+    dialog.get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("1 job removed; 2 others kept")).to_be_visible()
+    assert [full.state(each) for each in waiting[1:]] == ["dependent", "dependent"]
+    select(page, waiting[1:])
+    do(page, "Remove…")
+    page.get_by_role("dialog").get_by_role("checkbox", name="Also jobs that wait").check()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("2 jobs removed")).to_be_visible()
+    assert not set(waiting) & set(full.states("@waiting"))
 
 
 def test_another_priority_and_the_way_back(full: Deployment, waiting: list[int], guest: Visitor) -> None:
