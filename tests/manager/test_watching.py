@@ -12,8 +12,9 @@ from rota.wire import messages as m
 _FILE = b"0123456789abcdef"
 
 
-def _read(_segment: str, offset: int, length: int) -> bytes:
-    return _FILE[offset : offset + length]
+def _read(outcome: Outcome, stream: int, offset: int, length: int) -> bytes:
+    begin = outcome.offset + (0 if stream == 1 else outcome.out_len) + offset
+    return _FILE[begin : begin + length]
 
 
 def _watcher(ids: list[int], *, follow: bool = False) -> Watcher:

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
+from rota.core.job import Outcome
 from rota.core.kept import CUT, GONE, PRUNED, Kept, Output
-from rota.errors import EnvironmentFault
 from rota.manager.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of
@@ -31,16 +31,17 @@ class Outputs:
         self._directory = directory
         self._files = OpenFiles(self._open, most=open_files)
 
-    def read(self, segment: str, offset: int, length: int) -> bytes:
-        """These bytes, or fewer if the file is shorter. Raises `EnvironmentFault` if it is gone."""
+    def all_of(self, outcome: Outcome, stream: int, *, offset: int, length: int) -> bytes:
+        """These bytes of what has just been printed, or none if they are not all there. For the end of a job that
+        is watched: it does not look whether the file was replaced."""
         if length <= 0:
             return b""
-        try:
-            return os.pread(self._files[segment], length, offset)
-        except OSError as error:
-            raise EnvironmentFault(
-                f"the output cannot be read: {error.strerror}", hint="it may have been pruned", code="not_found"
-            ) from None
+        output = Output(
+            outcome.segment, outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total,
+            outcome.err_total, outcome.kept,
+        )  # fmt: skip
+        span = segments.read(self._pread_open, output, stream, offset=offset, limit=length)
+        return span.data if len(span.data) == length else b""
 
     def span(self, output: Output, stream: int, *, offset: int, limit: int) -> Span:
         """A part of a stream, verified, and what is missing after it."""
@@ -57,6 +58,9 @@ class Outputs:
 
     def close(self) -> None:
         self._files.close()
+
+    def _pread_open(self, segment: str, offset: int, length: int) -> bytes:
+        return os.pread(self._files[segment], length, offset)
 
     def _pread(self, segment: str, offset: int, length: int) -> bytes:
         handle = self._files[segment]

@@ -20,12 +20,13 @@ from typing import Any, TypeVar
 from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
+from rota.core.job import Outcome
 from rota.core.pausing import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.turn import Batch, Turn
 from rota.core.usage import leave_hosts
 from rota.core.world import World, forget
-from rota.errors import Bug, EnvironmentFault
+from rota.errors import Bug
 from rota.home import Home
 from rota.manager import clock, hooks
 from rota.manager.channels import Channels
@@ -352,12 +353,10 @@ class Manager:
             log.info("idle for %g s: stopping", self.idle_stop_s)
             self.stop(kill=False)
 
-    def read_output(self, segment: str, offset: int, length: int) -> bytes:
-        """Output, or nothing if it was pruned: that must not keep anybody from hearing of an end."""
-        try:
-            return self.outputs.read(segment, offset, length)
-        except EnvironmentFault:
-            return b""
+    def read_output(self, outcome: Outcome, stream: int, offset: int, length: int) -> bytes:
+        """Verified output, or nothing if it is not all there: that must not keep anybody from hearing of an end.
+        Whoever asks for it is told what is missing."""
+        return self.outputs.all_of(outcome, stream, offset=offset, length=length)
 
     async def read(self, question: Callable[[], T]) -> T:
         """Ask the store in a worker thread, so that the loop goes on."""

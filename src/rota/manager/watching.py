@@ -25,7 +25,8 @@ _GATHERED = 8 << 20
 _FAILED_LISTED = 100_000
 _COUNT_EVERY_S = 0.1
 
-ReadOutput = Callable[[str, int, int], bytes]
+#: (outcome, stream, offset, length): verified bytes of an output, or nothing if they are not all there
+ReadOutput = Callable[[Outcome, int, int, int], bytes]
 
 
 class Watcher:
@@ -178,28 +179,27 @@ class Watcher:
             for stream in (1, 2):
                 self._sent.pop((job, attempt, stream), None)
         elif self._outputs and outcome.segment:
-            out = self._rest((job, attempt, 1), outcome, outcome.offset, outcome.out_len, outcome.out_total)
-            offset = outcome.offset + outcome.out_len
-            err = self._rest((job, attempt, 2), outcome, offset, outcome.err_len, outcome.err_total)
+            out = self._rest((job, attempt, 1), outcome, outcome.out_len, outcome.out_total)
+            err = self._rest((job, attempt, 2), outcome, outcome.err_len, outcome.err_total)
         return m.Ended(
             job, state, outcome.exit_code, outcome.signal, reason[0], reason[1], shown, attempt, out, err,
             outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total,
-            live_out=live[0], live_err=live[1],
+            missing=outcome.kept.missing if outcome.kept is not None else "", live_out=live[0], live_err=live[1],
         )  # fmt: skip
 
-    def _rest(self, stream: tuple[int, int, int], outcome: Outcome, offset: int, kept: int, written: int) -> bytes:
+    def _rest(self, stream: tuple[int, int, int], outcome: Outcome, kept: int, written: int) -> bytes:
         """What of a stream has not been passed on live, if it is small enough to come along."""
         sent = self._sent.pop(stream, None)
         if sent is None:
             if kept > INLINE_OUTPUT or self.crowded or self.gathered > _GATHERED:
                 return b""
             self.gathered += kept
-            return self._read(outcome.segment, offset, kept)
+            return self._read(outcome, stream[2], 0, kept)
         if self.window and written - sent > INLINE_OUTPUT:
             return b""
         # Beyond `keep_output` only head and tail are kept: the tail ends where the stream ended.
         missing = min(written - sent, kept if written == kept else kept // 2)
-        return self._read(outcome.segment, offset + kept - missing, missing) if missing > 0 else b""
+        return self._read(outcome, stream[2], kept - missing, missing) if missing > 0 else b""
 
 
 def _exit_status(state: int, outcome: Outcome | None) -> int:
