@@ -29,6 +29,7 @@ class ManagerFile(Struct, omit_defaults=True):
     version: str = ""
     generation: int = 0
     started_at: str = ""
+    boot: str = ""  #: in which life of the machine
 
 
 def node_home(name: str) -> Path:
@@ -180,6 +181,8 @@ class Home:
     def read_manager_file(self) -> ManagerFile | None:
         """What the manager wrote about itself; None if there is nothing usable. It may be stale."""
         try:
+            if not self.manager_file.is_file():  # a pipe would be waited for
+                return None
             return msgspec.json.decode(self.manager_file.read_bytes(), type=ManagerFile)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
@@ -197,3 +200,11 @@ def check_private(path: Path) -> None:
         )
     if found.st_mode & 0o022:
         raise EnvironmentFault(f"others may write to {path}", hint=f"run: chmod go-rwx '{path}'")
+
+
+def boot_id() -> str:
+    """Names the time since this machine was started; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""

@@ -54,6 +54,7 @@ def test_files_are_private_and_the_log_is_gone_after_a_clean_close(home):
     store.close()
     assert sorted(path.name for path in home.iterdir()) == [
         "ballast",
+        "checksums",
         "deployment",
         "manager.lock",
         "rota.db",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.printing import say
@@ -27,16 +30,22 @@ _ENOUGH_DISK: Final = 1 << 30
 
 
 @command("doctor")
-def doctor(call: Invocation) -> int:
+@click.option("--quick", is_flag=True, help="Do not read the database and the kept output.")
+def doctor(call: Invocation, quick: bool) -> int:
     """Check this machine and this deployment; exit status 1 if something is wrong.
+
+    The whole database, the output that is kept and the journals of runners are read and compared with their
+    checksums, beside a running manager too; with gigabytes of them that takes a while.
 
     \b
     Examples:
       rota doctor
+      rota doctor --quick
       rota doctor --json
     """
     home = call.home
-    findings = [(name, *finding) for name, check in _CHECKS.items() for finding in _tried(check, call, home)]
+    checks = {name: check for name, check in _CHECKS.items() if not (quick and name in _READ_ALL)}
+    findings = [(name, *finding) for name, check in checks.items() for finding in _tried(check, call, home)]
     bad = any(level == "bad" for _, level, _, _ in findings)
     if call.json:
         body = {
@@ -106,18 +115,54 @@ def _directory(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 def _identity(_call: Invocation, home: Home) -> Iterator[Finding]:
     from rota.store import identity
-    from rota.store.backup import deployment_of
+    from rota.store.checkup import deployment_of
 
     found = identity.read(home.path)
     if found is None:
         if home.database.exists():
             yield "note", f"{home} has no {identity.NAME}", "it is made when a manager starts"
         return
-    stored = deployment_of(home.path) if home.database.is_file() else ""
-    if why := identity.contradiction(home.path, found, stored):
+    if why := identity.contradiction(home.path, found, deployment_of(home.path, in_use=_in_use(home))):
         yield "bad", why.message, why.hint
     else:
         yield "good", f"deployment {found.id}", ""
+
+
+def _in_use(home: Home) -> bool:
+    """Has a manager the database open? Its lock is not tried: that could keep one out that is just starting."""
+    from rota.client.starter import holder_lives
+
+    return holder_lives(home)
+
+
+def _database(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.store.checkup import is_vouched_for, wrong_with_database
+
+    in_use = _in_use(home)
+    wrong = list(wrong_with_database(home.path, in_use=in_use))
+    hint = "keep the file, and restore a backup ('rota manager restore')"
+    for sentence in wrong:
+        yield "bad", sentence, hint
+    if not wrong and home.database.exists():
+        vouched = not in_use and is_vouched_for(home.path)
+        yield "good", f"{home.database} agrees with itself" + (", and is as it was closed" if vouched else ""), ""
+
+
+def _output(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.store.checkup import wrong_with_output
+
+    for sentence, known in wrong_with_output(home.path, in_use=_in_use(home)):
+        yield "note" if known else "bad", sentence, "see 'rota show'" if known else "restore the file, if you can"
+
+
+def _journals(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.runner.journal import read
+
+    for path in sorted(home.runners.glob("*/journal")):
+        with contextlib.suppress(FileNotFoundError):  # its runner has just ended
+            if not read(str(path)).whole:
+                hint = "attempts that it no longer shows are taken for lost; keep the file"
+                yield "bad", f"{path} is damaged", hint
 
 
 def _existing(home: Home) -> str:
@@ -141,12 +186,14 @@ def _file_system(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 
 def _disk(_call: Invocation, home: Home) -> Iterator[Finding]:
+    from rota.store.files import mount_of
     from rota.units import about_size
 
     found = os.statvfs(_existing(home))
     free = found.f_bavail * found.f_frsize
     level = "good" if free >= _ENOUGH_DISK else "bad" if free < _ENOUGH_DISK // 16 else "note"
-    yield level, f"{about_size(free)} free", "" if level == "good" else "make room"
+    where = mount_of(Path(_existing(home)))
+    yield level, f"{about_size(free)} free on {where}", "" if level == "good" else "make room"
     if found.f_files and found.f_favail < 10_000:
         yield "note", f"only {found.f_favail} files can be made", "remove some"
 
@@ -298,8 +345,13 @@ _CHECKS: Final[dict[str, Callable[[Invocation, Home], Iterator[Finding]]]] = {
     "configuration": _configuration,
     "manager": _manager,
     "nodes": _nodes,
+    "database": _database,
+    "output": _output,
+    "journals": _journals,
     "containment": _containment,
     "open files": _open_files,
     "machine": _machine,
     "clock": _clock,
 }
+#: Those that read everything there is.
+_READ_ALL: Final = frozenset({"database", "output", "journals"})

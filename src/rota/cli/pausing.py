@@ -71,7 +71,10 @@ def _warn(view: PauseView) -> None:
 
 
 def standstill(view: ManagerView | StatusView) -> str | None:
-    """A sentence about why nothing starts, if nothing does."""
+    """A sentence about why nothing starts, or nothing can be added, if that is so."""
+    if view.disk_full:
+        full = f"the disk mounted at {view.disk_full} is full"
+        return f"{full}: no jobs can be added, and ends are recorded when there is room; free some space"
     if view.draining:
         return "the manager is draining: it stops when nothing runs ('rota manager resume' prevents it)"
     if view.paused:

@@ -42,7 +42,7 @@ def status_text(
     """The whole answer. With fewer lines than groups, only the busiest groups. `states` have a column though no
     job may be in them."""
     if not found.counts:
-        return harmless("no jobs")
+        return block(["no jobs", *([still] if (still := standstill(found)) else [])])
     now = now or datetime.now(UTC)
     end = summary(found, now)
     if still := standstill(found):

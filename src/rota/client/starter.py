@@ -44,7 +44,7 @@ class Starting:
                 return self._wait(limit)
             except RotaError as error:
                 # Whoever was in its way may have been about to end.
-                if error.code != "locked" or time.monotonic() >= limit or _holder_lives(self.home):
+                if error.code != "locked" or time.monotonic() >= limit or holder_lives(self.home):
                     raise
             self.pid, self._pipe = self._spawn()
         return self._wait(limit)
@@ -105,7 +105,7 @@ class Starting:
             try:
                 Client(lambda: dial.find(self.home, environ={}), timeout=10).close()
             except NoManager:
-                if time.monotonic() >= limit or not _holder_lives(self.home):
+                if time.monotonic() >= limit or not holder_lives(self.home):
                     return False
                 time.sleep(0.05)
             else:
@@ -163,10 +163,13 @@ def _as_error(said: Any) -> RotaError:
     return from_code(text["code"], text["message"], hint=text["hint"])
 
 
-def _holder_lives(home: Home) -> bool:
+def holder_lives(home: Home) -> bool:
     """Is the process that the lock names alive? The lock itself is not tried: that could keep it from
     a manager that is just starting."""
     try:
-        return os.path.exists(f"/proc/{int(home.lock.read_text('ascii'))}")
+        pid = int(home.lock.read_text("ascii"))
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            state = file.read().rpartition(")")[2].split()[:1]
     except (OSError, ValueError):
         return False
+    return state not in ([], ["Z"], ["X"])  # nobody may have reaped it

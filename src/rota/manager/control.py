@@ -40,13 +40,13 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
     by = Asker(peer.id, ask.n, peer.user)
     match ask.verb:
         case "status":
-            manager.answer(by, manager_view(manager))
+            manager.tell(by, manager_view(manager))
         case "doctor":
-            manager.answer(by, await manager.checkup.result())
+            manager.tell(by, await manager.checkup.result())
         case "ping":
-            manager.answer(by, None)
+            manager.tell(by, None)
         case "metrics":
-            manager.answer(by, metrics_view(manager))
+            manager.tell(by, metrics_view(manager))
         case "ui-link":
             if peer.session:
                 raise Denied("a session cannot make another one", hint="run 'rota manager ui' in a terminal")
@@ -66,7 +66,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
                 manager.logins.end(peer.token)
         case "stop":
             log.info("told to stop by %s", peer.user)
-            manager.answer(by, None)
+            manager.tell(by, None)
             manager.stop(kill=ask.args.get("kill") == "true")
         case "pause" | "drain" | "resume":
             manager.answer(by, await _pause_or_resume(manager, ask.verb, peer.user))
@@ -80,7 +80,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
             manager.answer(by, known is not None)
         case "token-list":
             tokens = [_token_view(record) for record in manager.tokens.list()]
-            manager.answer(by, tokens + [_session_view(session) for session in manager.logins.list()])
+            manager.tell(by, tokens + [_session_view(session) for session in manager.logins.list()])
         case "token-remove":
             _remove_token(manager, ask.args.get("name", ""))
             manager.answer(by, None)

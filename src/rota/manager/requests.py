@@ -26,6 +26,7 @@ from rota.manager.control import control
 from rota.manager.forecast import foresee
 from rota.manager.intake import load_jobs
 from rota.manager.outputs import because, output_kept
+from rota.manager.status import disk_full
 from rota.manager.uploads import Uploads
 from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
@@ -81,7 +82,7 @@ class Requests:
                 await self._page(peer, message)
             case m.GetGraph(n, job):
                 graph = await self._manager.read(lambda: self._manager.queries.graph(job))
-                self._manager.answer(_by(peer, n), graph)
+                self._manager.tell(_by(peer, n), graph)
             case m.Feed(n):
                 await self._manager.feeds.open(peer, n)
             case m.Status(n, selectors):
@@ -91,25 +92,25 @@ class Requests:
                 self._manager.queries.explain(view)
                 if restricted(peer) and view.user != peer.user:
                     without_output(view)
-                self._manager.answer(_by(peer, n), view)
+                self._manager.tell(_by(peer, n), view)
             case m.Why(n, job):
-                self._manager.answer(_by(peer, n), self._manager.queries.why(job, wall=clock.now()))
+                self._manager.tell(_by(peer, n), self._manager.queries.why(job, wall=clock.now()))
             case m.PlanFor(n):
                 ask = whatif.question(
                     self._manager.world, self._admission, message, user=peer.user, wall=clock.now()
                 )
-                self._manager.answer(_by(peer, n), await self._manager.read(ask))
+                self._manager.tell(_by(peer, n), await self._manager.read(ask))
             case m.Gantt(n, _since, _until, limit):
                 taken = gantt.snapshot(self._manager.world, message, clock.now())
-                self._manager.answer(_by(peer, n), await self._manager.read(lambda: gantt.view(taken, limit)))
+                self._manager.tell(_by(peer, n), await self._manager.read(lambda: gantt.view(taken, limit)))
             case m.ListLimits(n):
-                self._manager.answer(_by(peer, n), limits.view(self._manager.world))
+                self._manager.tell(_by(peer, n), limits.view(self._manager.world))
             case m.SetLimit(n, text, host):
                 self._set_limit(_by(peer, n), text, host)
             case m.GetSite(n, kinds):
-                self._manager.answer(_by(peer, n), site.view(self._manager.world, kinds))
+                self._manager.tell(_by(peer, n), site.view(self._manager.world, kinds))
             case m.ListQuotas(n):
-                self._manager.answer(_by(peer, n), quotas.view(self._manager.world, clock.now()))
+                self._manager.tell(_by(peer, n), quotas.view(self._manager.world, clock.now()))
             case m.SetSite(n):
                 self._manager.happened(site.changed(_by(peer, n), message))
             case m.Learned(n, name, forget):
@@ -117,9 +118,9 @@ class Requests:
                     names = [name] if name else list(self._manager.world.models)
                     self._manager.happened(events.LearningForgotten(by=_by(peer, n), names=names))
                 else:
-                    self._manager.answer(_by(peer, n), await sums.learned(self._manager, name))
+                    self._manager.tell(_by(peer, n), await sums.learned(self._manager, name))
             case m.GetAccounts(n) | m.GetUsage(n) | m.GetHistory(n) | m.ListNodes(n) | m.GetNode(n):
-                self._manager.answer(_by(peer, n), await sums.answer(self._manager, message))
+                self._manager.tell(_by(peer, n), await sums.answer(self._manager, message))
             case m.Act():
                 await self._act(peer, message)
             case m.ChangeWalltime():
@@ -149,7 +150,7 @@ class Requests:
             self._refuse_missing(clauses)
             return queries.page(clauses, limit=limit, cursor=cursor)
 
-        self._manager.answer(_by(peer, n), await self._manager.read(ask))
+        self._manager.tell(_by(peer, n), await self._manager.read(ask))
 
     async def _page(self, peer: Peer, ask: m.ListPage) -> None:
         if not 0 < ask.limit <= _PAGE_MAX:
@@ -161,7 +162,7 @@ class Requests:
             self._refuse_missing(clauses)
             return manager.listings.page(clauses, ask)
 
-        manager.answer(_by(peer, ask.n), await manager.read(find))
+        manager.tell(_by(peer, ask.n), await manager.read(find))
 
     async def _status(self, peer: Peer, n: int, selectors: list[str]) -> None:
         queries = self._manager.queries
@@ -176,7 +177,8 @@ class Requests:
         foresee(status, manager.world, manager.rates, now=time.monotonic(), wall=clock.now())
         if starts_nothing(manager.world):
             status.expected_end, status.group_expected_end = None, {}  # somebody has to act first
-        self._manager.answer(_by(peer, n), status)
+        status.disk_full = disk_full(manager)
+        self._manager.tell(_by(peer, n), status)
 
     def _refuse_missing(self, clauses: list[Clause]) -> None:
         if missing := self._manager.queries.missing(clauses):
@@ -402,7 +404,7 @@ class Requests:
         if found is None:
             if ask.attempt:
                 raise NotFound(f"job {ask.job} has no attempt {ask.attempt}", hint=f"see 'rota show {ask.job}'")
-            manager.answer(_by(peer, ask.n), m.OutputPart(b"", 0, 0, done=False))
+            manager.tell(_by(peer, ask.n), m.OutputPart(b"", 0, 0, done=False))
             return
         output = output_kept(found)
         kept, head, left_out = output.length(ask.stream), output.head(ask.stream), output.left_out(ask.stream)
@@ -426,7 +428,7 @@ class Requests:
             code=code,
             message=message,
         )
-        manager.answer(_by(peer, ask.n), part)
+        manager.tell(_by(peer, ask.n), part)
 
 
 def _by(peer: Peer, n: int) -> Asker:

@@ -71,6 +71,10 @@ _LAST_COMMIT_S = 10.0
 _BUSY = LIVE - SETTLED
 
 
+class Told(effects.Reply, frozen=True):
+    """The answer to a question: it acknowledges nothing."""
+
+
 class Manager:
     """One deployment's manager: the world, its store, and everybody who is connected."""
 
@@ -154,7 +158,9 @@ class Manager:
         self._checked_at = time.monotonic()
         self._pruned_at = time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
-        self.writer = Writer(store, home.output, self.loop, committed=self._on_committed, failed=self.fail)
+        self.writer = Writer(
+            store, home.output, self.loop, committed=self._on_committed, failed=self.fail, filled=self._on_full
+        )
 
     def start(self) -> None:
         """Begin to decide. Listening is somebody else's task."""
@@ -238,6 +244,24 @@ class Manager:
         """Answer a request, after the commit of everything the answer may have seen."""
         self._open.effects.append(effects.Reply(to, body))
         self._commit()
+
+    def tell(self, to: events.Asker, body: Any) -> None:
+        """Answer a question. As `answer` does, except while the disk is full: then at once, with what is not on
+        disk yet. Nobody takes it for an acknowledgement, and whoever asks has to learn why nothing goes on."""
+        told = Told(to, body)
+        if self.writer.full:
+            perform(self, [told])
+        else:
+            self._open.effects.append(told)
+            self._commit()
+
+    def _on_full(self) -> None:
+        """The batch that is being committed waits for room: questions that were asked meanwhile do not."""
+        for batch in (self._committing, self._open):
+            if batch is not None:
+                told: list[effects.Effect] = [effect for effect in batch.effects if isinstance(effect, Told)]
+                batch.effects[:] = [effect for effect in batch.effects if not isinstance(effect, Told)]
+                perform(self, told)
 
     async def committed(self) -> None:
         """Wait until everything that has been decided so far is on disk and done."""

@@ -30,7 +30,7 @@ from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, REST
 from rota.core.serving import HOOKS, restore_hooks
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
-from rota.home import Home, ManagerFile, check_private
+from rota.home import Home, ManagerFile, boot_id, check_private
 from rota.logs import log_to
 from rota.manager import clock, gateway
 from rota.manager.doorstep import Doorstep
@@ -52,6 +52,7 @@ log = logging.getLogger("rota.manager")
 MakePool = Callable[[Home, Settings], Pool]
 
 _RENEW_CHECK_S = 6 * 3600.0
+_TRY_AGAIN_S = 30.0
 _BACKLOG = 1024
 _PATIENCE_S = 30
 _HOME_CHECK_S = 1.0
@@ -344,10 +345,13 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
                 manager.tls_ready.set()
             elif renewed:
                 tls.use_certificate(context, home.tls)
-        except (RotaError, OSError):
-            log.exception("no TLS listener")
+        except (RotaError, OSError) as error:
+            log.error("no TLS listener, or an old certificate: %s", error)  # noqa: TRY400
+            pause_s = _TRY_AGAIN_S  # a full disk, most likely
+        else:
+            pause_s = _RENEW_CHECK_S
         try:
-            await asyncio.sleep(_RENEW_CHECK_S)
+            await asyncio.sleep(pause_s)
         except asyncio.CancelledError:
             if accepting is not None:
                 accepting.cancel()
@@ -371,6 +375,7 @@ def _write_manager_file(home: Home, manager: Manager) -> None:
         version=__version__,
         generation=manager.generation,
         started_at=datetime.now(UTC).isoformat(),
+        boot=boot_id(),
     )
     draft = home.manager_file.with_suffix(".new")
     draft.touch(mode=0o600)

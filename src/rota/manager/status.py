@@ -14,6 +14,7 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.manager import clock
 from rota.manager.figures import resident_bytes
+from rota.store.files import mount_of
 from rota.wire.views import ManagerView, RunnerView
 
 if TYPE_CHECKING:
@@ -48,7 +49,15 @@ def manager_view(manager: Manager) -> ManagerView:
         idle_stop_s=manager.idle_stop_s,
         disk_free_bytes=disk.f_bavail * disk.f_frsize,
         clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
+        disk_full=disk_full(manager),
     )
+
+
+def disk_full(manager: Manager) -> str | None:
+    """The disk, by where it is mounted, if it has no room for what happens, or for more jobs."""
+    if not manager.writer.full and manager.store.can_accept(manager.world.live):
+        return None
+    return mount_of(manager.home.path)
 
 
 def runner_view(world: World, id: str) -> RunnerView:

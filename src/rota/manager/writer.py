@@ -38,12 +38,14 @@ class Writer:
         *,
         committed: Callable[[Batch], None],
         failed: Callable[[BaseException], None],
+        filled: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._outputs = Outputs(output_dir, open_files=4)
         self._loop = loop
         self._committed = committed
         self._failed = failed
+        self._filled = filled
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self.full = False  #: the disk is full and a batch waits for room
@@ -87,7 +89,8 @@ class Writer:
             except StoreFull:
                 if not self.full:
                     log.error("the disk is full; waiting for room")  # noqa: TRY400
-                self.full = True
+                    self.full = True
+                    self._loop.call_soon_threadsafe(self._filled)
                 time.sleep(_FULL_RETRY_S)
             else:
                 if self.full:

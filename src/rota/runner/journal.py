@@ -150,7 +150,7 @@ def unpack(data: bytes) -> tuple[list[Record], bool]:
         length, checksum, _, count = _HEADER.unpack_from(data, at)
         block = data[at : at + _PREFIX + length]
         if len(block) < _PREFIX + length:
-            return found, length <= _MAX_BLOCK
+            return found, length <= _MAX_BLOCK and not _holds_more(block, checksum, count)
         if length > _MAX_BLOCK or crc32(block[_HEADER.size :], count) != checksum:
             return found, False
         try:
@@ -159,6 +159,16 @@ def unpack(data: bytes) -> tuple[list[Record], bool]:
             return found, False
         at += _PREFIX + length
     return found, True
+
+
+def _holds_more(tail: bytes, checksum: int, count: int) -> bool:
+    """Is what seems to be the beginning of a block a whole one, and only its length is wrong?"""
+    view = memoryview(tail)[_HEADER.size :]
+    for at in range(len(view)):
+        count = crc32(view[at : at + 1], count)
+        if count == checksum:
+            return True
+    return False
 
 
 class Lease:

@@ -19,10 +19,10 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound
-from rota.store import identity
+from rota.store import identity, page_sums
 from rota.store.backup import utc_now
 from rota.store.files import ManagerLock
-from rota.store.opening import DATABASE, check_file, check_version, damaged
+from rota.store.opening import DATABASE, check_closed, check_file, check_version, damaged
 from rota.store.restore import mark_leases
 
 #: What a copy must not have from its original: credentials, and the runners of the original with their attempts.
@@ -55,7 +55,10 @@ def adopt(home: Path, *, copy: bool) -> Adopted:
         ) as database:
             check_version(database, path)
             row = database.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
-            before, doubted = str(row[0]) if row else "", []
+            before, doubted, found = str(row[0]) if row else "", [], identity.read(home)
+            if found is None or found.id == before:
+                check_closed(home)  # else another's was put there, of which nothing is written down
+            page_sums.forget(home)
             if copy:
                 id = os.urandom(8).hex()
                 _let_go(home)
@@ -64,7 +67,6 @@ def adopt(home: Path, *, copy: bool) -> Adopted:
                     database, at=utc_now(), origin=origin, kind="a copied home", facts={"deployment": id}
                 )
             else:
-                found = identity.read(home)
                 id = before or (found.id if found else os.urandom(8).hex())
         for name in _TRACES[:2]:
             (home / name).unlink(missing_ok=True)

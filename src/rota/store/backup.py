@@ -26,7 +26,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreFull, StoreRefused
-from rota.store.opening import DATABASE, MARKER, is_ours
+from rota.store.directories import sync_directory
+from rota.store.opening import DATABASE, MARKER, check_closed, check_file, is_ours
 
 #: Pages copied at a time: about a megabyte, and then somebody may look at the progress or stop it.
 _PAGES: Final = 256
@@ -65,6 +66,9 @@ def back_up(home: Path, target: str, *, force: bool, in_use: bool, progress: Pro
     source = home / DATABASE
     if not source.exists():
         raise NotFound(f"there is no database in {home}", hint="is ROTA_HOME (or --home) the right one?")
+    check_file(source)
+    if not in_use:
+        check_closed(home)
     with _draft_of(path) as draft, _told_plainly(path):
         # Only the manager may bring its log home; where there is none, somebody has to.
         uri = f"file:{quote(str(source))}?mode={'ro' if in_use else 'rw'}"
@@ -262,14 +266,6 @@ def give_name(draft: Path, path: Path, *, force: bool) -> None:
     sync_directory(path.parent)
 
 
-def sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -282,6 +278,7 @@ def default_name(deployment: str) -> str:
 def deployment_of(home: Path) -> str:
     """The name of the deployment whose database this is, for a caller who holds the manager's lock."""
     path = home / DATABASE
+    check_file(path)
     with _told_plainly(path), closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as database:
         row = database.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
         return str(row[0]) if row else ""

@@ -30,12 +30,22 @@ def is_network(kind: str) -> bool:
 
 def file_system_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:
     """The type of the file system that holds `path`, or "" where the system does not tell."""
+    return _mounted(path, mountinfo)[1]
+
+
+def mount_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:
+    """Where the file system that holds `path` is mounted; `path` itself where the system does not tell."""
+    return _mounted(path, mountinfo)[0] or str(path)
+
+
+def _mounted(path: Path, mountinfo: Path) -> tuple[str, str]:
+    """Where the file system that holds `path` is mounted, and its type."""
     try:
         lines = mountinfo.read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
-        return ""
+        return "", ""
     target = os.path.realpath(path)
-    longest, kind = -1, ""
+    found, kind = "", ""
     for line in lines:
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
@@ -46,9 +56,9 @@ def file_system_of(path: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")
         )
         inside = mount == "/" or target == mount or target.startswith(mount + "/")
         # A later line of equal length is mounted over the earlier one.
-        if inside and len(mount) >= longest:
-            longest, kind = len(mount), right.split(" ", 1)[0]
-    return kind
+        if inside and len(mount) >= len(found):
+            found, kind = mount, right.split(" ", 1)[0]
+    return found, kind
 
 
 def prepare_home(home: Path, *, mountinfo: Path = Path("/proc/self/mountinfo")) -> None:

@@ -10,11 +10,15 @@ import os
 import sqlite3
 import stat
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from rota.errors import StoreRefused
+from rota.home import Home, boot_id
+from rota.store import log_check, page_sums
+from rota.store.directories import sync_directory
 from rota.store.statements import migrations
 
 #: "Rota" in ASCII, at offset 68 of the file.
@@ -58,18 +62,19 @@ def damaged(path: Path, detail: object) -> StoreRefused:
     )
 
 
-def check_file(path: Path) -> None:
-    """Refuse a database that is no file, without opening it: a pipe would be waited for, and what a device does
-    nobody knows. Raises `StoreRefused`."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError as error:
-        raise StoreRefused(f"{path} cannot be read: {error.strerror}", hint="check its permissions") from None
-    if not stat.S_ISREG(mode):
-        what = next(word for test, word in _KINDS if test(mode))
-        raise StoreRefused(
-            f"{path} is {what}, not a file", hint="move it away, and restore a backup", code="foreign"
-        )
+def check_file(path: Path, *, hint: str = "move it away, and restore a backup") -> None:
+    """Refuse a database that is no file, or what SQLite would find beside it, without opening it: a pipe would be
+    waited for, and what a device does nobody knows. Raises `StoreRefused`."""
+    for each in (path, *(Path(f"{path}{suffix}") for suffix in ("-wal", "-shm", "-journal"))):
+        try:
+            mode = os.stat(each).st_mode
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise StoreRefused(f"{each} cannot be read: {error.strerror}", hint="check its permissions") from None
+        if not stat.S_ISREG(mode):
+            what = next(word for test, word in _KINDS if test(mode))
+            raise StoreRefused(f"{each} is {what}, not a file", hint=hint, code="foreign")
 
 
 def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tuple[sqlite3.Connection, bool]:
@@ -78,6 +83,7 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
     `approve` is told whose database this is before anything in it is changed, and may raise.
     """
     path, wal, marker = home / DATABASE, home / f"{DATABASE}-wal", home / MARKER
+    check_file(path)
     new = not path.exists()
     if new:
         for witness in (wal, marker):
@@ -99,10 +105,16 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
                 _check_after_crash(connection, path)
             _check_length(connection, path, wal)
         approve(_deployment(connection))
+        if not new:
+            check_closed(home)  # now that it is known to be ours
+        page_sums.forget(home)
         _migrate(connection)
     except sqlite3.Error as error:
         connection.close()
         raise _refusal(path, error) from None
+    except OSError as error:
+        connection.close()
+        raise StoreRefused(f"{path} cannot be used: {error.strerror}", hint="check the disk") from None
     except BaseException:
         connection.close()
         raise
@@ -115,6 +127,19 @@ def _deployment(connection: sqlite3.Connection) -> str:
     return str(row[0]) if row else ""
 
 
+def check_whole(path: Path) -> None:
+    """Refuse what is not a Rota database, or is shorter than it says, without SQLite. Raises `StoreRefused`."""
+    _check_header(path)
+    log = Path(f"{path}-wal")
+    if not (log.exists() and log.stat().st_size > 0):
+        with path.open("rb") as file:
+            header = file.read(32)
+        page = struct.unpack_from(">H", header, 16)[0]
+        stated = struct.unpack_from(">I", header, 28)[0] * (65536 if page == 1 else page)
+        if path.stat().st_size < stated:
+            raise damaged(path, f"{path.stat().st_size} bytes are left of {stated}")
+
+
 def settle(home: Path) -> None:
     """Make the names of new files durable and leave the marker. Before the first acknowledgement."""
     marker = os.open(home / MARKER, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -122,11 +147,7 @@ def settle(home: Path) -> None:
         os.write(marker, b"A Rota deployment. Its jobs are in rota.db; if that is lost, restore a backup.\n")
     finally:
         os.close(marker)
-    directory = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(home)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -197,7 +218,6 @@ def _make(home: Path) -> None:
 
 def _check_header(path: Path) -> None:
     """Refuse what is not a Rota database, from its first hundred bytes."""
-    check_file(path)
     try:
         with path.open("rb") as file:
             header = file.read(100)
@@ -230,8 +250,45 @@ def check_version(connection: sqlite3.Connection, path: Path, *, damaged: Damage
         raise damaged(path, "it has no schema version")
 
 
+def check_closed(home: Path) -> None:
+    """Refuse a database that is not as it was when it was closed. One that was not closed has a log, and was not
+    written down. Raises `StoreRefused`."""
+    log = home / f"{DATABASE}-wal"
+    try:
+        if log.exists() and log.stat().st_size > 0:
+            return
+        if different := page_sums.difference(home):
+            raise damaged(home / DATABASE, different)
+    except OSError as error:
+        raise StoreRefused(f"{home / DATABASE} cannot be read: {error.strerror}", hint="check the disk") from None
+
+
+def check_log(home: Path, *, valid: int | None = None) -> None:
+    """Refuse a log of which a part would be left out though it was committed. Raises `StoreRefused`."""
+    log = home / f"{DATABASE}-wal"
+    written = Home(home).read_manager_file()
+    same_boot = written is not None and bool(written.boot) and written.boot == boot_id()
+    try:
+        if lost := log_check.left_out(log, valid=valid, same_boot=same_boot):
+            raise damaged(home / DATABASE, lost)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreRefused(f"{log} cannot be read: {error.strerror}", hint="check the disk") from None
+
+
+def _frames_taken(path: Path) -> int | None:
+    """How many frames of the log SQLite has found to be good: its index says, once something was read."""
+    try:
+        with Path(f"{path}-shm").open("rb") as file:
+            return int.from_bytes(file.read(20)[16:], sys.byteorder)
+    except OSError:
+        return None
+
+
 def _check_after_crash(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the log home and, where that is quick, read the whole file."""
+    """Bring the log home, if all of it is good, and, where that is quick, read the whole file."""
+    check_log(path.parent, valid=_frames_taken(path))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if path.stat().st_size <= _CHECK_BELOW:
         check_pages(connection, path)

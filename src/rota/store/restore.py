@@ -23,10 +23,11 @@ from msgspec import Struct
 from rota.core.pausing import PAUSED, YES
 from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
 from rota.errors import BadInput, NotFound, RotaError, StoreRefused
-from rota.store import identity
-from rota.store.backup import BACKED_UP_AT, cannot_write, sync_directory, sync_file, utc_now
+from rota.store import identity, page_sums
+from rota.store.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now
+from rota.store.directories import sync_directory
 from rota.store.files import ManagerLock, prepare_home
-from rota.store.opening import APPLICATION_ID, DATABASE, check_pages, check_version, settle
+from rota.store.opening import APPLICATION_ID, DATABASE, check_file, check_pages, check_version, settle
 
 _DRAFT: Final = f"{DATABASE}.restoring"
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
@@ -125,6 +126,7 @@ class Restoration:
                 facts = {"generation": str(self._generation(draft)), "deployment": id}
                 mark_leases(draft, at=at, origin=made, facts=facts | ({PAUSED: YES} if pause else {}))
             sync_file(self._draft)
+            page_sums.forget(self._home)
             kept = self._set_aside() if self.replaces else None
             self._draft.replace(self._home / DATABASE)
             identity.write(self._home, id)
@@ -185,6 +187,7 @@ def _check_header(file: Path) -> None:
         size = file.stat().st_size
         if file.is_dir():
             raise BadInput(f"{file} is a directory", hint="give the file that 'rota manager backup' made")
+        check_file(file, hint="give the file that 'rota manager backup' made")
         with file.open("rb") as opened:
             header = opened.read(100)
     except FileNotFoundError:

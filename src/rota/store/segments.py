@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
 from rota.core.kept import CUT, DAMAGED, GONE, PRUNED, UNREADABLE, Output, block_size
-from rota.store.base import Store
 
 K = TypeVar("K")
 
@@ -119,7 +118,14 @@ def check(directory: Path, outputs: Iterable[tuple[K, Output]]) -> Iterator[tupl
             os.close(handle)
 
 
-def check_all(directory: Path, store: Store) -> Iterator[tuple[tuple[int, int], Missing]]:
+class Outputs(Protocol):
+    """What must be known to find all outputs. A `Store` knows it."""
+
+    def outputs(self, *, after: tuple[int, int], limit: int) -> list[tuple[tuple[int, int], Output]]: ...
+    def pruned(self, segments: Collection[str]) -> set[str]: ...
+
+
+def check_all(directory: Path, store: Outputs) -> Iterator[tuple[tuple[int, int], Missing]]:
     """The same of every attempt that the database knows: ((job, attempt), what is missing). What was pruned, as
     the settings say, is told as `pruned`."""
     after = (0, 0)

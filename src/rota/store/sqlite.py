@@ -7,6 +7,7 @@ here steps row by row: Python's sqlite3 hands over the interpreter lock at every
 from __future__ import annotations
 
 import errno
+import logging
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import msgspec
 from rota.core.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
+from rota.store import page_sums
 from rota.store.base import OBSERVATIONS, Snapshot
 from rota.store.batch import Batch, encode
 from rota.store.files import Ballast, ManagerLock, prepare_home
@@ -27,6 +29,8 @@ from rota.store.opening import DATABASE, Approve, open_database, settle
 from rota.store.snapshot import load
 from rota.store.sqlite_sums import SqliteSums
 from rota.store.statements import statements
+
+log = logging.getLogger("rota.store")
 
 #: Kept free for what was accepted already, and kept aside as ballast.
 RESERVE: Final = 64 << 20
@@ -119,7 +123,16 @@ class SqliteStore(SqliteSums):
         # The writer goes last: it brings the log home and removes it.
         self.close_readers()
         self._writer.close()
+        self._write_down()
         self._lock.release()
+
+    def _write_down(self) -> None:
+        """What the file is like, for who opens it next. It can do without, should there be no room."""
+        try:
+            if not (self._home / f"{DATABASE}-wal").exists():
+                page_sums.write(self._home)
+        except OSError as error:
+            log.warning("the checksums of the database cannot be written: %s", error)
 
     def _refill(self) -> None:
         self._refill_at = self._clock() + _REFILL_EVERY_S

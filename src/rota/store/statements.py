@@ -1,4 +1,4 @@
-"""Loads the named statements of `sql/statements.sql` and the numbered migrations beside it."""
+"""Loads the named statements in `sql` and the numbered migrations beside them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ _SQL: Final = files("rota.store") / "sql"
 @cache
 def statements() -> dict[str, str]:
     """Name → SQL text. Each statement begins with `-- name: …` and a line that describes it."""
+    return _named("statements.sql")
+
+
+@cache
+def contradictions() -> dict[str, str]:
+    """A sentence about what a question finds → the question, which finds nothing while all is well."""
+    return _named("contradictions.sql")
+
+
+def _named(file: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for part in (_SQL / "statements.sql").read_text("utf-8").split("-- name: ")[1:]:
+    for part in (_SQL / file).read_text("utf-8").split("-- name: ")[1:]:
         name, _, body = part.partition("\n")
         lines = [line for line in body.splitlines() if not line.startswith("--")]
         found[name.strip()] = "\n".join(lines).strip().rstrip(";")

@@ -406,6 +406,7 @@ class StatusView(Struct, gc=False):
     cores_in_use: float = 0.0
     paused: bool = False  #: nothing starts until somebody resumes
     draining: bool = False  #: nothing starts, and the manager stops when nothing runs
+    disk_full: str | None = None  #: where the disk of the database is mounted, if it has no room for more
 
 
 class SettledView(Struct, gc=False):
@@ -441,6 +442,7 @@ class ManagerView(Struct, kw_only=True, gc=False):
     paused: bool = False
     draining: bool = False
     clock_off_s: float | None = None  #: the wall clock was set by so much, which is not followed yet
+    disk_full: str | None = None  #: as in `StatusView`
 
 
 class RunnerView(Struct, kw_only=True, gc=False):

@@ -366,6 +366,7 @@ export interface ManagerView {
   paused: boolean;
   draining: boolean;
   clock_off_s: number | null;
+  disk_full: string | null;
 }
 
 /** What happened in a minute. Times are sums over attempts that started, or ended, in it. */
@@ -663,6 +664,7 @@ export interface StatusView {
   cores_in_use: number;
   paused: boolean;
   draining: boolean;
+  disk_full: string | null;
 }
 
 export interface StopBody {

@@ -1,0 +1,117 @@
+"""Does SQLite's write-ahead log hold commits that SQLite would leave out?
+
+After a crash SQLite takes the log up to the first frame that is not as it should be, and forgets the rest without
+a word. That is right for the last commit, which the crash tore and nobody was told of; it is not right for those
+before it. Every commit is synced before the next one begins, so what follows a torn frame tells them apart; and
+where the machine has not been started anew since, nothing can be torn at all.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_HEADER: Final = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
+_FRAME: Final = struct.Struct(">6I")  # page, pages after this commit (or 0), two salts, two sums
+_MAGIC: Final = 0x377F0682  #: and one more where the sums are over big-endian words
+_M: Final = 0xFFFFFFFF
+
+Sums = tuple[int, int]
+
+
+def left_out(log: Path, *, valid: int | None = None, same_boot: bool) -> str:
+    """What SQLite would leave out though it was committed; empty: nothing. Raises `OSError`.
+
+    `valid`: so many frames SQLite takes; None: find out. `same_boot`: it was written since the machine started.
+    """
+    with log.open("rb") as file:
+        return _left_out(file, log.stat().st_size, valid, same_boot=same_boot)
+
+
+def _left_out(file: BinaryIO, size: int, valid: int | None, *, same_boot: bool) -> str:
+    if size == 0:
+        return ""
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size:
+        return f"only {size} bytes of its log are left" if same_boot else ""
+    magic, _, page, _, *salts, sum0, sum1 = _HEADER.unpack(head)
+    walk = _Walk(file, size, page, (salts[0], salts[1]), little=not magic & 1)
+    computed = _sum(head[:24], (0, 0), little=walk.little)
+    if magic & ~1 != _MAGIC or computed != (sum0, sum1):
+        # It may have been torn when the log was begun anew. Not if the frames are of this very header.
+        followed = any(walk.follows(1, seed) for seed in ((sum0, sum1), computed))
+        return "the header of its log is damaged" if same_boot or followed else ""
+    if valid is None:
+        valid = walk.committed((sum0, sum1))
+    number = valid + 1
+    seed = walk.sums(valid) if valid else (sum0, sum1)
+    while walk.is_ours(number) and walk.follows(number, seed):
+        seed = walk.sums(number)
+        number += 1
+    if not walk.is_ours(number):
+        return ""  # what was not committed, if anything
+    if same_boot or walk.commits_from(number) > 1:
+        return f"frame {number} of its log is damaged, and what was committed since is lost"
+    return ""
+
+
+class _Walk:
+    """The frames of a log, counted from 1."""
+
+    def __init__(self, file: BinaryIO, size: int, page: int, salts: Sums, *, little: bool) -> None:
+        self._file = file
+        self._page = page if 512 <= page <= 65536 else 4096
+        self._count = (size - _HEADER.size) // (_FRAME.size + self._page)
+        self._salts = salts
+        self.little = little
+
+    def _head(self, number: int) -> bytes:
+        self._file.seek(_HEADER.size + (number - 1) * (_FRAME.size + self._page))
+        return self._file.read(_FRAME.size)
+
+    def is_ours(self, number: int) -> bool:
+        """Is there a frame that was written since the log was begun anew? Of older ones both salts are others."""
+        if not 0 < number <= self._count:
+            return False
+        _, _, *salts, _, _ = _FRAME.unpack(self._head(number))
+        return bool(salts[0] == self._salts[0] or salts[1] == self._salts[1])
+
+    def sums(self, number: int) -> Sums:
+        return _FRAME.unpack(self._head(number))[4:]
+
+    def follows(self, number: int, seed: Sums) -> bool:
+        """Is there a whole frame that was written after that with these sums?"""
+        if not 0 < number <= self._count:
+            return False
+        head = self._head(number)
+        _, _, *salts, sum0, sum1 = _FRAME.unpack(head)
+        data = head[:8] + self._file.read(self._page)
+        return (salts[0], salts[1]) == self._salts and _sum(data, seed, little=self.little) == (sum0, sum1)
+
+    def committed(self, seed: Sums) -> int:
+        """How many frames SQLite takes: up to the last that ends a commit."""
+        number, last = 1, 0
+        while self.follows(number, seed):
+            seed = self.sums(number)
+            if _FRAME.unpack(self._head(number))[1]:
+                last = number
+            number += 1
+        return last
+
+    def commits_from(self, number: int) -> int:
+        found = 0
+        while self.is_ours(number):
+            found += _FRAME.unpack(self._head(number))[1] != 0
+            number += 1
+        return found
+
+
+def _sum(data: bytes, seed: Sums, *, little: bool) -> Sums:
+    """SQLite's own, over pairs of words."""
+    a, b = seed
+    words = struct.unpack(f"{'<' if little else '>'}{len(data) // 4}I", data)
+    for x, y in zip(words[::2], words[1::2], strict=True):
+        a = (a + x + b) & _M
+        b = (b + y + a) & _M
+    return a, b

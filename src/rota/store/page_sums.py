@@ -1,0 +1,97 @@
+"""Checksums of the pages of a database that nobody has open, in a file beside it.
+
+SQLite sees that a page is not built as it should be, and not that a number in it is another one. So whoever
+closes a database writes down what its pages are like, and whoever opens it next compares. While it is open there
+is no such file: it is removed, durably, before anything is changed. After a crash there is none either.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from array import array
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from rota.store.directories import sync_directory
+
+NAME: Final = "checksums"
+_DATABASE: Final = "rota.db"
+#: What it is, size of a page, number of pages; then follow their sums, and that of it all.
+_HEAD: Final = struct.Struct("<8sII")
+_MAGIC: Final = b"RotaSums"
+_CHUNK: Final = 1 << 20
+_HINT: Final = f"; remove the file {NAME} if it was you who changed it"
+
+
+def write(home: Path) -> None:
+    """Write down what the pages of a closed database are like. Raises `OSError`.
+
+    Not synced: a file that did not reach the disk whole is none.
+    """
+    size, sums = _sums(home / _DATABASE)
+    body = _HEAD.pack(_MAGIC, size, len(sums)) + sums.tobytes()
+    draft = home / f".{NAME}.new"
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(body + struct.pack("<I", crc32(body)))
+    draft.replace(home / NAME)
+
+
+def forget(home: Path) -> None:
+    """Remove the file, durably: the database is about to change. Raises `OSError`."""
+    with contextlib.suppress(FileNotFoundError):
+        (home / NAME).unlink()
+        sync_directory(home)
+
+
+def difference(home: Path) -> str:
+    """How the database differs from what it was when it was closed; empty: it does not, or nothing is known.
+
+    Raises `OSError`.
+    """
+    known = _read(home / NAME)
+    if known is None:
+        return ""
+    size, sums = _sums(home / _DATABASE)
+    if size != known[0] or len(sums) != len(known[1]):
+        return f"{len(sums)} pages of {size} bytes are there, {len(known[1])} of {known[0]} were{_HINT}"
+    wrong = [number for number, (now, then) in enumerate(zip(sums, known[1], strict=True), 1) if now != then]
+    if not wrong:
+        return ""
+    others = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+    return f"page {wrong[0]}{others} changed since it was closed{_HINT}"
+
+
+def is_known(home: Path) -> bool:
+    """Is it written down what the pages should be like?"""
+    return _read(home / NAME) is not None
+
+
+def _sums(path: Path) -> tuple[int, array[int]]:
+    """The size of a page, and the checksum of each."""
+    with path.open("rb") as file:
+        (size,) = struct.unpack_from(">H", file.read(100).ljust(100, b"\0"), 16)
+        size = 65536 if size == 1 else size if size >= 512 and size & (size - 1) == 0 else 4096
+        file.seek(0)
+        sums = array("I")
+        while chunk := file.read(_CHUNK):
+            view = memoryview(chunk)
+            sums.extend(crc32(view[at : at + size]) for at in range(0, len(chunk), size))
+    return size, sums
+
+
+def _read(path: Path) -> tuple[int, array[int]] | None:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    if len(data) < _HEAD.size + 4 or struct.unpack("<I", data[-4:])[0] != crc32(data[:-4]):
+        return None
+    magic, size, count = _HEAD.unpack_from(data)
+    if magic != _MAGIC or len(data) != _HEAD.size + 4 * count + 4:
+        return None
+    return size, array("I", data[_HEAD.size : -4])
