@@ -12,6 +12,7 @@ import msgspec
 
 from rota.client.blocking import Client
 from rota.core.states import State
+from rota.errors import BadInput
 
 #: Texts that are read as something else, so that a hostile one would never come so far.
 _READ = {"resources": "1-4", "ids": "1-4", "next": "17", "version": "1", "state": "running"}
@@ -83,6 +84,9 @@ class HostileClient:
 
     def __exit__(self, *_: object) -> None:
         pass
+
+    def watch(self, *_: object, **__: object) -> Any:
+        raise BadInput(self._made.text, hint=self._made.text)
 
     def __getattr__(self, name: str) -> Any:
         returned = typing.get_type_hints(getattr(Client, name))["return"]

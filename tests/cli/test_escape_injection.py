@@ -7,6 +7,7 @@ in a pipe. And no command can print but through `rota.cli.printing`, which escap
 from __future__ import annotations
 
 import ast
+import asyncio
 import io
 import json
 import re
@@ -14,12 +15,14 @@ import sys
 import unicodedata
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from rich.text import Text
 
 import rota.cli
 from rota.cli import main
@@ -197,6 +200,32 @@ def test_what_a_widget_shows_of_top_cannot_control_the_terminal() -> None:
 
     lines = HarmlessLines().apply([Segment("a\x1b]0;x\x07b\u202e[bold]c")], Color(0, 0, 0))
     assert [text for text, _, _ in lines] == ["a]0;xb[bold]c"]
+
+
+def test_top_draws_nothing_that_a_terminal_would_obey() -> None:
+    from textual.geometry import Region
+    from textual.widgets import Static
+
+    from rota.cli.screen.app import TopApp
+
+    client: Any = HostileClient(Hostile("x\x1b]0;owned\x07\u202e[@click=app.quit]y[/]", states=False))
+
+    async def drawn() -> str:
+        app = TopApp(lambda: client, client)
+        async with app.run_test(size=(120, 40)) as pilot:
+            forgotten = Static(Text("forgotten\x1b[5m\u202e"), markup=False)
+            await app.mount(forgotten, before=0)
+            await pilot.pause()
+            assert not UNSAFE.search(str(forgotten.render_lines(Region(0, 0, 40, 1))[0].text))
+            shown = app.export_screenshot()
+            await pilot.press("enter")
+            await pilot.pause()
+            return shown + app.export_screenshot()
+
+    picture = asyncio.run(drawn())
+    assert "owned" in picture
+    assert "@click" in picture  # as it was written, and nothing to click on
+    assert UNSAFE.findall(picture.replace("\n", "")) == []
 
 
 def test_every_control_and_format_character_is_unsafe() -> None:
