@@ -146,12 +146,17 @@ def test_live_pieces_that_come_again_are_told_once() -> None:
     assert _told(pen.write(Chunk(1, 1, 1, 0, b"abcde"))) == (3, 5, "de")
 
 
-def test_a_gap_in_live_output_shows_in_the_offsets() -> None:
+def test_a_gap_in_live_output_is_told_where_it_is_and_how_large() -> None:
     pen = Pen()
     pen.write(Chunk(1, 1, 1, 0, "aé".encode()[:2]))
-    assert _told(pen.write(Chunk(1, 1, 1, 100, b"tail"))) == (
-        100, 104, "\n[rota: 99 bytes are missing here: not passed on in time]\ntail",
-    )  # fmt: skip
+    event = pen.write(Chunk(1, 1, 1, 100, b"tail"))
+    assert _told(event) == (100, 104, "tail")
+    assert b'"missing":99' in event
+    assert b"missing" not in pen.write(Chunk(1, 1, 1, 104, b"more"))
+    last = pen.end(1, 1, 200)
+    assert _told(last) == (200, 200, "")
+    assert b'"missing":92' in last
+    assert pen.end(1, 1, 200) == b""
 
 
 def test_a_new_attempt_begins_anew() -> None:

@@ -505,6 +505,8 @@ class AsyncWatching(Generic[I, T]):
 
     async def took(self, job: int, attempt: int, *, out: int, err: int) -> None:
         """Live output of this attempt was dealt with up to these offsets: more may come."""
+        if self._session.welcome is None or not self._session.welcome.paced:
+            return  # a manager of the release before: it sends everything at once
         frame = codec.frame(m.Taken(self._n, job, attempt, out, err))
         await self._client._ask(self._session.say(frame), self._client._timeout)
 

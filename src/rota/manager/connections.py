@@ -106,7 +106,9 @@ class Connections:
         peer.accept(role, user, until=until)
         manager = self._manager
         mark = self._home if hello.home is not None else None
-        peer.send(m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until, mark))
+        peer.send(
+            m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until, mark, paced=True)
+        )
 
     def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
         """The role that a peer may have, whose it is, and until when. Raises `Denied`."""

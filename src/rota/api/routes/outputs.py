@@ -19,7 +19,6 @@ from rota.client import calls
 from rota.client.printed import Absent, Marking
 from rota.errors import BadInput, RotaError
 from rota.wire import messages as m
-from rota.wire.gaps import mark
 
 table = Table("jobs")
 
@@ -30,9 +29,6 @@ _PING_S: Final = 15.0
 #: Pieces of live output that wait for a slow reader; then the manager waits.
 _WAITING: Final = 4
 _SEEN: Final = re.compile(r"(\d{1,10})-(\d{1,19})-(\d{1,19})")
-
-#: Why bytes are missing from what is followed.
-_NOT_PASSED_ON: Final = "not passed on in time"
 
 _Stream = Literal["out", "err"]
 _Attempt = Annotated[int, Meta(ge=0, le=1 << 31, description="0: the newest.")]
@@ -176,8 +172,8 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
 
     It begins with the first byte, or behind what a reader that comes back has seen. A chunk has the bytes from
     `offset` up to `next` of its stream. Whoever reads more slowly than the job prints does not slow it down:
-    `missing` is how many bytes were left out before those, and a line at the beginning of `text` says so. Bytes
-    that are not UTF-8 are replaced. Attempts that follow are told as well.
+    `missing` is how many bytes were left out before those (there is no such field where none were). Bytes that are
+    not UTF-8 are replaced. Attempts that follow are told as well.
     """
     pen = Pen(ask.headers.get("last-event-id", "") or ask.query.last)
     await _part(ask, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
@@ -283,9 +279,6 @@ class Pen:
         return self._event(stream, end, "", missing)
 
     def _event(self, stream: int, at: int, text: str, missing: int) -> bytes:
-        if missing:
-            text = mark(missing, _NOT_PASSED_ON, after=self._last[stream]).decode() + text
-        self._last[stream] = text[-1:].encode()
         body = {
             "attempt": self._attempt,
             "stream": "err" if stream == 2 else "out",
@@ -306,7 +299,6 @@ class Pen:
     def _begin(self) -> None:
         decoder = codecs.getincrementaldecoder("utf-8")
         self._decoders: dict[int, Any] = {1: decoder("replace"), 2: decoder("replace")}
-        self._last = {1: b"", 2: b""}  #: the byte before what comes next
 
 
 async def _rest(ask: Ask, pen: Pen, ended: m.Ended) -> AsyncIterator[bytes]:
