@@ -191,6 +191,23 @@ def test_after_a_killed_manager_every_byte_comes_or_its_absence_is_told(
             assert whole.endswith(parts[-1])
 
 
+def test_what_was_lost_with_a_killed_runner_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with deployment(tmp_path_factory.mktemp("runner"), keep_output="64K", output_spool="2M") as rota:
+        began = rota.work / "began"
+        with _run(rota, f"{printing(HALF, 'x')}; touch {began}; sleep 1000") as running:
+            assert running.stdout is not None
+            seen = running.stdout.read(KEPT)
+            wait_until(began.exists, "it has printed")
+            for pid in rota.runner_pids():
+                os.kill(pid, signal.SIGKILL)
+            seen += running.stdout.read()
+            assert running.wait(120) != 0
+        assert seen.endswith(
+            b"[rota: some output is missing here: what it printed last was lost with its runner]\n"
+        )
+        assert numbers(HALF, "x").startswith(seen[: seen.rindex(b"[")].rstrip(b"\n"))
+
+
 def test_memory_stays_bounded_whatever_passes_through(rota: Deployment) -> None:
     size = (32 << 20) * FACTOR
     pids = [rota.manager_pid(), *rota.runner_pids()]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 #: Why bytes are missing from what was followed.
 _NOT_PASSED_ON: Final = "not passed on in time"
+_LOST: Final = "what it printed last was lost with its runner"
 
 _TERMINAL: Final = frozenset(int(state) for state in TERMINAL)
 
@@ -151,6 +152,8 @@ class Printer:
             self._pass(key, data)
         elif max(kept, total) > reached:
             self._kept(key, reached, kept, total)
+        elif heard and ended.reason == "lost":
+            self._gap(key, 0, _LOST)
 
     def _kept(self, key: Stream, reached: int, kept: int, total: int) -> None:
         """Pass on what is kept from there on. Where more was printed than is kept, that is head and tail."""
