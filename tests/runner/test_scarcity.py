@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -39,6 +40,20 @@ def test_output_that_cannot_be_written_does_not_lose_the_end(manager: FakeManage
     assert (done.outcome.out_len, done.outcome.out_total) == (0, 300000)
     (after,) = manager.run("echo fits")
     assert manager.output(after)[0] == b"fits\n"
+
+
+def test_a_segment_that_was_removed_or_cut_takes_no_later_output_with_it(manager: FakeManager) -> None:
+    manager.begin()
+    for spoil in (
+        Path.unlink,
+        lambda path: os.truncate(path, 2),
+        lambda path: path.write_bytes(b"something else"),
+    ):
+        (first,) = manager.run("echo before")
+        spoil(manager.home / "output" / first.outcome.segment)
+        (after,) = manager.run("echo after")
+        assert after.outcome.segment != first.outcome.segment
+        assert manager.output(after)[0] == b"after\n"
 
 
 def test_without_descriptors_leases_are_handed_back(manager: FakeManager) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.deployment import ROTA, Deployment, deployment
+from tests.deployment import ROTA, Deployment, deployment, wait_until
 
 KEEP = 600 << 10
 
@@ -71,6 +71,22 @@ def test_the_middle_that_is_not_kept_is_marked_at_its_place(rota: Deployment) ->
         raw = client.output(job, marks=False)
         assert raw == whole[:half] + whole[-half:]
         assert [each.bytes for each in raw.absent] == [len(whole) - KEEP]
+
+
+def test_output_that_cannot_be_synced_is_told_and_the_manager_goes_on(rota: Deployment) -> None:
+    pid, path = rota.manager_pid(), segment(rota)
+    fault = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=ENOSPC", "-P", str(path)]
+    with subprocess.Popen(["strace", "-f", "-p", str(pid), *fault], stderr=subprocess.PIPE, text=True) as tracer:
+        assert tracer.stderr is not None
+        wait_until(lambda: "attached" in tracer.stderr.readline(), "the disk fails")  # type: ignore[union-attr]
+        job = rota.json("add", "--", "echo", "not", "synced")["added"][0]
+        rota.ok("wait", str(job))
+        tracer.terminate()
+    assert rota.manager_pid() == pid
+    attempt = last_attempt(rota, job)
+    assert (attempt["state"], attempt["out_bytes"]) == ("complete", 11)
+    assert attempt["output_missing"]["code"] == "disk_full"  # type: ignore[index]
+    assert logs(rota, str(job)).returncode == 1
 
 
 def test_output_lost_on_a_full_disk_is_told_and_the_job_is_complete_all_the_same(rota: Deployment) -> None:

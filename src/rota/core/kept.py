@@ -7,6 +7,7 @@ checksum, so that any part can be verified without reading the rest. Rows of old
 from __future__ import annotations
 
 from collections.abc import Iterator
+from errno import EDQUOT, ENOSPC
 from typing import Final
 from zlib import crc32
 
@@ -77,6 +78,13 @@ class Output(Struct, frozen=True, gc=False):
             return ()
         first = blocks(self.out_len)
         return self.kept.sums[:first] if stream == 1 else self.kept.sums[first:]
+
+
+def not_kept(error: OSError, *, whose: str = "the disk") -> Kept:
+    """What is said of an output that could not be written."""
+    if error.errno in (ENOSPC, EDQUOT):
+        return Kept(missing=DISK_FULL, message=f"{whose} was full when its output was to be kept")
+    return Kept(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")
 
 
 def block_size(length: int) -> int:

@@ -5,6 +5,7 @@ Runners on this host write segments themselves; the manager only syncs and reads
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import OrderedDict
 from pathlib import Path
@@ -16,6 +17,8 @@ from rota.manager.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of
 from rota.store.segments import MESSAGES, Missing, Span
+
+log = logging.getLogger("rota.manager")
 
 #: Why what an attempt printed is not there: it was in the memory of a runner that was lost with it.
 LOST: Final = "lost"
@@ -47,14 +50,20 @@ class Outputs:
         """A part of a stream, verified, and what is missing after it."""
         return segments.read(self._pread, output, stream, offset=offset, limit=limit)
 
-    def sync(self, segments: set[str]) -> None:
-        """Make what was written to these segments durable. A segment that is gone is not an error."""
-        for segment in segments:
+    def sync(self, names: set[str]) -> dict[str, OSError]:
+        """Make what was written to these segments durable; those of which it failed. One that is gone is none."""
+        failed = {}
+        for segment in names:
             try:
                 handle = self._files[segment]
             except OSError:
                 continue
-            os.fdatasync(handle)
+            try:
+                os.fdatasync(handle)
+            except OSError as error:
+                log.error("output cannot be kept: %s", error.strerror)  # noqa: TRY400
+                failed[segment] = error
+        return failed
 
     def close(self) -> None:
         self._files.close()

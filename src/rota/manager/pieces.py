@@ -10,7 +10,6 @@ import logging
 import os
 import re
 from collections.abc import Callable
-from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.core.job import Outcome
-from rota.core.kept import DISK_FULL, NOT_SENT, NOT_WRITTEN, Kept
+from rota.core.kept import NOT_SENT, Kept, not_kept
 from rota.errors import WireError
 from rota.manager.open_files import OpenFiles
 
@@ -79,7 +78,7 @@ class Pieces:
                 written = os.pwrite(handle, data, end - len(data))
                 data = data[written:]
         except OSError as error:
-            its.failed = _why(error)
+            its.failed = not_kept(error, whose="the manager's disk")
             if not self._failed:
                 log.error("output of nodes cannot be kept: %s", error.strerror)  # noqa: TRY400
             self._failed = True
@@ -113,9 +112,3 @@ class Pieces:
         self._directory.mkdir(mode=0o700, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         return os.open(self._directory / segment, flags, 0o600)
-
-
-def _why(error: OSError) -> Kept:
-    if error.errno in (ENOSPC, EDQUOT):
-        return Kept(missing=DISK_FULL, message="the manager's disk was full when its output was to be kept")
-    return Kept(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")

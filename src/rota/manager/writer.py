@@ -1,7 +1,8 @@
 """The thread that commits: one batch at a time, synced, then reported back to the loop.
 
 A full disk is waited out with the same batch; any other failure of the store ends the manager, since
-nothing may be acknowledged after a sync that failed.
+nothing may be acknowledged after a sync that failed. Output that cannot be synced is lost, and the ends of its
+jobs say so: a manager that ended over it would meet the same end again, and no job would ever be over.
 """
 
 from __future__ import annotations
@@ -15,16 +16,22 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
+from rota.core.changes import Row
+from rota.core.kept import not_kept
 from rota.core.turn import Batch
-from rota.errors import StoreFailed, StoreFull
+from rota.errors import StoreFull
 from rota.manager.outputs import Outputs
 from rota.store.base import Store
 
 log = logging.getLogger("rota.manager.writer")
 
 _FULL_RETRY_S = 1.0
-#: Position of the segment in a row of `Changes.ends`.
+#: Positions in a row of `Changes.ends`: the segment, then offset and lengths, then what is known of the output.
 _SEGMENT = 12
+_TOTALS = 16
+_KEPT = 19
 
 
 class Writer:
@@ -79,10 +86,10 @@ class Writer:
     def _commit(self, batch: Batch) -> None:
         segments = {row[_SEGMENT] for row in batch.changes.ends if row[_SEGMENT]}
         if segments:
-            try:
-                self._outputs.sync(segments)
-            except OSError as error:
-                raise StoreFailed(f"output could not be synced: {error.strerror}") from error
+            lost = self._outputs.sync(segments)
+            if lost:
+                batch.changes.ends = [_without(row, lost[row[_SEGMENT]]) if row[_SEGMENT] in lost else row
+                                      for row in batch.changes.ends]  # fmt: skip
         while True:
             try:
                 self._store.commit(batch.changes)
@@ -97,3 +104,9 @@ class Writer:
                     log.warning("there is room on the disk again")
                 self.full = False
                 return
+
+
+def _without(row: Row, error: OSError) -> Row:
+    """The end of an attempt whose output could not be synced."""
+    kept = msgspec.json.encode(not_kept(error)).decode()
+    return (*row[:_SEGMENT], None, 0, 0, 0, *row[_TOTALS:_KEPT], kept, *row[_KEPT + 1 :])

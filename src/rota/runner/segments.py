@@ -29,7 +29,7 @@ class Segments:
 
     def append(self, data: bytes) -> tuple[str, int]:
         """(segment, offset) of these bytes. Raises `OSError`, and then nothing was kept."""
-        if self._fd < 0 or self._offset >= ROTATE_OVER:
+        if self._fd < 0 or self._offset >= ROTATE_OVER or not self._as_left():
             self._rotate()
         offset = self._offset
         written = 0
@@ -37,10 +37,16 @@ class Segments:
             while written < len(data):
                 written += os.write(self._fd, data[written:] if written else data) or _full()
         except OSError:
-            os.ftruncate(self._fd, offset)
+            os.ftruncate(self._fd, offset)  # should that fail too, the next output goes to another segment
             raise
         self._offset = offset + written
         return self.name, offset
+
+    def _as_left(self) -> bool:
+        """Is the file still there, and did nobody cut it or write to it? What was pruned or spoilt must not take
+        the output of later jobs with it."""
+        facts = os.fstat(self._fd)
+        return facts.st_nlink > 0 and facts.st_size == self._offset
 
     def forget(self, wanted: set[str]) -> None:
         """Remove the segments of this runner that nobody needs any more: their output is elsewhere."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import signal
-from errno import EDQUOT, ENOSPC
 
 from rota.core.job import Outcome
-from rota.core.kept import DISK_FULL, NOT_WRITTEN, Kept, checksums
+from rota.core.kept import Kept, checksums, not_kept
 from rota.runner import clock
 from rota.runner.measure import Sampler, about_size, is_own, peak
 from rota.runner.process import CannotRun
@@ -63,13 +62,6 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
         kept=kept,
         most_mem=0 if memory else at_most,
     )
-
-
-def not_kept(error: OSError) -> Kept:
-    """What is said of an output that could not be written."""
-    if error.errno in (ENOSPC, EDQUOT):
-        return Kept(missing=DISK_FULL, message="the disk was full when its output was to be kept")
-    return Kept(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")
 
 
 def quiet_success(task: Task) -> Outcome:
