@@ -33,6 +33,7 @@ LONGEST = (
     "system/test_why.py", "system/test_planned_jobs.py", "api/test_stream.py", "web/test_gantt.py",
     "web/test_groups.py", "pools/test_demand.py", "core/test_planned_properties.py", "cli/test_run.py",
     "system/test_refusals.py", "system/test_limits.py", "faults/test_one_manager.py", "web/test_accounting.py",
+    "faults/test_clock_steps.py", "core/test_clock_steps.py",
     "golden/test_homes.py", "web/test_overview.py", "web/test_login.py", "web/test_machines.py",
     "web/test_policy.py",
 )  # fmt: skip

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from rota.core import events
+from rota.core.changes import Changes
 from rota.core.job import Condition, Outcome, Spec
 from rota.core.states import State
 from rota.core.times import SLACK_S
 from rota.manager import accounts
-from rota.manager.clock import CONFIRMED_AFTER_S, SteadyClock
+from rota.manager.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, beginning, reading_of
 from rota.plan.size import CORE
 from tests.core.machine import Machine
 from tests.core.test_planned_properties import PlannedHistories
@@ -41,8 +42,11 @@ class ClockHistories(Histories):
         self.m = Machine(seed=seed, hosts=hosts)
         self.m.wall, self.off = self.begins, self.begins - self.m.mono
         self.clock = SteadyClock(wall=lambda: self.off + self.m.mono, steady=lambda: self.m.mono)
-        self.moved = 0.0
-        self.seen: dict[tuple[int, int], float] = {}  #: attempts → when they were seen first, really
+        self.checked = self.m.mono
+        self.seen: dict[tuple[int, int], float] = {}  #: attempts → when there was no such lease yet, really
+        first = Changes()
+        first.meta[CLOCK] = self._reading().text()
+        self.m.store.commit(first)
         for host in self.m.capacity:
             self.m.join(self.m.start_runner(host))
         self.add(lines, None, False, False)
@@ -69,10 +73,23 @@ class ClockHistories(Histories):
         if self.clock.confirmed and not self.m.open:
             by = self.clock.follow()
             self.m.wall = self.clock.now()
-            self.moved += by
+            batch = self.m.open
             self.m.happened(events.ClockMoved(by=by))
+            batch.changes.meta[CLOCK] = self._reading().text()
         else:
             assert abs(self.m.wall - before) <= SLACK_S, "nobody has agreed with the step"
+
+    def _reading(self, at: float | None = None) -> Reading:
+        return Reading("boot", self.m.mono, self.clock.now() if at is None else at)
+
+    @rule(durable=st.booleans())
+    def crash(self, durable: bool) -> None:
+        """The next manager begins with what was written down; a move that was not, it has to make again."""
+        super().crash(durable)
+        known = reading_of(self.m.store.load().meta[CLOCK])
+        begin = beginning(known, newest=0.0, at_stake=True, now=self._reading(self.off + self.m.mono))
+        self.clock = SteadyClock(begin=begin, wall=lambda: self.off + self.m.mono, steady=lambda: self.m.mono)
+        self.m.wall = self.clock.now()
 
     @rule(pick=numbers, by=steps)
     def a_command_ends_by_a_clock_that_was_set(self, pick: int, by: float) -> None:
@@ -90,7 +107,8 @@ class ClockHistories(Histories):
         self._look()
         for job in self.m.world.jobs.values():
             if job.lease is not None:
-                self.seen.setdefault((job.id, job.attempt), self.m.mono)
+                self.seen.setdefault((job.id, job.attempt), self.checked)
+        self.checked = self.m.mono
         for (job_id, number), since in self.seen.items():
             for row in self.m.store.attempts(job_id):
                 if row.number == number and row.started_at is not None and row.ended_at is not None:
