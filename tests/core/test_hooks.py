@@ -211,6 +211,22 @@ def test_a_failing_epilogue_suspects_the_host_and_changes_no_outcome(m: Scripted
     assert m.state(job) is State.COMPLETE
 
 
+def test_what_a_runner_adds_to_stories_is_bounded_whether_it_has_a_lease_or_not(m: Scripted) -> None:
+    job, waiting = add(m), add(m)
+    model = sent_to(m, job)
+    for _ in range(3):
+        m.happened(
+            events.RunnerReported(
+                runner=model.id, seq=0, started=[], ended=[], returned=[], closed=[],
+                faults=[NodeFault(each, 1, "epilogue", "x" * 9999) for each in (job, waiting) for _ in range(200)],
+            )
+        )  # fmt: skip
+        m.pump()
+    told = [event for each in (job, waiting) for event in m.store.events(each) if event.kind == "epilogue"]
+    assert 0 < len(told) <= 200
+    assert max(len(event.text) for event in told) < 1000
+
+
 # ------------------------------------------------------------------ fencing
 
 

@@ -40,7 +40,7 @@ def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
             job.reason = Reason("epilogue", f"the epilogue of {runner.host} runs")
     for fault in event.faults:
         job = world.jobs.get(fault.job)
-        if job is not None and job.attempt == fault.attempt and _concerns(job, runner):
+        if job is not None and job.attempt == fault.attempt and _believed(world, job, runner):
             turn.note(
                 job.id, fault.attempt, fault.hook[:_LONGEST], f"on {runner.host}: {fault.message[:_LONGEST]}"
             )
@@ -48,12 +48,14 @@ def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
         suspect(world, turn, runner.host, by=fault.hook[:_LONGEST], why=why)
 
 
-def _concerns(job: Job, runner: Runner) -> bool:
-    """Is, or was, its newest attempt there?"""
-    if job.lease is None or job.id in runner.leases:
-        return True
+def _believed(world: World, job: Job, runner: Runner) -> bool:
+    """Is what a runner says of a job worth a line? It has, or had, its newest attempt, and does not repeat itself:
+    a host without the lease of the job says so once, for then it is suspected."""
+    if job.lease is None:
+        return host_record(world.site, runner.host).state == "alive"
     given = job.lease.given
-    return given is not None and runner.host in {host for host, _cores in given.nodes}
+    here = job.id in runner.leases or (given is not None and runner.host in {host for host, _cores in given.nodes})
+    return here and runner.may_note(job.id)
 
 
 def suspect(world: World, turn: Turn, host: str, *, by: str, why: str) -> None:

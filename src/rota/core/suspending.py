@@ -33,6 +33,10 @@ _KEEP: Final = frozenset(("container", "besteffort"))
 # ------------------------------------------------------------------ what people ask
 
 
+#: Characters of what a runner says that are kept.
+_LONGEST = 500
+
+
 def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
     changed: list[int] = []
     unchanged: list[int] = []
@@ -130,8 +134,8 @@ def take_pauses(world: World, turn: Turn, runner: Runner, said: Iterable[Paused]
         job = current(world, runner, ref) or part_named(world, runner, ref)
         if job is None or job.lease is None:
             continue
-        if each.message:
-            turn.note(job.id, job.attempt, "pause", f"{runner.host}: {each.message}")
+        if each.message and runner.may_note(job.id):
+            turn.note(job.id, job.attempt, "pause", f"{runner.host}: {each.message[:_LONGEST]}")
         lease = job.lease
         at = in_lease(lease, each.at, turn.wall)
         frozen = lease.frozen if lease.frozen is not None else set()

@@ -41,11 +41,17 @@ MOST_TOUCHED = 500
 _STATES = max(State) + 1
 
 
+#: Lines that a runner may add to the story of one job.
+_MOST_NOTES = 100
+#: Of so many jobs it is counted, beside those that it has leases for.
+_MANY_NOTES = 1000
+
+
 class Runner:
     """A runner that holds leases or is connected."""
 
-    __slots__ = ("boot_id", "connected", "dead", "heard", "host", "id", "leases", "leaving", "made_for", "pid",
-                 "seats", "silent", "start_time", "unseated")  # fmt: skip
+    __slots__ = ("boot_id", "connected", "dead", "heard", "host", "id", "leases", "leaving", "made_for", "notes",
+                 "pid", "seats", "silent", "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
         self.id = id
@@ -63,6 +69,15 @@ class Runner:
         self.seats: dict[int, Size] = {}
         #: size → leases beyond the seats of that size: sent ahead, to take over a seat
         self.unseated: defaultdict[Size, int] = defaultdict(int)
+        self.notes: dict[int, int] = {}  #: job → lines of its story that came from here
+
+    def may_note(self, job: int) -> bool:
+        """May this runner add a line to the story of a job that it has a lease for? An honest one has few to add,
+        and whoever took its token must not fill the disk with them."""
+        if len(self.notes) > _MANY_NOTES:
+            self.notes = {id: n for id, n in self.notes.items() if id in self.leases}
+        self.notes[job] = self.notes.get(job, 0) + 1
+        return self.notes[job] <= _MOST_NOTES
 
 
 class Upload:
