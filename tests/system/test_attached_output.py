@@ -22,8 +22,8 @@ KEPT = 64 << 10
 SPOOL = 1 << 20
 HALF = SPOOL // 2
 #: More than all pipes, windows, memory and disk on the way hold together.
-MUCH = 6 << 20
-MARK = re.compile(rb"\n?\[rota: (\d+) bytes are missing here: [^\]]*\]\n")
+MUCH = 4 << 20
+MARK = re.compile(rb"\[rota: (\d+) bytes? (?:is|are) missing here: [^\]]*\]\n")
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,25 @@ def printing(size: int, tag: str) -> str:
     return f"seq -f '{tag}%07.0f' 1 {lines}" if lines else "true"
 
 
-SIZES = [(0, 0), (100, 0), (KEPT - 9, 9), (KEPT, KEPT + 10), (KEPT + 8, 0), (3 * SPOOL, KEPT * 3), (10, 2 * SPOOL)]
+SIZES = [(0, 0), (100, 0), (KEPT - 9, 9), (KEPT, KEPT + 10), (KEPT + 8, 0), (2 * SPOOL, KEPT * 3), (10, SPOOL)]
 
 
 def of(output: bytes, tag: str) -> bytes:
     """The lines of one job."""
     return b"".join(line for line in output.splitlines(keepends=True) if line.startswith(tag.encode()))
+
+
+def accounts_for(seen: bytes, whole: bytes) -> bool:
+    """Is this the whole, but for as many bytes as its marks say, where they say it?"""
+    found = MARK.search(seen)
+    if found is None:
+        return seen == whole
+    before, missing, rest = seen[: found.start()], int(found[1]), seen[found.end() :]
+    # A mark begins a line of its own: that may have taken a newline.
+    for part in {before, before.removesuffix(b"\n")}:
+        if whole.startswith(part) and accounts_for(rest, whole[len(part) + missing :]):
+            return True
+    return False
 
 
 @pytest.mark.parametrize("how", [["--output", "line"], ["--output", "grouped"], ["--keep-order"]])
@@ -73,7 +86,7 @@ def test_every_byte_of_every_job_comes_through(rota: Deployment, how: list[str])
             assert sorted(_grouped(stream)) == sorted(tag for tag, all in zip(tags, expected, strict=True) if all)
 
 
-@pytest.mark.parametrize("size", [KEPT + 1000, MUCH])
+@pytest.mark.parametrize("size", [MUCH])
 def test_a_single_command_gives_every_byte(rota: Deployment, size: int, tmp_path: Path) -> None:
     out, err = tmp_path / "out", tmp_path / "err"
     with out.open("wb") as stdout, err.open("wb") as stderr:
@@ -154,16 +167,11 @@ def test_who_follows_slowly_is_told_what_was_left_out_and_slows_nobody(rota: Dep
         assert follower.stdout is not None
         seen = follower.stdout.read()
         assert follower.wait(60) == 1
-    missing = sum(int(found) for found in MARK.findall(seen))
-    whole = numbers(size, "f")
-    parts = MARK.split(seen)[::2]
-    assert missing > 0
-    assert whole.startswith(parts[0])
-    assert whole.endswith(parts[-1])
-    assert missing + sum(map(len, parts)) == len(whole)
+    assert MARK.search(seen)
+    assert accounts_for(seen, numbers(size, "f"))
 
 
-@pytest.mark.parametrize("reads_first", [False, True])
+@pytest.mark.parametrize("reads_first", [False, True] if FACTOR > 1 else [False])
 def test_after_a_killed_manager_every_byte_comes_or_its_absence_is_told(
     tmp_path_factory: pytest.TempPathFactory, reads_first: bool
 ) -> None:
@@ -181,14 +189,8 @@ def test_after_a_killed_manager_every_byte_comes_or_its_absence_is_told(
             seen += running.stdout.read()
             status = running.wait(120)
         whole = first + rest
-        if status == 0:
-            assert seen == whole
-        else:
-            missing = sum(int(found) for found in MARK.findall(seen))
-            parts = MARK.split(seen)[::2]
-            assert missing + sum(map(len, parts)) == len(whole)
-            assert whole.startswith(parts[0])
-            assert whole.endswith(parts[-1])
+        assert accounts_for(seen, whole)
+        assert (status != 0) == bool(MARK.search(seen))
 
 
 def test_what_was_lost_with_a_killed_runner_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -209,7 +211,7 @@ def test_what_was_lost_with_a_killed_runner_is_told(tmp_path_factory: pytest.Tem
 
 
 def test_memory_stays_bounded_whatever_passes_through(rota: Deployment) -> None:
-    size = (32 << 20) * FACTOR
+    size = (24 << 20) * FACTOR
     pids = [rota.manager_pid(), *rota.runner_pids()]
     before = [_peak_memory(pid) for pid in pids]
     with _run(rota, f"head -c {size} /dev/zero") as running:

@@ -67,7 +67,7 @@ class Followers:
         audience = self._by_attempt.get((job, attempt))
         if audience is None:
             for key, task in self._agent.tasks.items():
-                if key[:2] == (job, attempt) and not task.part:
+                if key[:2] == (job, attempt) and not task.part and not task.preparing:
                     audience = self._by_attempt[job, attempt] = Audience(task)
                     break
             else:
