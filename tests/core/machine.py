@@ -15,7 +15,7 @@ import msgspec
 
 from rota.core import effects as e
 from rota.core import events
-from rota.core.answers import Acted, Added
+from rota.core.answers import Acted, Added, entries_of
 from rota.core.dependencies import verdict
 from rota.core.engine import Engine
 from rota.core.estimate import largest_of
@@ -323,6 +323,12 @@ class Machine:
             for brief in self.store.namesakes(keys):
                 namesakes.setdefault(brief.key, []).append(self._former(brief))
         complete = [id for id, state in known.values() if state == State.COMPLETE]
+        source = flags.get("input", "") if last else ""
+        before = self.store.last_of_input("ann", source) if source else None
+        flags["input"] = source
+        flags["previous"] = entries_of(before.answer) if before is not None and before.answer else []
+        bad = [id for id in flags["previous"] if self.world.outcome(id) in RETRYABLE]
+        flags["dropped"] = {each.id: self._former(each) for each in self.store.briefs(bad)}
         olds = [old.id for each in namesakes.values() for old in each]
         if submission in self.world.uploads:
             olds += [old.id for each in self.world.uploads[submission].replacing.values() for old in each]
@@ -462,7 +468,9 @@ class Machine:
     def add(self, *cmds: Command, after: tuple[tuple[Parent, Condition, bool], ...] = (), **fields: Any) -> Added:
         """Add commands that share one specification and pump; the answer, or the refusal raised."""
         flags = {
-            name: fields.pop(name) for name in ("fresh", "rerun", "check", "allow_unsatisfiable") if name in fields
+            name: fields.pop(name)
+            for name in ("fresh", "rerun", "input", "check", "allow_unsatisfiable")
+            if name in fields
         }
         input_bytes = fields.pop("input_bytes", None)
         entries = [Entry(cmd, spec(**fields), after, input_bytes=input_bytes) for cmd in cmds]

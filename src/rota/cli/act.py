@@ -183,8 +183,20 @@ def _states(call: Invocation, jobs: list[int]) -> str:
     try:
         with call.connect() as client:
             counts = client.status(*words).counts
+            heirs = [job.replaced_by for job in client.jobs(*words).jobs if job.replaced_by is not None]
     except RotaError:  # what was asked for has been told; this only explains it
         return ""
     if len(counts) == 1:
-        return f" ({next(iter(counts))})"
-    return f" ({', '.join(f'{number:,} {state}' for state, number in counts.items())})" if counts else ""
+        return f" ({next(iter(counts))}{_replaced(heirs)})"
+    found = ", ".join(f"{number:,} {state}" for state, number in counts.items())
+    return f" ({found}{_replaced(heirs)})" if counts else ""
+
+
+def _replaced(heirs: list[int]) -> str:
+    """Of jobs that others took the place of: whom to look at instead."""
+    if not heirs:
+        return ""
+    from rota.cli.terminal import few_ranges
+
+    others = sorted({heir for heir in heirs if heir})
+    return f", replaced by {few_ranges(others)}" if others else ", replaced: the input has no such line any more"

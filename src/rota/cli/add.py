@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 @click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
 @job_options
 @click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
+@click.option(
+    "--input",
+    "source",
+    metavar="NAME",
+    help="What this input is called, in place of its path: added again, it replaces what came to nothing.",
+)
 @click.option("--dry-run", is_flag=True, help="Check and say what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 def add(
@@ -31,6 +37,7 @@ def add(
     sync: bool,
     dry_run: bool,
     no_start: bool,
+    source: str | None,
     **options: Any,
 ) -> int:
     """Add jobs and print their ids.
@@ -40,7 +47,8 @@ def add(
     A command after -- is one job: several words are executed as they are, a single one by the shell.
 
     Jobs of a file that were added before are not added again: complete ones are skipped, failed ones
-    retried. An input with a bad line adds nothing.
+    retried. Of lines that were corrected or removed since, jobs that failed, were cancelled or are blocked
+    are replaced. An input with a bad line adds nothing.
 
     \b
     Examples:
@@ -56,7 +64,7 @@ def add(
 
     how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
     with telling(lambda: "nothing was added"):
-        jobs = Submission(call, file=file, command=command, fields=given(options), retries=3, **how)
+        jobs = Submission(call, file=file, command=command, fields=given(options), retries=3, input=source, **how)
     if dry_run:
         return preview(call, jobs)
     return finish(call, jobs, sync=sync)
@@ -148,10 +156,21 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         parts.append(f"{live:,} already there")
     if added.complete:
         parts.append(f"{len(added.complete):,} already complete (skipped)")
-    if added.changed:
-        parts.append(f"{'would change' if would else 'changed'} {few_ranges(added.changed)}")
-    if added.replaced:
-        parts.append(f"{'would replace' if would else 'replaced'} {few_ranges(added.replaced)}")
-    if added.kept:
-        parts.append(f"{'would keep' if would else 'kept'} {few_ranges(added.kept)}, not in this input any more")
+    if touched := touched_text(added, would=would):
+        parts.append(touched)
     say("; ".join(parts))
+
+
+def touched_text(added: Added, *, would: bool = False) -> str:
+    """What the submission did, or would do, to jobs that were there before; empty if nothing."""
+    from rota.cli.terminal import few_ranges
+
+    verbs = ("would change", "would replace", "would keep") if would else ("changed", "replaced", "kept")
+    parts = [
+        f"{verb} {few_ranges(ids)}"
+        for verb, ids in zip(verbs, (added.changed, added.replaced, added.kept), strict=True)
+        if ids
+    ]
+    if added.kept:
+        parts[-1] += ", which the input has no more"
+    return "; ".join(parts)

@@ -42,6 +42,12 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
     help="When jobs print: each job's output when it has ended, whole lines as they come, or never.",
 )
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
+@click.option(
+    "--input",
+    "source",
+    metavar="NAME",
+    help="What this input is called, in place of its path: added again, it replaces what came to nothing.",
+)
 @click.option("--dry-run", is_flag=True, help="Check and say what would be added; add and run nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 @click.option(
@@ -58,6 +64,7 @@ def run(
     keep_order: bool,
     dry_run: bool,
     no_start: bool,
+    source: str | None,
     interactive: bool,
     **options: Any,
 ) -> int:
@@ -73,8 +80,8 @@ def run(
     place, and the exit status is not 0.
 
     The exit status is 0 if all jobs complete, else 1; of a single job, its own. Running the same file again
-    resumes it: complete jobs are skipped, failed ones run again. Ctrl-C asks whether to detach or to cancel.
-    TERM cancels the jobs; HUP and KILL let them go on.
+    resumes it: complete jobs are skipped, failed ones run again, and lines may be corrected, added or removed
+    in between. Ctrl-C asks whether to detach or to cancel. TERM cancels the jobs; HUP and KILL let them go on.
 
     \b
     Examples:
@@ -96,7 +103,7 @@ def run(
     if keep_order and output == "line":
         raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
     how = {"may_start": not no_start, "check": dry_run, "idle": True}
-    jobs = Submission(call, file=file, command=command, fields=given(options), retries=0, **how)
+    jobs = Submission(call, file=file, command=command, fields=given(options), retries=0, input=source, **how)
     if dry_run:
         from rota.cli.add import preview
 
@@ -137,10 +144,13 @@ class Run:
             raise
 
     def _to_the_end(self) -> int:
+        from rota.cli.add import touched_text
         from rota.cli.settling import exit_status, tell
 
         with self._interrupts:
             added = self._jobs.upload(attach=self._output != "none")
+            if (touched := touched_text(added)) and not self._call.quiet and not self._call.json:
+                sys.stderr.write(f"rota: {touched}\n")
             settled = self._settled(added)
         if settled is None:
             return self._status or 0
@@ -157,6 +167,7 @@ class Run:
             elapsed=time.monotonic() - self._begun,
             skipped=len(added.complete),
             again=not self._jobs.single_command,
+            also={"replaced": added.replaced, "changed": added.changed, "kept": added.kept},
         )
         return status
 

@@ -94,10 +94,11 @@ def tell(
     elapsed: float,
     skipped: int = 0,
     again: bool = False,
+    also: dict[str, list[int]] | None = None,
 ) -> None:
     """The result: JSON on stdout, or a summary on stderr."""
     if call.json:
-        body = {"counts": settled.counts, "failed": settled.failed}
+        body = {"counts": settled.counts, "failed": settled.failed, **(also or {})}
         print_json(body)
         return
     if call.quiet:

@@ -45,6 +45,7 @@ class Submission:
         idle: bool = False,
         check: bool = False,
         interactive: bool = False,
+        input: str | None = None,
     ) -> None:
         self.call = call
         self.id = submission.new_id()
@@ -56,6 +57,8 @@ class Submission:
         self._whole = False  #: the manager may have all of them
         self.source = _source(file, command)
         self.single_command = command is not None
+        named = command is None and file not in (None, "-")
+        self._input = input if input is not None else submission.input_of(file or "") if named else ""
         group = submission.group_of(file) if file not in (None, "-") and file else "default"
         memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
         self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
@@ -127,6 +130,7 @@ class Submission:
             check=self._check,
             always_new=self.single_command,
             attach=attach,
+            input=self._input,
         )
         try:
             added = client.submit(self.id, self._passed_on(), options)

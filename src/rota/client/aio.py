@@ -61,15 +61,24 @@ class AsyncClient:
     # -- jobs: see `Client` for what each does
 
     async def add(
-        self, commands: Iterable[Entry] | str, *, rerun: bool = False, check: bool = False, **fields: Any
+        self,
+        commands: Iterable[Entry] | str,
+        *,
+        rerun: bool = False,
+        check: bool = False,
+        input: str = "",
+        **fields: Any,
     ) -> Added:
         """Add jobs; returns when they are safely stored."""
-        prepared = submission.prepare(commands, {"rerun": rerun, **fields}, check=check)
+        prepared = submission.prepare(commands, {"rerun": rerun, **fields}, check=check, input=input)
         return await self.submit(submission.new_id(), *prepared)
 
-    async def add_file(self, path: str | os.PathLike[str], *, check: bool = False, **fields: Any) -> Added:
+    async def add_file(
+        self, path: str | os.PathLike[str], *, check: bool = False, input: str = "", **fields: Any
+    ) -> Added:
         """Add the jobs of a file."""
-        return await self.submit(submission.new_id(), *submission.prepare_file(path, fields, check=check))
+        prepared = submission.prepare_file(path, fields, check=check, input=input)
+        return await self.submit(submission.new_id(), *prepared)
 
     async def submit(self, submission_id: str, batches: Iterable[Batch], options: AddOptions) -> Added:
         """Upload prepared batches."""

@@ -67,21 +67,32 @@ class Client:
     # -- jobs
 
     def add(
-        self, commands: Iterable[Entry] | str, *, rerun: bool = False, check: bool = False, **fields: Any
+        self,
+        commands: Iterable[Entry] | str,
+        *,
+        rerun: bool = False,
+        check: bool = False,
+        input: str = "",
+        **fields: Any,
     ) -> Added:
         """Add jobs: a text for the shell, or a list of texts, argument lists and mappings of fields.
         Keyword arguments are the defaults of fields: `cpus=2, mem="4G", after=[12], name="x"`…
 
-        Returns when they are safely stored. `check` only says what would happen.
+        Returns when they are safely stored. `check` only says what would happen. `input` is a name by which
+        they are recognised when they are added again with changes: see `rota add --input`.
 
             manager.add(["make a", ["cp", "a", "b c"], {"cmd": "big", "mem": "20G"}], group="build")
         """
-        prepared = submission.prepare(commands, {"rerun": rerun, **fields}, check=check)
+        prepared = submission.prepare(commands, {"rerun": rerun, **fields}, check=check, input=input)
         return self.submit(submission.new_id(), *prepared)
 
-    def add_file(self, path: str | os.PathLike[str], *, check: bool = False, **fields: Any) -> Added:
-        """Add the jobs of a file, in any of the formats that `rota add` reads."""
-        return self.submit(submission.new_id(), *submission.prepare_file(path, fields, check=check))
+    def add_file(
+        self, path: str | os.PathLike[str], *, check: bool = False, input: str = "", **fields: Any
+    ) -> Added:
+        """Add the jobs of a file, in any of the formats that `rota add` reads. Added again with changes, it
+        is recognised only by the name that is given as `input`."""
+        prepared = submission.prepare_file(path, fields, check=check, input=input)
+        return self.submit(submission.new_id(), *prepared)
 
     def submit(self, submission_id: str, batches: Iterable[Batch], options: AddOptions) -> Added:
         """Upload prepared batches; on a lost connection, again, with the same effect as once."""

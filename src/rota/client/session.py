@@ -77,6 +77,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
 
     fresh: bool = False
     rerun: bool = False
+    input: str = ""  #: what is added: a path or a name; empty: nothing that could be edited
     check: bool = False
     allow_unsatisfiable: bool = False
     attach: bool = False  #: whoever adds them watches every byte that they print
@@ -250,6 +251,7 @@ def _message(n: int, submission: str, batch: Batch, options: AddOptions) -> m.Ad
         allow_unsatisfiable=options.allow_unsatisfiable,
         rerun=options.rerun,
         rerun_entries=batch.rerun,
+        input=options.input if batch.last else "",
         allowed_entries=batch.allowed,
         elements=batch.elements,
         inputs=batch.inputs,

@@ -50,28 +50,32 @@ def prepare(
     fields: Mapping[str, Any],
     *,
     check: bool,
+    input: str = "",
     most: Most | None = None,
 ) -> tuple[Iterator[Batch], AddOptions]:
     """For `add`: one command or many, with the fields that are their defaults."""
     base = base_wanted(fields)
     if isinstance(entries, str | Mapping):
         entries = [entries]
-    return from_objects(entries, base, most=most), options_for(base, check=check)
+    return from_objects(entries, base, most=most), options_for(base, check=check, input=input)
 
 
 def prepare_file(
-    path: str | os.PathLike[str], fields: Mapping[str, Any], *, check: bool
+    path: str | os.PathLike[str], fields: Mapping[str, Any], *, check: bool, input: str = ""
 ) -> tuple[Iterator[Batch], AddOptions]:
     """For `add_file`: an input file in any of the formats of `rota add`."""
     name = os.fspath(path)
     base = base_wanted(fields, group=group_of(name))
-    return from_bytes(read_file(name), base, source=shown(name)), options_for(base, check=check)
+    return from_bytes(read_file(name), base, source=shown(name)), options_for(base, check=check, input=input)
 
 
-def options_for(base: Wanted, *, check: bool, always_new: bool = False, attach: bool = False) -> AddOptions:
+def options_for(
+    base: Wanted, *, check: bool, always_new: bool = False, attach: bool = False, input: str = ""
+) -> AddOptions:
     return AddOptions(
         fresh=always_new and not base.once and not base.rerun,
         rerun=base.rerun,
+        input=input,
         check=check,
         allow_unsatisfiable=base.allow_unsatisfiable,
         attach=attach,
@@ -84,6 +88,14 @@ def group_of(path: str) -> str:
         return "default"  # a shell's <(…)
     name = os.path.basename(path).encode("utf-8", "replace").decode()
     return "".join(c if c.isprintable() and c != "," else "_" for c in name)[:80].lstrip("@") or "default"
+
+
+def input_of(path: str) -> str:
+    """What a file is recognised by when it is added again: its absolute path. Pipes have none."""
+    absolute = os.path.abspath(path)
+    if absolute.startswith(("/dev/", "/proc/")):
+        return ""  # a shell's <(…)
+    return absolute.encode("utf-8", "replace").decode()
 
 
 def shown(path: str) -> str:

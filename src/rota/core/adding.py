@@ -7,10 +7,11 @@ the last chunk makes them jobs. A refused chunk takes the whole submission back.
 from __future__ import annotations
 
 from rota.core import asking
+from rota.core.edited import Plan
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.parents import Wishes, joined_by, refuse_cycles, resolve_after
-from rota.core.resubmission import MOST_WARNINGS, Plan, decide, rerun_dependents
+from rota.core.resubmission import MOST_WARNINGS, decide, rerun_dependents
 from rota.core.sealing import answer_to, seal
 from rota.core.staging import applies, drop_doubles, line_of, renew, stage
 from rota.core.turn import Turn
@@ -41,7 +42,7 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
                 world, upload, lambda entry, met: renew(world, turn, event, upload, entry=entry, met=met)
             )
         wishes = resolve_after(world, upload)
-        plan = decide(world, upload, wishes)
+        plan = decide(world, upload, wishes, event)
         _refuse_cycles(world, upload, wishes, plan)
         _refuse_reservation(world, turn, upload)
     except RotaError:

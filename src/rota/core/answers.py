@@ -38,11 +38,16 @@ class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):
     before_s: float | None = None  #: what it was
 
 
-def compact_answer(answer: Added) -> str:
-    """The answer as it is kept, ids as ranges: a million in a row are two numbers."""
+def compact_answer(answer: Added, entries: list[int] | None = None) -> str:
+    """The answer as it is kept, ids as ranges: a million in a row are two numbers.
+
+    `entries`: the jobs in the order of the input, where that is to be known.
+    """
     parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}
     rare = {"replaced": answer.replaced, "changed": answer.changed, "kept": answer.kept}
     parts |= {name: ids for name, ids in rare.items() if ids}
+    if entries is not None and entries != answer.added:
+        parts["entries"] = entries
     return msgspec.json.encode({name: ranges(ids) for name, ids in parts.items()}).decode()
 
 
@@ -54,6 +59,12 @@ def expand_answer(text: str) -> Added:
     return Added(
         lists["added"], lists["existing"], lists["retried"], replaced=replaced, changed=changed, kept=kept
     )
+
+
+def entries_of(text: str) -> list[int]:
+    """The jobs of a submission in the order of its input, from its answer as it is kept."""
+    parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
+    return [id for low, high in parts.get("entries", parts["added"]) for id in range(low, high + 1)]
 
 
 def ranges(ids: list[int]) -> list[tuple[int, int]]:

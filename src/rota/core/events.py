@@ -76,6 +76,9 @@ class ChunkArrived(Event, frozen=True):
     namesakes: dict[str, list[Former]] = {}  #: for `rerun`: all jobs on disk with such a key
     formers: dict[int, Former] = {}  #: complete jobs on disk whose entries have dependencies now
     followers: dict[int, Job] = {}  #: with the last chunk: ended jobs on disk that waited for what it may replace
+    input: str = ""  #: with the last chunk: which input this is, of those that the user has
+    previous: list[int] = []  #: with the last chunk: the jobs of this input when it was added last, in its order
+    dropped: dict[int, Former] = {}  #: of these, failed and cancelled ones on disk
 
 
 class LibraryGrew(Event, frozen=True):

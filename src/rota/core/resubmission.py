@@ -6,12 +6,12 @@ Nothing but the upload itself is changed here, so that a mere question gets the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import msgspec
 
-from rota.core.events import Former
-from rota.core.job import After, Job, Spec
+from rota.core.edited import Plan, drop_lines
+from rota.core.events import ChunkArrived
+from rota.core.job import After, Spec
 from rota.core.parents import Wishes
 from rota.core.states import LEASED, RETRYABLE, WAITING
 from rota.core.world import NO_JOB, OPEN, Met, Upload, World
@@ -23,16 +23,7 @@ MOST_WARNINGS = 10
 _after = msgspec.json.Decoder(tuple[After, ...])
 
 
-class Plan(NamedTuple):
-    """What becomes of jobs that were there before."""
-
-    replaced: dict[int, tuple[Former, int]]  #: job → what is known of it, and who takes its place, or 0
-    heirs: dict[int, int]  #: of these, job → the one that is identified like it
-    changed: dict[int, Met]  #: job → as it is asked for now
-    kept: list[int]  #: those that their input has no more and that stay
-
-
-def decide(world: World, upload: Upload, wishes: Wishes) -> Plan:
+def decide(world: World, upload: Upload, wishes: Wishes, event: ChunkArrived) -> Plan:
     """Whom the submission replaces and changes. Adds warnings to the upload."""
     plan = Plan({}, {}, {}, [])
     for new, olds in upload.replacing.items():
@@ -41,6 +32,8 @@ def decide(world: World, upload: Upload, wishes: Wishes) -> Plan:
             plan.heirs[old.id] = new
     for entry, met in upload.met.items():
         _look_at(world, upload, plan, entry=entry, met=met, wishes=wishes)
+    if event.previous:
+        drop_lines(world, upload, plan, wishes=wishes, event=event)
     return plan
 
 
@@ -89,12 +82,6 @@ def differences(asked: Spec, has: Spec, *, in_array: bool) -> list[str]:
     if [use for use in asked.limits if use not in has.limits and not in_array]:
         names.append("limits")
     return names
-
-
-def former_of(job: Job) -> Former:
-    """A job in memory as one that is about to be replaced."""
-    after = msgspec.json.encode(job.after).decode() if job.after else None
-    return Former(job.id, job.key, job.spec, after)
 
 
 def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, Met], int]) -> None:

@@ -11,6 +11,7 @@ from itertools import groupby
 from rota.core.acting import reopen_for_retry
 from rota.core.answers import Added, compact_answer
 from rota.core.dependencies import announce_blocked, register, ripple
+from rota.core.edited import Plan
 from rota.core.effects import Reply
 from rota.core.estimate import offer
 from rota.core.events import ChunkArrived
@@ -19,7 +20,6 @@ from rota.core.limiting import declare
 from rota.core.parents import Wishes, joined_by
 from rota.core.reopening import reopen_dependents
 from rota.core.replacing import hand_over, retire
-from rota.core.resubmission import Plan
 from rota.core.rewiring import renew_reach, respecify_again, unlink, wait_anew
 from rota.core.staging import row_of, write_submission
 from rota.core.states import TERMINAL, State
@@ -62,8 +62,10 @@ def seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, wishe
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
         leave(world, turn, id)  # it may have ended since, and have been kept in memory for this upload
     answer = answer_to(upload, plan)
+    kept = compact_answer(answer, upload.entries if event.input else None)
     write_submission(
-        turn, (event.submission, event.by.user, turn.wall, len(upload.entries), compact_answer(answer), None)
+        turn,
+        (event.submission, event.by.user, turn.wall, len(upload.entries), kept, event.input or None),
     )
     turn.effects.append(Reply(event.by, answer))
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
+from rota.core.edited import former_of
 from rota.core.events import ChunkArrived, Former
 from rota.core.job import Element, Job, command_to_text
-from rota.core.resubmission import catch_up, differences, former_of, warn
+from rota.core.resubmission import catch_up, differences, warn
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, Met, Upload, World

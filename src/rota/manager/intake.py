@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
 
+from rota.core.answers import entries_of
 from rota.core.events import Asker, ChunkArrived, EntryAfter, Former, LibraryGrew
 from rota.core.identity import KeyMaker, key_maker
 from rota.core.job import Command, Condition, Job, Parent, Spec
@@ -32,6 +34,8 @@ _MOST_PARENTS = 10_000
 #: Dependencies in one chunk: they are taken in at once, while everybody waits.
 MOST_AFTER = 1_000_000
 _MOST_NOTICES = 10
+#: Characters of a path, or of a name that is given instead of one.
+_LONGEST_INPUT = 8192
 
 
 class Library:
@@ -143,6 +147,8 @@ class Intake:
         own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
         if any(not add.first <= entry < end for entry in own):
             raise BadInput("an element of an array does not belong to this chunk")
+        if len(add.input) > _LONGEST_INPUT or "\0" in add.input:
+            raise BadInput("the name of the input is too long", hint="give a shorter one with --input")
         if any(not 0 <= number < 2**53 for _entry, number in add.inputs):
             raise BadInput("field 'input_bytes' is out of range")
         if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
@@ -239,6 +245,7 @@ class Intake:
         arrays: Arrays,
         before: Before,
         followers: dict[int, Job],
+        last: Last,
     ) -> ChunkArrived:
         """What the engine is told."""
         self._fresh.update(add.fresh_entries)
@@ -279,6 +286,9 @@ class Intake:
             namesakes=before.namesakes,
             formers=before.formers,
             followers=followers,
+            input="" if add.more else add.input,
+            previous=last.jobs,
+            dropped=last.dropped,
         )
 
 
@@ -288,6 +298,13 @@ class Before(NamedTuple):
     namesakes: dict[str, list[Former]]  #: of entries that are to run again
     formers: dict[int, Former]  #: complete jobs whose entries wait for something
     places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
+
+
+class Last(NamedTuple):
+    """An input when it was added last."""
+
+    jobs: list[int]  #: in its order
+    dropped: dict[int, Former]  #: of these, those on disk that failed or were cancelled
 
 
 #: (array, (first index, last index)) → the jobs that are meant.
@@ -376,6 +393,16 @@ def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
             last = by[last]
         places[id] = last
     return places
+
+
+def look_at_last(store: Store, library: Library, *, user: str, name: str, failed: Callable[[int], bool]) -> Last:
+    """The jobs that an input had when it was added last; `failed` says which of them may be replaced."""
+    found = store.last_of_input(user, name)
+    if found is None or found.answer is None:
+        return Last([], {})
+    jobs = entries_of(found.answer)
+    bad = [id for id in dict.fromkeys(jobs) if failed(id)]
+    return Last(jobs, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
 
 
 def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:

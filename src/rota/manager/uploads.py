@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from rota.core import events
 from rota.core.answers import expand_answer
 from rota.core.events import Asker
 from rota.core.job import Job
+from rota.core.states import RETRYABLE
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.admission import Admission
 from rota.manager.intake import (
     Arrays,
     Before,
     Intake,
+    Last,
     complete_dependents,
     find_elements,
     find_followers,
+    look_at_last,
     look_before,
     look_up,
 )
@@ -42,6 +47,9 @@ class Uploads:
         self._admission = admission
         self._intakes: dict[str, Intake] = {}
         self._sealed: deque[str] = deque(maxlen=256)  #: the newest submissions, committed or about to be
+        #: users and their inputs that were added last, likewise
+        self._added: deque[tuple[str, str]] = deque(maxlen=256)
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def gone(self, peer: Peer) -> None:
         """A client went away in the middle of an upload."""
@@ -86,7 +94,13 @@ class Uploads:
         if add.attach and not (add.more or add.check) and len(peer.attaching) < _UPLOADS_MAX:
             peer.attaching.add(add.submission)
         try:
-            await self._chunk(by, add, intake)
+            if add.input and not add.more:
+                # One after the other: each must know what the one before has added.
+                turn = self._turns.setdefault((by.user, add.input), asyncio.Lock())
+                async with turn:
+                    await self._chunk(by, add, intake)
+            else:
+                await self._chunk(by, add, intake)
         except RotaError:
             self.drop(peer, add.submission)
             raise
@@ -124,6 +138,7 @@ class Uploads:
             parents = {each.parent for each in add.after if not each.local}.union(*arrays.values())
             gone = {id for id in parents if isinstance(id, int) and manager.world.is_replaced(id)}
             before, followers = await self._before(add, intake, keys=keys, known=known, gone=gone)
+            last = await self._last(add, by)
             if self._intakes.get(add.submission) is not intake:  # or its client has gone, and hears nothing of it
                 raise BadInput(
                     "this submission was begun again meanwhile", hint="wait for that, then send it again"
@@ -131,9 +146,28 @@ class Uploads:
             manager.happened(
                 intake.event(
                     add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays,
-                    before=before, followers=followers,
+                    before=before, followers=followers, last=last,
                 )
             )  # fmt: skip
+
+    async def _last(self, add: m.Add, by: Asker) -> Last:
+        """What this input was when it was added last."""
+        if add.more or not add.input:
+            return Last([], {})
+        manager, world = self._manager, self._manager.world
+        if (by.user, add.input) in self._added:
+            await manager.committed()
+        if not add.check:
+            self._added.append((by.user, add.input))
+        return await manager.read(
+            lambda: look_at_last(
+                manager.store,
+                manager.library,
+                user=by.user,
+                name=add.input,
+                failed=lambda id: world.outcome(id) in RETRYABLE,
+            )
+        )
 
     async def _before(
         self, add: m.Add, intake: Intake, *, keys: list[str], known: dict[str, tuple[int, int]], gone: set[int]

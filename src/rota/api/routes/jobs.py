@@ -77,6 +77,13 @@ class NewJobs(Struct, forbid_unknown_fields=True):
     submission: Annotated[
         str, Meta(max_length=64, description="Your own id for this; a repeat gets the first answer.")
     ] = ""
+    input: Annotated[
+        str,
+        Meta(
+            max_length=4096,
+            description="A name for this input: added again with changes, it replaces what came to nothing.",
+        ),
+    ] = ""
 
 
 class AddedView(Struct):
@@ -105,7 +112,7 @@ async def add_jobs(ask: Ask) -> AddedView:
 
 
 def _prepared(new: NewJobs) -> tuple[list[Batch], AddOptions]:
-    batches, options = submission.prepare(new.jobs, new.defaults, check=new.dry_run, most=_MOST)
+    batches, options = submission.prepare(new.jobs, new.defaults, check=new.dry_run, input=new.input, most=_MOST)
     return list(batches), options
 
 
