@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.api.client import Http
-from tests.deployment import Deployment, deployment, wait_until
+from tests.deployment import Deployment, add_new, deployment, wait_until
 
 
 class Site:
@@ -63,12 +63,9 @@ class Site:
         return 0
 
     def add(self, *commands: str, **fields: object) -> list[int]:
-        answer = self.user.post(
-            "/api/v1/jobs",
-            {"jobs": list(commands), "defaults": {"cwd": str(self.rota.work), "rerun": True, **fields}},
-        )
-        assert answer.status == 201, answer
-        return list(answer.json["added"])
+        """New jobs, whatever else is there; their ids."""
+        with self.rota.client() as client:
+            return add_new(client, list(commands), **{"cwd": str(self.rota.work), **fields})
 
     def logs(self) -> str:
         found = []

@@ -43,6 +43,7 @@ class Model:
     jobs: dict[int, Known] = field(default_factory=dict)
     ghosts: dict[int, Known] = field(default_factory=dict)  #: removed
     known: set[str] = field(default_factory=set)  #: groups that had a member
+    replaced: dict[int, str] = field(default_factory=dict)  #: jobs whose place others took → how they ended
 
     def members(self, group: str) -> list[Known]:
         return [job for job in self.jobs.values() if group in job.spec.dep_groups]
@@ -497,6 +498,10 @@ class Groups(RuleBasedStateMachine):
         assert not [error for error in self.m.refused if isinstance(error, Bug)]
         for id in range(1, world.next_job):
             known = self.model.jobs.get(id)
+            if id in self.model.replaced:
+                assert world.is_replaced(id)
+                assert self.m.state(id).label == self.model.replaced[id], f"job {id} was replaced"
+                continue
             if known is None:
                 assert world.outcome(id) == NO_JOB, f"job {id} should not be there"
                 continue
@@ -530,7 +535,7 @@ class Groups(RuleBasedStateMachine):
             reached, known = reach_of(disk), reach_of(memory)
             for id, groups in reached.items():
                 assert groups <= known[id]
-            if not self.model.ghosts:
+            if not self.model.ghosts and not self.model.replaced:
                 assert reached == known
                 for name in disk.groups:
                     assert after_of(disk, name) == after_of(memory, name)

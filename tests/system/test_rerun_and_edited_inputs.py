@@ -49,3 +49,39 @@ def test_a_merge_of_two_parts_runs_once_per_rerun(rota: Deployment, witness: Pat
     ids = sorted(jobs)
     assert [jobs[id] for id in ids] == [*ids[3:], None, None, None]
     assert f"job {ids[3]}" in rota.ok("show", str(ids[0]))
+
+
+def test_a_corrected_line_lets_its_dependent_run(rota: Deployment, witness: Path) -> None:
+    lines = ["false typo", "true", {"cmd": "echo after >> witness", "after": ["line:1", "line:2"]}]
+    write(rota, "edited.txt", *lines)
+    assert rota.rota("run", "edited.txt").returncode == 1
+    typo, other, behind = sorted(job["id"] for job in rota.json("jobs", "last")["jobs"])
+    write(rota, "edited.txt", "true fixed", *lines[1:])
+    asked = rota.json("add", "--dry-run", "edited.txt")
+    assert (asked["replaced"], asked["changed"], asked["existing"]) == ([typo], [behind], [other, behind])
+    done = rota.rota("run", "--json", "edited.txt")
+    assert done.returncode == 0
+    result = json.loads(done.stdout)
+    assert (result["replaced"], result["changed"], result["kept"]) == ([typo], [behind], [])
+    assert ran(witness) == {"after": 1}
+    shown = rota.json("show", str(typo))
+    assert (shown["state"], shown["replaced_by"]) == ("failed", max(rota.states("last")))
+    assert f"replaced by {shown['replaced_by']}" in rota.ok("retry", str(typo))
+    write(rota, "edited.txt", *lines[1:2])
+    assert rota.json("add", "edited.txt")["kept"] == [shown["replaced_by"], behind]
+
+
+def test_standard_input_is_edited_only_under_a_name(rota: Deployment) -> None:
+    assert rota.rota("run", "-", input="false nameless\n").returncode == 1
+    assert rota.json("add", "-", input="true other\n")["replaced"] == []
+    for text, replaced in (("false one\n", 0), ("false two\n", 1), ("true three\n", 1)):
+        added = rota.json("add", "--retries", "0", "--input", "mine", "-", input=text)
+        assert len(added["replaced"]) == replaced
+        rota.rota("wait", "last")
+
+
+def test_a_refused_add_uses_up_no_ids(rota: Deployment) -> None:
+    (before,) = rota.json("add", "--", "true")["added"]
+    for words in (("--after", "99999999"), ("--cpus", "100000")):
+        assert rota.rota("add", *words, "--", "true").returncode in (2, 3)
+    assert rota.json("add", "--", "true")["added"] == [before + 1]

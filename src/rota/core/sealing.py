@@ -44,7 +44,7 @@ def seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, wishe
         turn.changes.dep_groups.setdefault(name, 0)
         for id in members:
             world.groups[name].join(id, State.READY)
-    again = _change(world, turn, upload, wishes, plan, joined=joined) if plan.changed else []
+    again = _change(world, turn, upload, wishes, plan, joined=joined, left=groups) if plan.changed else []
     blocked = _enter_dependencies(world, turn, upload, wishes.new) if wishes.new else []
     _enter_queues(world, jobs)
     touch(world, jobs.values())
@@ -71,9 +71,17 @@ def seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, wishe
 
 
 def _change(
-    world: World, turn: Turn, upload: Upload, wishes: Wishes, plan: Plan, *, joined: dict[str, list[int]]
+    world: World,
+    turn: Turn,
+    upload: Upload,
+    wishes: Wishes,
+    plan: Plan,
+    *,
+    joined: dict[str, list[int]],
+    left: set[str],
 ) -> list[Job]:
-    """Jobs that are added again say what they are asked for now. Adds the groups that they join to `joined`."""
+    """Jobs that are added again say what they are asked for now. Adds the groups that they join to `joined`, and
+    those that they were in to `left`."""
     changed: list[Job] = []
     unlink(turn, plan.changed)
     for id, met in plan.changed.items():
@@ -84,6 +92,7 @@ def _change(
             world.jobs[id] = job
             world.keys.setdefault(job.key, id)
         after = job.after if id in wishes.settled else tuple(dict.fromkeys(wishes.met.get(id, ())))
+        left |= {*job.spec.dep_groups}
         for name in respecify_again(world, turn, job, met, after):
             joined.setdefault(name, []).append(id)
         changed.append(job)

@@ -385,6 +385,7 @@ export interface NewJobs {
   defaults?: Record<string, unknown>;
   dry_run?: boolean;
   submission?: string;
+  input?: string;
 }
 
 export interface NewToken {
