@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import stat
@@ -285,7 +286,8 @@ def test_every_statement_has_a_description_and_parses(home):
     store = SqliteStore(home, reserve=0)
     for name, sql in statements().items():
         assert sql, name
-        marks = {"grp": "", "user": ""} if ":grp" in sql else ["[]"] * max(sql.count("?"), 0)
+        count = max((int(n) for n in re.findall(r"\?(\d)", sql)), default=sql.count("?"))
+        marks = {"grp": "", "user": ""} if ":grp" in sql else ["[]"] * count
         store._writer.execute(f"EXPLAIN {sql}", marks)
     store.close()
 
