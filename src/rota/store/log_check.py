@@ -51,7 +51,9 @@ def _left_out(file: BinaryIO, size: int, valid: int | None, *, same_boot: bool) 
         number += 1
     if not walk.is_ours(number):
         return ""  # what was not committed, if anything
-    if same_boot or walk.commits_from(number) > 1:
+    # Who is killed while writing leaves one frame whose page is still another, and nothing after it.
+    certain = walk.is_ours(number + 1) or walk.one_byte_off(number, seed)
+    if (same_boot and certain) or walk.commits_from(number) > 1:
         return f"frame {number} of its log is damaged, and what was committed since is lost"
     return ""
 
@@ -89,6 +91,27 @@ class _Walk:
         data = head[:8] + self._file.read(self._page)
         return (salts[0], salts[1]) == self._salts and _sum(data, seed, little=self.little) == (sum0, sum1)
 
+    def one_byte_off(self, number: int, seed: Sums) -> bool:
+        """Would the frame be good if a single byte of it were another one?"""
+        head = self._head(number)
+        _, _, *salts, sum0, sum1 = _FRAME.unpack(head)
+        data = head[:8] + self._file.read(self._page)
+        a, b = _sum(data, seed, little=self.little)
+        off = (sum0 - a) & _M, (sum1 - b) & _M
+        if off == (0, 0):
+            return (salts[0], salts[1]) != self._salts
+        if 0 in off and _is_byte(off[0] or off[1]):
+            return True  # in the sums themselves
+        # What one more in a word adds to the sums, from the last pair of words back to the first.
+        first, second = (1, 1), (0, 1)
+        for _ in range(len(data) // 8):
+            for x, y in (first, second):
+                more = off[0] * pow(x, -1, 1 << 32) if x & 1 else off[1] * pow(y, -1, 1 << 32)
+                if ((x * more) & _M, (y * more) & _M) == off and _is_byte(more & _M):
+                    return True
+            first, second = _after_one_more_pair(first), _after_one_more_pair(second)
+        return False
+
     def committed(self, seed: Sums) -> int:
         """How many frames SQLite takes: up to the last that ends a commit."""
         number, last = 1, 0
@@ -115,3 +138,15 @@ def _sum(data: bytes, seed: Sums, *, little: bool) -> Sums:
         a = (a + x + b) & _M
         b = (b + y + a) & _M
     return a, b
+
+
+def _after_one_more_pair(more: Sums) -> Sums:
+    """What becomes of a difference in the sums when a further pair of words is added."""
+    a = (more[0] + more[1]) & _M
+    return a, (more[1] + a) & _M
+
+
+def _is_byte(difference: int) -> bool:
+    """Can two words that differ so much differ in one byte only?"""
+    least = (difference & -difference).bit_length() - 1 & ~7
+    return any(abs(signed) >> least < 256 for signed in (difference, difference - (1 << 32)))
