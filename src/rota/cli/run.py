@@ -150,7 +150,7 @@ class Run:
         with self._interrupts:
             added = self._jobs.upload(attach=self._output != "none")
             if (touched := touched_text(added)) and not self._call.quiet and not self._call.json:
-                sys.stderr.write(f"rota: {touched}\n")
+                aside(f"rota: {touched}")
             settled = self._settled(added)
         if settled is None:
             return self._status or 0
