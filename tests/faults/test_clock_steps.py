@@ -26,9 +26,17 @@ HOUR = 3700
 class Stepped:
     """A deployment whose clock can be set."""
 
-    def __init__(self, rota: Deployment, file: Path) -> None:
+    def __init__(self, rota: Deployment, file: Path, library: Path) -> None:
         self.rota = rota
         self._file = file
+        self._library = library
+
+    def start(self) -> None:
+        """Only the manager and what it starts have that clock."""
+        env = self.rota.env
+        self.rota.env = env | {"LD_PRELOAD": str(self._library), "STEP_FILE": str(self._file)}
+        self.rota.start()
+        self.rota.env = env
 
     def set_clock(self, by: int, *, passed: int = 0) -> None:
         fresh = self._file.with_suffix(".new")
@@ -69,11 +77,9 @@ def by(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def stepped(tmp_path: Path, library: Path) -> Iterator[Stepped]:
     with deployment(tmp_path, cores="4") as rota:
-        file = tmp_path / "step"
-        rota.env |= {"LD_PRELOAD": str(library), "STEP_FILE": str(file)}
-        made = Stepped(rota, file)
+        made = Stepped(rota, tmp_path / "step", library)
         made.set_clock(0)
-        rota.start()
+        made.start()
         yield made
 
 
@@ -102,7 +108,7 @@ def test_a_clock_that_is_set_by_years_while_jobs_run_stops_nothing_and_every_sum
     os.kill(runner, signal.SIGKILL)
     os.kill(manager, signal.SIGKILL)
     wait_until(lambda: not is_alive(manager), "the manager is gone")
-    rota.start()
+    stepped.start()
     later = stepped.add("--", "true")
     stepped.until("complete", later)
     stepped.until("failed", lost)
