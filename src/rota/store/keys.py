@@ -33,6 +33,7 @@ class Keys:
         self._run = run
         self._below = 0  #: jobs with a lower id are in runs
         self._newest: dict[str, int] = {}
+        self._older: dict[str, list[int]] = {}  #: others that have the same key and are in no run, of very few
         self._highest = 0
         self._loaded = False
 
@@ -40,7 +41,12 @@ class Keys:
         """Read the keys that are in no run."""
         sql = statements()
         self._below = int(connection.execute(sql["keys_below"]).fetchone()[0])
-        self._newest = dict(connection.execute(sql["newest_keys"], (self._below,)).fetchall())
+        rows = connection.execute(sql["newest_keys"], (self._below,)).fetchall()
+        self._newest, self._older = dict(rows), {}
+        if len(self._newest) < len(rows):
+            for key, job in rows:
+                if self._newest[key] != job:
+                    self._older.setdefault(key, []).append(job)
         self._highest = max(self._newest.values(), default=0)
         self._loaded = True
 
@@ -57,6 +63,9 @@ class Keys:
         newest, below = self._newest, self._below
         for row in jobs:
             if row[0] >= below:
+                before = newest.get(row[1])
+                if before is not None and before != row[0]:
+                    self._older.setdefault(row[1], []).append(before)
                 newest[row[1]] = row[0]
         self._highest = max(self._highest, jobs[-1][0])
 
@@ -70,6 +79,8 @@ class Keys:
             connection.execute(sql["move_keys_below"], (high,))
             connection.execute("COMMIT")
             newest = {key: job for key, job in self._newest.items() if job >= high}
+            older = {key: [job for job in jobs if job >= high] for key, jobs in self._older.items()}
+            self._older = {key: jobs for key, jobs in older.items() if jobs}
             self._newest, self._below = newest, high
 
     def now(self, connection: sqlite3.Connection) -> tuple[dict[str, int], int]:
@@ -97,16 +108,30 @@ class Keys:
             found |= _ask(connection, sql["known_keys"], also, others, runs)
         return found
 
+    def older(self) -> dict[str, list[int]]:
+        """Keys that several jobs in memory have, and all of these but the newest. Taken like `now`."""
+        return self._older
+
     def namesakes(
-        self, connection: sqlite3.Connection, keys: list[str], *, at: tuple[dict[str, int], int], also: str
+        self,
+        connection: sqlite3.Connection,
+        keys: list[str],
+        *,
+        at: tuple[dict[str, int], int],
+        older: dict[str, list[int]],
+        also: str,
     ) -> list[Brief]:
         """All jobs with these keys that nobody replaced."""
-        sql, (_newest, below) = statements(), at
-        wanted = msgspec.json.encode(keys).decode()
-        runs = msgspec.json.encode(list(range(below // self._run))).decode()
+        sql, (newest, below) = statements(), at
+        here = [newest[key] for key in keys if key in newest]
+        here += [job for key in keys if key in older for job in older[key]]
+        asked = [("briefs", [msgspec.json.encode(here).decode()])]
+        if below:
+            runs = list(range(below // self._run))
+            asked.append(("namesakes", [msgspec.json.encode(each).decode() for each in (keys, runs)]))
         found: list[Brief] = []
-        for name, where in (("namesakes", runs), ("newest_namesakes", below)):
-            (text,) = connection.execute(sql[name].replace("/* also */", also), (wanted, where)).fetchone()
+        for name, given in asked:
+            (text,) = connection.execute(sql[name].replace("/* also */", also), given).fetchone()
             found += _briefs.decode(text)
         return list({brief.id: brief for brief in found}.values())
 

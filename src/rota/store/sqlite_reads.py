@@ -94,8 +94,9 @@ class SqliteReads:
     def namesakes(self, keys: list[str]) -> list[Brief]:
         with self._reader() as connection:
             at = self.keys.now(connection)
+            older = self.keys.older()
         with self._reader() as connection:
-            return self.keys.namesakes(connection, keys, at=at, also=hide_uploads(connection))
+            return self.keys.namesakes(connection, keys, at=at, older=older, also=hide_uploads(connection))
 
     def briefs(self, ids: list[int]) -> list[Brief]:
         with self._reader() as connection:

@@ -556,7 +556,7 @@ SELECT json_group_array(child) FROM (
 -- What of these jobs an add must know, all in one JSON value.
 SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
     SELECT j.key, j.id, j.state, j.spec, j.after FROM json_each(?) AS n CROSS JOIN jobs AS j
-    WHERE j.id = n.value AND j.replaced_by IS NULL ORDER BY j.id);
+    WHERE j.id = n.value AND j.replaced_by IS NULL/* also */ ORDER BY j.id);
 
 -- name: namesakes
 -- All jobs with these keys in these runs that nobody replaced, as above.
@@ -565,12 +565,6 @@ SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
     FROM json_each(?) AS k CROSS JOIN json_each(?) AS r CROSS JOIN keys AS i CROSS JOIN jobs AS j
     WHERE i.run = r.value AND i.tail = substr(k.value, -8) AND j.id = i.job AND j.key = k.value
       AND j.replaced_by IS NULL/* also */);
-
--- name: newest_namesakes
--- The same among those in no run: a scan.
-SELECT json_group_array(json_array(key, id, state, spec, after)) FROM (
-    SELECT j.key, j.id, j.state, j.spec, j.after FROM jobs AS j
-    WHERE j.id >= ?2 AND j.key IN (SELECT value FROM json_each(?1)) AND j.replaced_by IS NULL/* also */);
 
 -- name: count_children
 -- How many jobs wait or waited for a job or a group.
