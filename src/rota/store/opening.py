@@ -10,7 +10,6 @@ import os
 import sqlite3
 import stat
 import struct
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -96,6 +95,7 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
         _make(home)
     else:
         _check_header(path)
+    changed = None if new else _changed(home)
     unclean = not new and wal.exists() and wal.stat().st_size > 0
     connection = _connect(path)
     try:
@@ -105,8 +105,8 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
                 _check_after_crash(connection, path)
             _check_length(connection, path, wal)
         approve(_deployment(connection))
-        if not new:
-            check_closed(home)  # now that it is known to be ours
+        if changed is not None:
+            raise changed  # noqa: TRY301  # now that it is known to be ours
         page_sums.forget(home)
         _migrate(connection)
     except sqlite3.Error as error:
@@ -263,6 +263,14 @@ def check_closed(home: Path) -> None:
         raise StoreRefused(f"{home / DATABASE} cannot be read: {error.strerror}", hint="check the disk") from None
 
 
+def _changed(home: Path) -> StoreRefused | None:
+    try:
+        check_closed(home)
+    except StoreRefused as error:
+        return error
+    return None
+
+
 def check_log(home: Path, *, valid: int | None = None) -> None:
     """Refuse a log of which a part would be left out though it was committed. Raises `StoreRefused`."""
     log = home / f"{DATABASE}-wal"
@@ -277,18 +285,16 @@ def check_log(home: Path, *, valid: int | None = None) -> None:
         raise StoreRefused(f"{log} cannot be read: {error.strerror}", hint="check the disk") from None
 
 
-def _frames_taken(path: Path) -> int | None:
-    """How many frames of the log SQLite has found to be good: its index says, once something was read."""
-    try:
-        with Path(f"{path}-shm").open("rb") as file:
-            return int.from_bytes(file.read(20)[16:], sys.byteorder)
-    except OSError:
-        return None
+def _frames_taken(connection: sqlite3.Connection) -> int | None:
+    """How many frames of the log SQLite has found to be good. Asked of SQLite, whose files may not be opened here
+    while it has them open: closing one of them would give up its locks."""
+    (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return frames if frames >= 0 else None
 
 
 def _check_after_crash(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the log home, if all of it is good, and, where that is quick, read the whole file."""
-    check_log(path.parent, valid=_frames_taken(path))
+    check_log(path.parent, valid=_frames_taken(connection))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if path.stat().st_size <= _CHECK_BELOW:
         check_pages(connection, path)
