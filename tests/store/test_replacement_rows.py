@@ -77,3 +77,15 @@ def test_ids_of_a_refused_upload_are_given_to_others_in_the_same_batch(store, re
     for each in both(store, reopen):
         assert [job.cmd for job in each.jobs([1, 2])] == ["another"]
         assert each.load().next_job == 2
+
+
+def test_a_key_is_found_whose_newest_job_was_refused_and_whose_id_another_has(store, reopen):
+    store.load()
+    store.commit(an_add(1, key=key_of("k")))
+    store.commit(an_add(2, submission="s2", key=key_of("k"), answer=None))
+    made = an_add(2, submission="s3", key=key_of("other"))
+    made.undone, made.dropped = [(2,)], [("s2",)]
+    store.commit(made)
+    for each in both(store, reopen):
+        assert each.known_keys("ann", [key_of("k")]) == {key_of("k"): (1, State.READY)}
+        assert [brief.id for brief in each.namesakes([key_of("k")]) if brief.key == key_of("k")] == [1]

@@ -71,6 +71,8 @@ def _discard(world: World, turn: Turn, submission: str) -> None:
     upload = world.uploads.pop(submission, None)
     if upload is None:
         return
+    if not world.uploads:
+        world.successors.clear()
     for id in upload.retried:
         leave(world, turn, id)  # it may have been kept in memory for this upload
     if upload.check or not upload.entries:

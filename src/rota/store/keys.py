@@ -98,6 +98,8 @@ class Keys:
         newest, below = at
         here = {key: newest[key] for key in keys if key in newest}
         found = _ask(connection, sql["known_jobs"], also, list(here.values()))
+        # The id of a job that was refused may be another's by now.
+        found = {key: known for key, known in found.items() if key in here}
         if len(found) < len(here):
             # The newest with that key was removed or does not count yet: an older one may.
             doubtful = [key for key in here if key not in found]
