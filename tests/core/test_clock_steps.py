@@ -130,7 +130,7 @@ class ClockHistories(Histories):
         assert all(row.used_s >= 0 and row.wait_s >= 0 and row.cpu_s >= 0 for row in shown.rows)
         if self.m.removed:
             return  # with their attempts
-        attempts = [row for id in self.m.acknowledged for row in self.m.store.attempts(id)]
+        attempts = [row for id in range(1, self.m.world.next_job) for row in self.m.store.attempts(id)]
         ran = [row for row in attempts if row.started_at is not None and row.ended_at is not None]
         sizes = {id: each.size for id, each in specs.items()}
         took = sum(
