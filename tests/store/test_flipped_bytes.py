@@ -257,3 +257,14 @@ class Copy:
 
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._to, ignore_errors=True)
+
+
+def test_opening_a_database_keeps_the_locks_that_sqlite_has_on_it(crashed: Path, closed: Path) -> None:
+    """A program that closes it meanwhile must not take itself for the last one, and the log for its own."""
+    for left in (crashed, closed):
+        with Copy(left) as home:
+            store = SqliteStore(home, reserve=0)
+            held = {line.split()[5].rpartition(":")[2] for line in Path("/proc/locks").read_text().splitlines()}
+            for name in ("rota.db", "rota.db-shm"):
+                assert str((home / name).stat().st_ino) in held, name
+            store.close()

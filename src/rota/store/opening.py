@@ -94,7 +94,7 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
                 )
         _make(home)
     else:
-        _check_header(path)
+        check_whole(path)
     changed = None if new else _changed(home)
     unclean = not new and wal.exists() and wal.stat().st_size > 0
     connection = _connect(path)
@@ -314,11 +314,8 @@ def _check_length(connection: sqlite3.Connection, path: Path, wal: Path) -> None
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(28)
-        (stated,) = struct.unpack(">I", file.read(4))
-    if size < max(stated, pages) * page_size:
-        raise damaged(path, f"{size} bytes are left of {max(stated, pages) * page_size}")
+    if size < pages * page_size:
+        raise damaged(path, f"{size} bytes are left of {pages * page_size}")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
