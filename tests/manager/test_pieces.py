@@ -84,3 +84,29 @@ def test_ranges_of_leases_that_are_over_are_forgotten(tmp_path: Path) -> None:
         pieces.forget(lambda key: key[0] > 1900)
     assert len(pieces._ranges) <= 1100
     pieces.close()
+
+
+RUNNER = SEGMENT.rpartition("-")[0]
+
+
+def test_an_agent_of_the_first_release_does_not_say_whose_output_it_sends(tmp_path: Path) -> None:
+    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    for at in range(0, 400, 100):  # of two attempts, of 150 and 250 bytes
+        pieces.keep_unnamed(RUNNER, 2, SEGMENT, at, bytes(100))
+    first, second = ended(150), ended(250, 150)
+    assert pieces.settled((1, 1, 77), first) == first
+    assert pieces.settled((2, 1, 78), second) == second
+    lost = pieces.settled((3, 1, 79), ended(10, 400)).kept
+    assert lost is not None
+    assert lost.missing == "not_sent"
+    pieces.close()
+
+
+def test_an_agent_of_the_first_release_writes_no_more_than_its_leases_could_need(tmp_path: Path) -> None:
+    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    pieces.keep_unnamed(RUNNER, 0, SEGMENT, 0, b"x")
+    assert not (tmp_path / SEGMENT).exists()
+    for number in range(100):
+        pieces.keep_unnamed(RUNNER, 1, f"{RUNNER}-{number:06}", 0, bytes(1 << 20))
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) == 32 << 20
+    pieces.close()

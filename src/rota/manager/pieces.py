@@ -48,6 +48,14 @@ class Range(Struct, gc=False):
         return segment == self.segment and self.begin <= offset and offset + length <= self.reach
 
 
+class Unnamed(Struct, gc=False):
+    """What an agent of the first release sent: it does not say whose output a piece is, but sends the outputs of
+    attempts whole, in order, and before it tells their ends."""
+
+    ranges: list[Range]
+    used: int = 0  #: bytes of these, and of those that were given up
+
+
 class Pieces:
     """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output, and
     says so."""
@@ -57,13 +65,13 @@ class Pieces:
         self._room = max(2 * keep_output, _LEAST_ROOM)
         self._files = OpenFiles(self._open, most=_OPEN)
         self._ranges: dict[Key, Range] = {}
+        self._unnamed: dict[str, Unnamed] = {}  #: by runner
         self._failed = False
 
     def keep(self, key: Key, segment: str, offset: int, data: bytes) -> None:
         """Write a piece of the output of this attempt, whose lease the caller has seen to be valid. What lies
         outside of its range is not written. Raises `WireError` for what no runner sends."""
-        if not _NAME.fullmatch(segment) or not 0 <= offset <= _MOST + self._room - len(data):
-            raise WireError("a piece of no segment")
+        self._check(segment, offset, data)
         its = self._ranges.get(key)
         if its is None:
             its = self._ranges[key] = Range(segment, offset, offset)
@@ -71,8 +79,31 @@ class Pieces:
             return  # no runner sends this
         if offset == its.begin:  # it is sent for the first time, or again
             its.reach, its.failed = offset, None
+        self._write(its, offset, data)
+
+    def keep_unnamed(self, runner: str, leases: int, segment: str, offset: int, data: bytes) -> None:
+        """Write a piece that does not say which attempt printed it, of a runner that holds so many leases; no more
+        than these could need. Raises `WireError` for what no runner sends."""
+        self._check(segment, offset, data)
+        known = self._unnamed.setdefault(runner, Unnamed([]))
+        if any(each.holds(segment, offset, len(data)) for each in known.ranges):
+            return  # it is sent again
+        if known.used + len(data) > leases * self._room:
+            return
+        known.used += len(data)
+        its = known.ranges[-1] if known.ranges else None
+        if its is None or its.segment != segment or offset != its.reach or its.failed is not None:
+            its = Range(segment, offset, offset)
+            known.ranges = [*known.ranges[-_OPEN:], its]
+        self._write(its, offset, data)
+
+    def _check(self, segment: str, offset: int, data: bytes) -> None:
+        if not _NAME.fullmatch(segment) or not 0 <= offset <= _MOST + self._room - len(data):
+            raise WireError("a piece of no segment")
+
+    def _write(self, its: Range, offset: int, data: bytes) -> None:
         try:
-            handle = self._files[segment]
+            handle = self._files[its.segment]
             end = offset + len(data)
             while data:
                 written = os.pwrite(handle, data, end - len(data))
@@ -93,6 +124,10 @@ class Pieces:
         length = outcome.out_len + outcome.err_len
         if not length:
             return outcome
+        if its is None and (unnamed := self._unnamed.get(outcome.segment.rpartition("-")[0])) is not None:
+            unnamed.used = max(0, unnamed.used - length)
+            around = (each for each in unnamed.ranges if each.holds(outcome.segment, outcome.offset, length))
+            its = next(around, None) or (unnamed.ranges[-1] if unnamed.ranges else None)
         kept = Kept(missing=NOT_SENT, message="its node did not send all of its output")
         if its is not None and its.failed is not None:
             kept = its.failed
@@ -102,6 +137,8 @@ class Pieces:
 
     def forget(self, valid: Callable[[Key], bool]) -> None:
         """Forget the ranges of leases that are over, if there are many."""
+        if len(self._unnamed) > _MANY:
+            self._unnamed.clear()
         if len(self._ranges) > _MANY:
             self._ranges = {key: its for key, its in self._ranges.items() if valid(key)}
 

@@ -196,10 +196,14 @@ class Runners:
         """Copy output of a node's jobs: of those that it holds leases for, and of no others."""
         key = (piece.job, piece.attempt, piece.token)
         owner = piece.segment.rpartition("-")[0]
-        if not peer.host or self._manager.world.homes.get(owner) != peer.host or not self._leased(key, owner):
+        world, pieces = self._manager.world, self._manager.pieces
+        if not peer.host or world.homes.get(owner) != peer.host:
             return
-        self._manager.pieces.keep(key, piece.segment, piece.offset, piece.data)
-        self._manager.pieces.forget(self._leased)
+        if not piece.job and (known := world.runners.get(owner)) is not None:
+            pieces.keep_unnamed(owner, len(known.leases), piece.segment, piece.offset, piece.data)
+        elif self._leased(key, owner):
+            pieces.keep(key, piece.segment, piece.offset, piece.data)
+        pieces.forget(self._leased)
 
     def _leased(self, key: tuple[int, int, int], runner: str = "") -> bool:
         """Is this lease valid, and that runner's?"""

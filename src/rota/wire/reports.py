@@ -93,7 +93,7 @@ class Piece(Message, frozen=True, tag="piece"):
     segment: str
     offset: int
     data: bytes
-    job: int = 0  #: whose it is; agents of older versions do not say, and it is not kept
+    job: int = 0  #: whose it is; agents of the first release do not say
     attempt: int = 0
     token: int = 0
 
