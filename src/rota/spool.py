@@ -7,7 +7,6 @@ queues share and give back as they are read: what it takes is bounded, whatever 
 from __future__ import annotations
 
 import os
-import tempfile
 from errno import EISDIR, ENOENT, ENOSPC, EOPNOTSUPP
 from typing import Final
 
@@ -150,6 +149,8 @@ def _nameless(directory: str) -> int:
     except OSError as error:
         if error.errno not in _NO_TMPFILE:
             raise
+    import tempfile  # slow to load, and hardly ever needed
+
     handle, path = tempfile.mkstemp(prefix=".spool-", dir=directory)
     os.unlink(path)
     return handle

@@ -29,7 +29,7 @@ from rota.cli import main
 from rota.cli.command import Invocation
 from rota.cli.failures import report
 from rota.cli.screen import details, rows, summary
-from rota.cli.terminal import UNSAFE, Shown, block, harmless, json_text, paint
+from rota.cli.terminal import Shown, block, harmless, json_text, paint, unsafe
 from rota.errors import BadInput
 from rota.wire.views import JobView, StatusView
 from tests.cli.hostile import Hostile, HostileClient
@@ -114,7 +114,7 @@ def _shown(
 
 def _harmful(text: str) -> str:
     """What is left in a text that a terminal would obey, but for its lines."""
-    return "".join(UNSAFE.findall(_OURS.sub("", text).replace("\n", "")))
+    return "".join(unsafe().findall(_OURS.sub("", text).replace("\n", "")))
 
 
 _hostile = st.one_of(
@@ -154,13 +154,13 @@ def test_json_stays_json_and_has_no_control_characters(command: str, text: str, 
     status, out, err = _shown([*command.split(), "--json"], text, terminal=terminal)
     assert status == _COMMANDS[command], err
     json.loads(out)
-    assert UNSAFE.findall(out.removesuffix("\n")) == []
+    assert unsafe().findall(out.removesuffix("\n")) == []
 
 
 @given(st.recursive(st.text() | st.integers(0, 9), st.lists))
 def test_json_means_the_same_with_its_escapes(value: object) -> None:
     assert json.loads(json_text(value)) == value
-    assert not UNSAFE.search(json_text(value))
+    assert not unsafe().search(json_text(value))
 
 
 @dose(10)
@@ -171,7 +171,7 @@ def test_an_error_that_a_manager_sends_is_one_harmless_line(text: str, as_json: 
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         report(BadInput(text, hint=text, code=text), as_json=as_json)
-    assert UNSAFE.findall((out.getvalue() + err.getvalue()).replace("\n", "")) == []
+    assert unsafe().findall((out.getvalue() + err.getvalue()).replace("\n", "")) == []
     assert (out.getvalue() + err.getvalue()).count("\n") in (1, 2)
 
 
@@ -216,7 +216,7 @@ def test_top_draws_nothing_that_a_terminal_would_obey() -> None:
             forgotten = Static(Text("forgotten\x1b[5m\u202e"), markup=False)
             await app.mount(forgotten, before=0)
             await pilot.pause()
-            assert not UNSAFE.search(str(forgotten.render_lines(Region(0, 0, 40, 1))[0].text))
+            assert not unsafe().search(str(forgotten.render_lines(Region(0, 0, 40, 1))[0].text))
             shown = app.export_screenshot()
             await pilot.press("enter")
             await pilot.pause()
@@ -225,13 +225,13 @@ def test_top_draws_nothing_that_a_terminal_would_obey() -> None:
     picture = asyncio.run(drawn())
     assert "owned" in picture
     assert "@click" in picture  # as it was written, and nothing to click on
-    assert UNSAFE.findall(picture.replace("\n", "")) == []
+    assert unsafe().findall(picture.replace("\n", "")) == []
 
 
 def test_every_control_and_format_character_is_unsafe() -> None:
     of_these = ("Cc", "Cf", "Zl", "Zp", "Cs")
     missed = [
-        hex(n) for n in range(0x110000) if unicodedata.category(chr(n)) in of_these and not UNSAFE.match(chr(n))
+        hex(n) for n in range(0x110000) if unicodedata.category(chr(n)) in of_these and not unsafe().match(chr(n))
     ]
     assert missed == []
 

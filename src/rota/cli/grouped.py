@@ -5,7 +5,6 @@ What comes before its turn waits on disk, in a file without a name below `TMPDIR
 
 from __future__ import annotations
 
-import tempfile
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
@@ -32,7 +31,7 @@ class Grouped(Printer):
         self._ordered = frozenset(self._order)
         self._waiting: dict[int, Ended] = {}
         self._held = 0
-        self._spool = Spool(tempfile.gettempdir())
+        self._spool: Spool | None = None  #: made when something must wait
         self._aside: dict[Stream, Queue] = {}  #: what jobs printed whose turn has not come
         self._printing = 0  #: the job whose turn it is
 
@@ -41,7 +40,8 @@ class Grouped(Printer):
             self._print(self._waiting[job])
         self._waiting.clear()
         self._out.flush()
-        self._spool.close()
+        if self._spool is not None:
+            self._spool.close()
 
     def _settled(self, ended: Ended) -> None:
         if ended.job in self._ordered:
@@ -114,13 +114,20 @@ class Grouped(Printer):
     def _put_aside(self, key: Stream, data: bytes) -> None:
         queue = self._aside.get(key)
         if queue is None:
+            self._spool = self._spool or Spool(_directory())
             queue = self._aside[key] = self._spool.queue(0)
         try:
             queue.append(data)
         except OSError as error:
             raise EnvironmentFault(
                 f"the output of job {key[0]} cannot be put aside until its turn: {error.strerror} "
-                f"in {tempfile.gettempdir()}",
+                f"in {_directory()}",
                 hint="the jobs go on; set TMPDIR to where there is room, or use --output line",
                 code="disk_full",
             ) from error
+
+
+def _directory() -> str:
+    from tempfile import gettempdir  # slow to load, and most runs need none
+
+    return gettempdir()

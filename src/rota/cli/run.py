@@ -192,7 +192,6 @@ class Run:
             self._line.clear()
 
     def _printer(self, added: Added) -> Printer:
-        from rota.cli.grouped import Grouped
         from rota.cli.output import Live, Printer
 
         client = self._jobs.connect()
@@ -206,6 +205,8 @@ class Run:
         if self._output is None and len(added.ids) == 1:
             self._line.shown = False
             return Live(client, lines=False, stdout=stdout)
+        from rota.cli.grouped import Grouped
+
         return Grouped(client, order=fresh if self._keep_order else None, stdout=stdout)
 
     def _watch(self, added: Added, printer: Printer) -> SettledView | None:

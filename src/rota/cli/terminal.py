@@ -13,11 +13,12 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, Literal, TextIO
 
 #: What could move the cursor, change colours, begin a line, reorder or hide text: every control, format and
 #: separator character (categories Cc, Cf, Zl and Zp), and halves of pairs, which no encoding has.
-UNSAFE: Final = re.compile(
+_UNSAFE: Final = (
     "[\x00-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e007f\ud800-\udfff]"
@@ -53,11 +54,17 @@ class Shown(str):
         return Shown(str.__add__(harmless(other), self))
 
 
+@cache
+def unsafe() -> re.Pattern[str]:
+    """Characters that no terminal may get. Compiled when the first one is met: most commands print none."""
+    return re.compile(_UNSAFE)
+
+
 def harmless(text: str) -> Shown:
     """The text with everything unprintable shown as an escape, in one line."""
     if isinstance(text, Shown):
         return text
-    return Shown(text if text.isprintable() else UNSAFE.sub(_escape, text))
+    return Shown(text if text.isprintable() else unsafe().sub(_escape, text))
 
 
 def fixed(text: str) -> Shown:
@@ -84,7 +91,8 @@ def json_text(value: object) -> Shown:
     """JSON in one line, with what a terminal might obey as \\u escapes: it means the same to a program."""
     import msgspec
 
-    return Shown(UNSAFE.sub(_json_escape, msgspec.json.encode(value).decode()))
+    text = msgspec.json.encode(value).decode()
+    return Shown(text if text.isprintable() else unsafe().sub(_json_escape, text))
 
 
 def _json_escape(match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from rota.cli.terminal import UNSAFE
+from rota.cli.terminal import unsafe
 
 
 class HarmlessLines(LineFilter):
@@ -18,4 +18,4 @@ class HarmlessLines(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         if all(text.isprintable() for text, _, _ in segments):
             return segments
-        return [Segment(UNSAFE.sub("", text), style, control) for text, style, control in segments]
+        return [Segment(unsafe().sub("", text), style, control) for text, style, control in segments]
