@@ -286,7 +286,14 @@ class Inputs(Groups):
 
     def _cyclic(self, decision: Decision) -> tuple[bool, bool]:
         """Would somebody wait for himself? And would he by all that ever was?"""
-        now = Model(jobs={id: Known(id, job.spec, list(job.after)) for id, job in self.model.jobs.items()})
+        opened = {line.job for line in decision.entries if line.verdict == "retried"}
+        now = Model()
+        for id, job in self.model.jobs.items():
+            # Who has ended and stays so waits for nobody by its id.
+            over = job.state in OVER and id not in opened
+            now.jobs[id] = Known(
+                id, job.spec, [each for each in job.after if not over or isinstance(each[0], str)]
+            )
         decision.apply(now)
         must = now.cyclic(list(now.jobs.values()), ghosts=False)
         self.model.remember()

@@ -36,20 +36,22 @@ def satisfied(condition: int, outcome: int) -> bool:
 def verdict(world: World, parent: Parent, condition: int) -> Verdict:
     """May a dependent with this condition run, as far as this parent goes? If not, will it never?
 
-    A parent that was removed is waited for no more.
+    A parent that was removed, or replaced without a successor, is waited for no more.
     """
     if isinstance(parent, str):
         return world.groups[parent].verdict(condition)
     outcome = world.outcome(parent)
     if outcome == OPEN:
         return False, world.jobs[parent].state is State.BLOCKED
-    ok = outcome == NO_JOB or satisfied(condition, outcome)
+    ok = outcome == NO_JOB or satisfied(condition, outcome) or world.is_replaced(parent)
     return ok, not ok
 
 
 def _done_with(world: World, parent: Parent) -> bool:
     """A job that is complete or removed changes its word only when it is re-opened."""
-    return isinstance(parent, int) and world.outcome(parent) in (State.COMPLETE, NO_JOB)
+    if not isinstance(parent, int):
+        return False
+    return world.outcome(parent) in (State.COMPLETE, NO_JOB) or world.is_replaced(parent)
 
 
 def register(world: World, job: Job) -> State:

@@ -140,8 +140,9 @@ def refuse_cycles(
             return [each.parent for each in after.get(node, ())]
         reach = world.reach.get(node)
         found: list[Node] = [] if reach is None else [reach]
-        if moved and node in world.jobs:
-            found += [successors.get(each.parent, each.parent) for each in world.jobs[node].after]  # type: ignore[arg-type]
+        job = world.jobs.get(node) or upload.retried.get(node)
+        if moved and job is not None:
+            found += [successors.get(each.parent, each.parent) for each in job.after]  # type: ignore[arg-type]
         return found
 
     lines = {id: line for id, line in zip(upload.entries, upload.lines, strict=True) if id in after}
