@@ -7,30 +7,28 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import Callable
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.answers import entries_of
-from rota.core.events import Asker, ChunkArrived, EntryAfter, Former, LibraryGrew
+from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.identity import KeyMaker, key_maker
-from rota.core.job import Command, Condition, Job, Parent, Spec
-from rota.core.states import RETRYABLE, TERMINAL, State
-from rota.errors import BadInput, NotFound
+from rota.core.job import Command, Condition, Job, Spec
+from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve
-from rota.manager.rows import job_from_row
 from rota.manager.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.plan.limits import Limit, Limits
-from rota.store.base import Brief, Clause, Store
+from rota.store.base import Store
 from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.lookups import Arrays, Before, Last
 
 #: An environment may not be longer than the kernel takes.
 MAX_ENV = 2 * 1024 * 1024
 _ENVS_REMEMBERED = 256
-_MOST_PARENTS = 10_000
 #: Dependencies in one chunk: they are taken in at once, while everybody waits.
 MOST_AFTER = 1_000_000
 _MOST_NOTICES = 10
@@ -154,7 +152,7 @@ class Intake:
         if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
             raise BadInput("field 'array': an index is out of range")
         for position, cmd in enumerate(add.cmds):
-            _check_command(cmd, _line(add, position))
+            _check_command(cmd, line_of(add, position))
         if any(len(blob) > MAX_ENV for blob in add.envs):
             raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
 
@@ -222,7 +220,7 @@ class Intake:
                 try:
                     self._admission.refuse_reservation(wished, waiting + self._reserved)
                 except BadInput as error:
-                    line = _line(add, position)
+                    line = line_of(add, position)
                     raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
 
     def _placed(self, add: m.Add, error: BadInput) -> BadInput:
@@ -231,7 +229,7 @@ class Intake:
         spec_of = add.spec_of or [0] * len(add.cmds)
         if wanted not in spec_of:
             return error
-        return BadInput(f"line {_line(add, spec_of.index(wanted))}: {error.message}", hint=error.hint)
+        return BadInput(f"line {line_of(add, spec_of.index(wanted))}: {error.message}", hint=error.hint)
 
     def event(
         self,
@@ -292,132 +290,6 @@ class Intake:
         )
 
 
-class Before(NamedTuple):
-    """What the store knows of jobs that a chunk names, beside those that it may retry."""
-
-    namesakes: dict[str, list[Former]]  #: of entries that are to run again
-    formers: dict[int, Former]  #: complete jobs whose entries wait for something
-    places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
-
-
-class Last(NamedTuple):
-    """An input when it was added last."""
-
-    jobs: list[int]  #: in its order
-    dropped: dict[int, Former]  #: of these, those on disk that failed or were cancelled
-
-
-#: (array, (first index, last index)) → the jobs that are meant.
-Arrays = dict[tuple[Parent, tuple[int, int]], list[int]]
-
-
-def find_elements(store: Store, add: m.Add) -> Arrays:
-    """The jobs behind the elements of arrays that entries of a chunk wait for. Raises `NotFound`."""
-    found: Arrays = {}
-    for each in add.after:
-        if each.elements is None or (each.parent, each.elements) in found:
-            continue
-        line = _line(add, each.entry - add.first)
-        clause = Clause(array=int(each.parent), indexes=(each.elements,))
-        ids = store.find([clause], above=0, limit=_MOST_PARENTS + 1) if each.parent else []
-        if not ids:
-            raise NotFound(f"line {line}: field 'after': array {each.parent} has no such element")
-        if len(ids) > _MOST_PARENTS:
-            raise BadInput(
-                f"line {line}: field 'after': more than {_MOST_PARENTS} elements", hint="use a dependency group"
-            )
-        found[each.parent, each.elements] = ids
-    return found
-
-
-def complete_dependents(store: Store, library: Library, groups: set[str]) -> dict[int, Job]:
-    """Complete jobs on disk that wait for one of these groups, or for one of those jobs, and so on."""
-    found: dict[int, Job] = {}
-    pending: list[Parent] = list(groups)
-    while pending:
-        ids = [id for id in store.dependents(pending) if id not in found]
-        loaded = load_jobs(store, library, ids)
-        complete = {id: job for id, job in loaded.items() if job.state is State.COMPLETE}
-        found |= complete
-        pending = [*complete, *{name for job in complete.values() for name in job.spec.dep_groups}]
-    return found
-
-
-def look_up(
-    store: Store, library: Library, user: str, keys: list[str]
-) -> tuple[dict[str, tuple[int, int]], dict[int, Job]]:
-    """What the store knows of these keys: (id, state), and the whole job where it will be retried."""
-    known = store.known_keys(user, keys)
-    again = [job for job, state in known.values() if state in RETRYABLE]
-    return known, load_jobs(store, library, again)
-
-
-def look_before(
-    store: Store,
-    library: Library,
-    add: m.Add,
-    *,
-    keys: list[str],
-    known: dict[str, tuple[int, int]],
-    gone: list[int],
-) -> Before:
-    """What is to be known of jobs that may be replaced, or are complete, or were replaced (`gone`)."""
-    again = set(add.rerun_entries)
-    reruns = [key for n, key in enumerate(keys, add.first) if add.rerun or n in again]
-    waiting = {each.entry - add.first for each in add.after}
-    met = [known[keys[n]] for n in waiting if keys[n] in known]
-    namesakes: dict[str, list[Former]] = {}
-    for former in _formers(library, store.namesakes(reruns)) if reruns else ():
-        namesakes.setdefault(former.key, []).append(former)
-    complete = [id for id, state in met if state == State.COMPLETE]
-    formers = {each.id: each for each in _formers(library, store.briefs(complete))} if complete else {}
-    return Before(namesakes, formers, _places(store, gone) if gone else {})
-
-
-def _formers(library: Library, briefs: list[Brief]) -> list[Former]:
-    return [Former(each.id, each.key, library.specs[each.spec_id], each.after) for each in briefs]
-
-
-def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
-    """Who has the place of each of these replaced jobs. One without a successor has none."""
-    by: dict[int, int] = {}
-    pending = gone
-    while pending:
-        found = {row.id: row.replaced_by for row in store.jobs(pending) if row.replaced_by}
-        by |= found
-        pending = [id for id in found.values() if id not in by]
-    places: dict[Parent, int] = {}
-    for id in gone:
-        last = id
-        while last in by:
-            last = by[last]
-        places[id] = last
-    return places
-
-
-def look_at_last(store: Store, library: Library, *, user: str, name: str, failed: Callable[[int], bool]) -> Last:
-    """The jobs that an input had when it was added last; `failed` says which of them may be replaced."""
-    found = store.last_of_input(user, name)
-    if found is None or found.answer is None:
-        return Last([], {})
-    jobs = entries_of(found.answer)
-    bad = [id for id in dict.fromkeys(jobs) if failed(id)]
-    return Last(jobs, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
-
-
-def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:
-    """Ended jobs on disk that waited for one of these and are none of these."""
-    ids = [id for id in store.followers(sorted(replaced)) if id not in replaced]
-    return {id: job for id, job in load_jobs(store, library, ids).items() if job.state in TERMINAL}
-
-
-def load_jobs(store: Store, library: Library, ids: list[int]) -> dict[int, Job]:
-    """Finished jobs, from the store."""
-    if not ids:
-        return {}
-    return {row.id: job_from_row(row, library.specs[row.spec_id]) for row in store.jobs(ids)}
-
-
 def _check_command(cmd: Command, line: int) -> None:
     parts = [cmd] if isinstance(cmd, str) else cmd
     if not parts or not parts[0]:
@@ -433,5 +305,6 @@ def _check_command(cmd: Command, line: int) -> None:
             )
 
 
-def _line(add: m.Add, position: int) -> int:
+def line_of(add: m.Add, position: int) -> int:
+    """The line of an entry, counted from the first of its chunk."""
     return add.lines[position] if add.lines else add.first + position + 1

@@ -24,7 +24,7 @@ from rota.manager.admission import Admission
 from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
 from rota.manager.forecast import foresee
-from rota.manager.intake import load_jobs
+from rota.manager.lookups import load_jobs
 from rota.manager.outputs import because, output_kept
 from rota.manager.status import disk_full
 from rota.manager.uploads import Uploads

@@ -15,10 +15,10 @@ from rota.core.job import Job
 from rota.core.states import RETRYABLE
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.admission import Admission
-from rota.manager.intake import (
+from rota.manager.intake import Intake
+from rota.manager.lookups import (
     Arrays,
     Before,
-    Intake,
     Last,
     complete_dependents,
     find_elements,
