@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from rota.core import events
 from rota.core.answers import Acted
 from rota.core.events import Asker
-from rota.core.job import Outcome
 from rota.core.pausing import starts_nothing
 from rota.core.removing import would_remove
 from rota.core.signals import signal_name
@@ -25,12 +24,13 @@ from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
 from rota.manager.forecast import foresee
 from rota.manager.lookups import load_jobs
-from rota.manager.outputs import because, output_kept
+from rota.manager.output_parts import read_part
+from rota.manager.rows import outcome_of
 from rota.manager.status import disk_full
 from rota.manager.uploads import Uploads
 from rota.manager.watching import Watcher
 from rota.plan.limits import Limit
-from rota.store.base import Clause, StoredAttempt
+from rota.store.base import Clause
 from rota.wire import messages as m
 from rota.wire.tokens import ADMIN
 from rota.wire.views import JobPage
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("rota.manager")
 
 _PAGE_MAX = 100_000
-_OUTPUT_MAX = 4 << 20
 _MOST = 1 << 62
 #: No walltime is longer.
 _LONGEST_S = 2.0**53
@@ -379,7 +378,7 @@ class Requests:
                     state=row.state,
                     attempt=row.attempt,
                     cmd=row.cmd,
-                    outcome=_outcome(row.newest),
+                    outcome=outcome_of(row.newest),
                     reason=(row.reason_code or "", row.reason_message or ""),
                     news=False,
                 )
@@ -397,55 +396,8 @@ class Requests:
         if manager.world.outcome(ask.job) == NO_JOB:
             raise NotFound(f"there is no job {ask.job}", hint="list them with 'rota jobs'")
         await self._refuse_others(peer, [ask.job])
-        attempts = await self._manager.read(lambda: manager.store.attempts(ask.job))
-        executed = [each for each in attempts if each.outcome != "void"]
-        number = ask.attempt or (executed[-1].number if executed else 0)
-        found = next((each for each in executed if each.number == number), None)
-        if found is None:
-            if ask.attempt:
-                raise NotFound(f"job {ask.job} has no attempt {ask.attempt}", hint=f"see 'rota show {ask.job}'")
-            manager.tell(_by(peer, ask.n), m.OutputPart(b"", 0, 0, done=False))
-            return
-        output = output_kept(found)
-        kept, head, left_out = output.length(ask.stream), output.head(ask.stream), output.left_out(ask.stream)
-        limit = min(ask.limit, _OUTPUT_MAX)
-        if left_out and ask.offset < head:
-            limit = min(limit, head - ask.offset)  # no part goes across what was left out
-        span = manager.outputs.span(output, ask.stream, offset=ask.offset, limit=limit)
-        code = message = ""
-        if span.missing is not None:
-            missing = span.missing
-            code, message = await self._manager.read(lambda: because(missing, output, manager.store))
-        end = ask.offset + len(span.data) + span.lost
-        part = m.OutputPart(
-            data=span.data,
-            total=kept,
-            written=output.total(ask.stream),
-            done=found.outcome is not None and end >= kept,
-            attempt=number,
-            gap=left_out if ask.offset == head else 0,
-            lost=span.lost,
-            code=code,
-            message=message,
-        )
-        manager.tell(_by(peer, ask.n), part)
+        manager.tell(_by(peer, ask.n), await read_part(manager, ask))
 
 
 def _by(peer: Peer, n: int) -> Asker:
     return Asker(peer.id, n, peer.user)
-
-
-def _outcome(row: StoredAttempt | None) -> Outcome | None:
-    if row is None or row.outcome is None:
-        return None
-    return Outcome(
-        exit_code=row.exit_code,
-        signal=row.signal,
-        segment=row.segment or "",
-        offset=row.offset or 0,
-        out_len=row.out_len or 0,
-        err_len=row.err_len or 0,
-        out_total=row.out_total or 0,
-        err_total=row.err_total or 0,
-        kept=row.kept,
-    )

@@ -8,7 +8,7 @@ from signal import Signals
 
 from rota.core import promises
 from rota.core.estimate import learning_group
-from rota.core.job import Condition, Element, Job, Parent, Reason, Spec
+from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
 from rota.manager import clock
@@ -282,3 +282,20 @@ def _signal_name(number: int | None) -> str | None:
         return Signals(number).name.removeprefix("SIG")
     except ValueError:
         return str(number)
+
+
+def outcome_of(row: StoredAttempt | None) -> Outcome | None:
+    """How an attempt ended, as far as whoever waits for it is told."""
+    if row is None or row.outcome is None:
+        return None
+    return Outcome(
+        exit_code=row.exit_code,
+        signal=row.signal,
+        segment=row.segment or "",
+        offset=row.offset or 0,
+        out_len=row.out_len or 0,
+        err_len=row.err_len or 0,
+        out_total=row.out_total or 0,
+        err_total=row.err_total or 0,
+        kept=row.kept,
+    )
