@@ -13,7 +13,7 @@ import rota
 from rota.client import AsyncClient, Client
 from rota.client.session import Added as Outcome
 from rota.core.answers import Added
-from rota.errors import BadInput, Denied, NoManager, NotFound, TimedOut
+from rota.errors import BadInput, Denied, EnvironmentFault, NoManager, NotFound, TimedOut
 from rota.wire import messages as m
 from rota.wire.views import JobPage, SettledView
 from tests.client.scripted import Conversation, accept_all, scripted
@@ -171,6 +171,17 @@ def test_jobs_go_on_where_the_page_before_ended(tmp_path: Path, talk: Any) -> No
                 talk(home, lambda client, wrong=wrong: client.jobs(cursor=wrong))
     heard = [ask.cursor for conversation in manager.conversations for ask in conversation.heard]
     assert heard == [0, 17, 0, 5]
+
+
+@both
+def test_a_manager_that_cannot_be_asked_what_an_action_would_do_is_not_asked_to_do_it(
+    tmp_path: Path, talk: Any
+) -> None:
+    with scripted(tmp_path, accept_all) as (home, manager):  # its welcome is that of an earlier release
+        for verb in ("kill", "remove"):
+            with pytest.raises(EnvironmentFault, match="of an earlier release"):
+                talk(home, lambda client, verb=verb: client.would(verb, "all"))
+    assert [conversation.heard for conversation in manager.conversations] == [[], []]
 
 
 def test_other_calls_can_be_made_while_a_stream_is_open(tmp_path: Path) -> None:

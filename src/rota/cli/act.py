@@ -86,10 +86,14 @@ def _sure(client: Client, verb: str, words: tuple[str, ...], **how: bool) -> boo
     import sys
 
     from rota.cli.terminal import count, is_terminal
+    from rota.errors import EnvironmentFault
 
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         return True
-    number = len(client.would(verb, *words, **how).changed)
+    try:
+        number = len(client.would(verb, *words, **how).changed)
+    except EnvironmentFault:
+        number = client.jobs(*words, limit=1).total  # an older manager: how many are named is all that it can say
     return number <= _UNASKED or confirmed(f"{verb.capitalize()} {count(number, 'job')}?")
 
 

@@ -111,6 +111,7 @@ class AsyncClient:
 
     async def would(self, verb: str, *selectors: Selector, cascade: bool = False, waiting: bool = False) -> Acted:
         """Which jobs `kill` or `remove` would concern now. Nothing is done."""
+        self._line.refuse_older()
         return await self._call(calls.act(verb, words(selectors), cascade=cascade, waiting=waiting, check=True))
 
     async def hold(self, *selectors: Selector) -> Acted:

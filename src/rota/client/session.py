@@ -18,7 +18,7 @@ from rota.client import calls
 from rota.client.batches import Batch
 from rota.client.calls import Call, Stream
 from rota.client.channels import FromChannel, Opening
-from rota.errors import BadInput, NoManager, RotaError, WireError, from_code
+from rota.errors import BadInput, EnvironmentFault, NoManager, RotaError, WireError, from_code
 from rota.home import Mark
 from rota.wire import codec
 from rota.wire import messages as m
@@ -272,6 +272,15 @@ class Line:
         """A new session on a new connection."""
         self.session = Session()
         return self.session.open(self.role, self.token, self.home)
+
+    def refuse_older(self) -> None:
+        """Raise unless the manager can say what an action would do: one of an earlier release would do it."""
+        welcome = self.session.welcome
+        if welcome is None or not welcome.paced:
+            raise EnvironmentFault(
+                "the manager is of an earlier release, which cannot say that",
+                hint="restart it with 'rota manager stop' and 'rota manager start'; jobs go on meanwhile",
+            )
 
     def add(self, submission: str, batches: Iterable[Batch], options: AddOptions) -> Flow[Added]:
         """Upload, on new connections if need be. A repeat is harmless: the submission's id is the same,

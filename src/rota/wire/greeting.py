@@ -35,7 +35,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     deployment: str
     until: float | None = None  #: when the token expires, in seconds since the epoch
     home: tuple[int, int] | None = None  #: device and inode of the manager's own, for who said which one is meant
-    paced: bool = False  #: it understands `Taken`
+    paced: bool = False  #: it understands `Taken`, and an `Act` that only asks (`check`)
 
 
 #: The code of a failure by which a client learns that this is not the manager of its home.
