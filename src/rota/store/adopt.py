@@ -22,7 +22,7 @@ from rota.errors import BadInput, EnvironmentFault, NotFound
 from rota.store import identity, page_sums
 from rota.store.backup import utc_now
 from rota.store.files import ManagerLock
-from rota.store.opening import DATABASE, check_closed, check_file, check_version, damaged
+from rota.store.opening import DATABASE, check_closed, check_file, check_log, check_version, damaged
 from rota.store.restore import mark_leases
 
 #: What a copy must not have from its original: credentials, and the runners of the original with their attempts.
@@ -50,6 +50,7 @@ def adopt(home: Path, *, copy: bool) -> Adopted:
     check_file(path)
     lock = ManagerLock(home)
     try:
+        check_log(home)
         with closing(
             sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
         ) as database:

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreFull, StoreRefused
 from rota.store.directories import sync_directory
-from rota.store.opening import DATABASE, MARKER, check_closed, check_file, is_ours
+from rota.store.opening import DATABASE, MARKER, check_closed, check_file, check_log, is_ours
 
 #: Pages copied at a time: about a megabyte, and then somebody may look at the progress or stop it.
 _PAGES: Final = 256
@@ -69,6 +69,7 @@ def back_up(home: Path, target: str, *, force: bool, in_use: bool, progress: Pro
     check_file(source)
     if not in_use:
         check_closed(home)
+        check_log(home)
     with _draft_of(path) as draft, _told_plainly(path):
         # Only the manager may bring its log home; where there is none, somebody has to.
         uri = f"file:{quote(str(source))}?mode={'ro' if in_use else 'rw'}"

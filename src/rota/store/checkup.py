@@ -36,7 +36,7 @@ def wrong_with_database(home: Path, *, in_use: bool) -> Iterator[str]:
         check_whole(path)
         if not in_use:
             check_closed(home)
-            check_log(home)
+            check_log(home, locked=False)
         with contextlib.closing(_open(home, in_use=in_use)) as database:
             yield from _damage(database, path)
             (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -108,7 +108,10 @@ def _uri(home: Path, *, in_use: bool) -> str:
     log = home / f"{DATABASE}-wal"
     # Where there is no log, none is made, and nothing else beside the database either.
     closed = not in_use and not (log.exists() and log.stat().st_size)
-    return f"file:{quote(str(home / DATABASE))}?mode=ro{'&immutable=1' if closed else ''}"
+    # The log's index says what a killed manager had committed: it is not made anew.
+    crashed = not closed and not in_use and (home / f"{DATABASE}-shm").exists()
+    how = "&immutable=1" if closed else "&readonly_shm=1" if crashed else ""
+    return f"file:{quote(str(home / DATABASE))}?mode=ro{how}"
 
 
 def _damage(database: sqlite3.Connection, path: Path) -> Iterator[str]:

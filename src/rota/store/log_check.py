@@ -2,34 +2,65 @@
 
 After a crash SQLite takes the log up to the first frame that is not as it should be, and forgets the rest without
 a word. That is right for the last commit, which the crash tore and nobody was told of; it is not right for those
-before it. Every commit is synced before the next one begins, so what follows a torn frame tells them apart; and
-where the machine has not been started anew since, nothing can be torn at all.
+before it. Where the machine has not been started anew since, the log's index still says how many frames were
+committed. Else what follows a torn frame tells them apart: every commit is synced before the next one begins.
+
+Frames that were never committed may be anything. A large transaction writes pages before its commit, and writes
+some of them again, with sums that are only right once it is committed; one that failed leaves its frames behind.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 from typing import BinaryIO, Final
 
 _HEADER: Final = struct.Struct(">8I")  # magic, version, page size, sequence, two salts, two sums
 _FRAME: Final = struct.Struct(">6I")  # page, pages after this commit (or 0), two salts, two sums
 _MAGIC: Final = 0x377F0682  #: and one more where the sums are over big-endian words
+_INDEX: Final = struct.Struct("=III2BH2I2I8s2I")
+_INDEX_VERSION: Final = 3007000
+#: So much of the index says what was committed: the same twice.
+INDEX_HEAD: Final = 2 * _INDEX.size
 _M: Final = 0xFFFFFFFF
 
 Sums = tuple[int, int]
 
 
-def left_out(log: Path, *, valid: int | None = None, same_boot: bool) -> str:
+def committed(log: Path) -> int | None:
+    """How many frames of a log were committed, as its index says; None: nobody knows. Raises `OSError`.
+
+    To be asked before SQLite opens the database: it makes another index, of the frames that it takes. It is
+    in memory that a crash of the machine loses.
+    """
+    try:
+        index = log.with_name(log.name.removesuffix("-wal") + "-shm").read_bytes()[:INDEX_HEAD]
+    except FileNotFoundError:
+        return None
+    head, again = index[: _INDEX.size], index[_INDEX.size :]
+    if len(head) < _INDEX.size or head != again:
+        return None
+    version, _, changes, *_, frames, _, _, _, salts, sum0, sum1 = _INDEX.unpack(head)
+    if version != _INDEX_VERSION or _sum(head[:-8], (0, 0), little=sys.byteorder == "little") != (sum0, sum1):
+        return None
+    with log.open("rb") as file:
+        of_this_log = file.read(_HEADER.size)[16:24] == salts
+    # Without a change it was made by somebody who only read, after the crash.
+    return int(frames) if changes and of_this_log else None
+
+
+def left_out(log: Path, *, valid: int | None = None, known: int | None = None, same_boot: bool) -> str:
     """What SQLite would leave out though it was committed; empty: nothing. Raises `OSError`.
 
-    `valid`: so many frames SQLite takes; None: find out. `same_boot`: it was written since the machine started.
+    `valid`: so many frames SQLite takes; None: find out. `known`: so many were committed, if that is known.
+    `same_boot`: it was written since the machine started.
     """
     with log.open("rb") as file:
-        return _left_out(file, log.stat().st_size, valid, same_boot=same_boot)
+        return _left_out(file, log.stat().st_size, valid, known if same_boot else None, same_boot=same_boot)
 
 
-def _left_out(file: BinaryIO, size: int, valid: int | None, *, same_boot: bool) -> str:
+def _left_out(file: BinaryIO, size: int, valid: int | None, known: int | None, *, same_boot: bool) -> str:
     if size == 0:
         return ""
     head = file.read(_HEADER.size)
@@ -45,17 +76,22 @@ def _left_out(file: BinaryIO, size: int, valid: int | None, *, same_boot: bool) 
     if valid is None:
         valid = walk.committed((sum0, sum1))
     number = valid + 1
+    if known is not None:
+        return _damaged(number) if valid < known else ""
     seed = walk.sums(valid) if valid else (sum0, sum1)
     while walk.is_ours(number) and walk.follows(number, seed):
         seed = walk.sums(number)
         number += 1
     if not walk.is_ours(number):
         return ""  # what was not committed, if anything
-    # Who is killed while writing leaves one frame whose page is still another, and nothing after it.
-    certain = walk.is_ours(number + 1) or walk.one_byte_off(number, seed)
-    if (same_boot and certain) or walk.commits_from(number) > 1:
-        return f"frame {number} of its log is damaged, and what was committed since is lost"
-    return ""
+    # Who is killed while writing leaves one frame whose page is still another, or a transaction without its end.
+    commits = walk.commits_from(number)
+    certain = (commits and walk.is_ours(number + 1)) or walk.one_byte_off(number, seed)
+    return _damaged(number) if (same_boot and certain) or commits > 1 else ""
+
+
+def _damaged(number: int) -> str:
+    return f"frame {number} of its log is damaged, and what was committed since is lost"
 
 
 class _Walk:

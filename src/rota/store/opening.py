@@ -6,13 +6,17 @@ made; a marker beside it says that there was one, so a lost file is never replac
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
 import struct
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from rota.errors import StoreRefused
 from rota.home import Home, boot_id
@@ -97,6 +101,8 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
         check_whole(path)
     changed = None if new else _changed(home)
     unclean = not new and wal.exists() and wal.stat().st_size > 0
+    if unclean:
+        check_log(home)  # first: whoever closes the database brings home what SQLite takes of its log
     connection = _connect(path)
     try:
         if not new:
@@ -271,30 +277,57 @@ def _changed(home: Path) -> StoreRefused | None:
     return None
 
 
-def check_log(home: Path, *, valid: int | None = None) -> None:
-    """Refuse a log of which a part would be left out though it was committed. Raises `StoreRefused`."""
-    log = home / f"{DATABASE}-wal"
+def check_log(home: Path, *, locked: bool = True) -> None:
+    """Refuse a log of which a part would be left out though it was committed. Leaves log and index as they are.
+
+    To be asked before a database that nobody has open is opened for writing: who closes it brings home what SQLite
+    takes of the log, and removes it. `locked`: nobody else can open it meanwhile, so that SQLite may be asked,
+    which is quicker. Raises `StoreRefused`.
+    """
+    path, log, index = home / DATABASE, home / f"{DATABASE}-wal", home / f"{DATABASE}-shm"
     written = Home(home).read_manager_file()
     same_boot = written is not None and bool(written.boot) and written.boot == boot_id()
     try:
-        if lost := log_check.left_out(log, valid=valid, same_boot=same_boot):
-            raise damaged(home / DATABASE, lost)
-    except FileNotFoundError:
-        return
+        if not log.exists():
+            return
+        known, valid = log_check.committed(log), None
+        if locked:
+            with _put_back(index):
+                valid = _frames_taken(path, index)
+        if lost := log_check.left_out(log, valid=valid, known=known, same_boot=same_boot):
+            raise damaged(path, lost)
     except OSError as error:
         raise StoreRefused(f"{log} cannot be read: {error.strerror}", hint="check the disk") from None
 
 
-def _frames_taken(connection: sqlite3.Connection) -> int | None:
-    """How many frames of the log SQLite has found to be good. Asked of SQLite, whose files may not be opened here
-    while it has them open: closing one of them would give up its locks."""
-    (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return frames if frames >= 0 else None
+@contextlib.contextmanager
+def _put_back(index: Path) -> Iterator[None]:
+    """Let the index of a log say afterwards what it said before: what was committed. Who is asked again must not
+    give another answer."""
+    try:
+        head = index.read_bytes()[: log_check.INDEX_HEAD]
+    except FileNotFoundError:
+        yield
+        index.unlink(missing_ok=True)
+        return
+    yield
+    with index.open("r+b") as file:
+        file.write(head)
+
+
+def _frames_taken(path: Path, index: Path) -> int | None:
+    """How many frames of the log SQLite finds to be good: the index that it makes says, and is only looked at when
+    SQLite has closed it. None: it takes nothing. Who may not write brings no log home."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+            database.execute("PRAGMA user_version").fetchone()
+        return int.from_bytes(index.read_bytes()[16:20], sys.byteorder)
+    except (OSError, sqlite3.Error):
+        return None
 
 
 def _check_after_crash(connection: sqlite3.Connection, path: Path) -> None:
-    """Bring the log home, if all of it is good, and, where that is quick, read the whole file."""
-    check_log(path.parent, valid=_frames_taken(connection))
+    """Bring the log home, of which all is good, and, where that is quick, read the whole file."""
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     if path.stat().st_size <= _CHECK_BELOW:
         check_pages(connection, path)

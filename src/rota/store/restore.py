@@ -27,7 +27,7 @@ from rota.store import identity, page_sums
 from rota.store.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now
 from rota.store.directories import sync_directory
 from rota.store.files import ManagerLock, prepare_home
-from rota.store.opening import APPLICATION_ID, DATABASE, check_file, check_pages, check_version, settle
+from rota.store.opening import APPLICATION_ID, DATABASE, check_file, check_log, check_pages, check_version, settle
 
 _DRAFT: Final = f"{DATABASE}.restoring"
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
@@ -156,13 +156,24 @@ class Restoration:
         path = self._home / DATABASE
         try:
             _check_header(path)  # SQLite would throw away the log of what it cannot read
-            # Opened for writing, so that its log is brought home.
-            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as old:
+            # Opened for writing, so that its log is brought home: all of it, or it is kept as it is.
+            whole = self._log_is_whole()
+            with closing(
+                sqlite3.connect(f"file:{quote(str(path))}?mode={'rw' if whole else 'ro'}", uri=True)
+            ) as old:
                 row = old.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone()
-                old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                if whole:
+                    old.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 return int(row[0]) if row else 0
         except (RotaError, sqlite3.Error, ValueError):
             return 0  # it is damaged: perhaps that is why there is a restoration
+
+    def _log_is_whole(self) -> bool:
+        try:
+            check_log(self._home)
+        except StoreRefused:
+            return False
+        return True
 
     def _set_aside(self) -> Path:
         """Give the present database another name, its log (if it could not be brought home) with it."""
