@@ -51,7 +51,8 @@ class Tails:
         self._manager = manager
         self._next = 0
         self._by_id: dict[int, Tail] = {}
-        self._of: dict[Reader, dict[tuple[int, int], Tail]] = {}
+        #: reader → job → attempt; by job, since thousands may run at once and each of them begins and ends
+        self._of: dict[Reader, dict[int, dict[int, Tail]]] = {}
         self._unanswered: dict[tuple[int, int], str] = {}  #: attempts whose runner asked, and was not told
         self._offered: dict[tuple[int, int], str] = {}  #: attempts that a runner holds for who may come back
 
@@ -61,25 +62,25 @@ class Tails:
         """Begin to pass on the output of an attempt, if it is not being done."""
         own = self._of.setdefault(reader, {})
         peer = self._manager.runners.peer_of(runner)
-        if peer is None or (job, attempt) in own:
+        if peer is None or attempt in own.get(job, ()):
             return
         self._next += 1
         tail = Tail(self._next, reader, watcher, job, attempt, runner)
         tail.hold = watcher.attached(job)
         tail.plain = not peer.tails
-        own[job, attempt] = self._by_id[tail.id] = tail
+        own.setdefault(job, {})[attempt] = self._by_id[tail.id] = tail
         peer.send(m.Tail(job, attempt, tail=tail.id, hold=tail.hold, window=self._window(tail)))
 
     def taken(self, peer: Peer, taken: m.Taken) -> None:
         """A reader has dealt with some of its output."""
-        tail = self._of.get((peer.id, taken.n), {}).get((taken.job, taken.attempt))
+        tail = self._of.get((peer.id, taken.n), {}).get(taken.job, {}).get(taken.attempt)
         if tail is not None and not tail.plain:
             tail.taken = (taken.out, taken.err)
             self._go_on(tail)
 
     def settles(self, reader: Reader, *, job: int, attempt: int, tell: Callable[[], None]) -> None:
         """Tell a watcher of an end, after all that was printed."""
-        tail = self._of.get(reader, {}).get((job, attempt))
+        tail = self._of.get(reader, {}).get(job, {}).get(attempt)
         if tail is None:
             tell()
         else:
@@ -87,13 +88,12 @@ class Tails:
 
     def reopened(self, job: int) -> None:
         """What was to be told of the end of this job is told now: there will be another."""
-        for tail in list(self._by_id.values()):
-            if tail.job == job:
-                _release(tail)
+        for tail in [tail for own in self._of.values() for tail in own.get(job, {}).values()]:
+            _release(tail)
 
     def close(self, reader: Reader) -> None:
         """A watch is over: nothing waits for it any more."""
-        for tail in list(self._of.get(reader, {}).values()):
+        for tail in [tail for same in self._of.get(reader, {}).values() for tail in same.values()]:
             self._drop(tail)
             runner = self._manager.runners.peer_of(tail.runner)
             if runner is None:
@@ -175,7 +175,7 @@ class Tails:
         if not tail.watcher.window:
             return -1
         own = self._of[tail.reader]
-        if any(other.job == tail.job and other.attempt < tail.attempt for other in own.values()):
+        if any(attempt < tail.attempt for attempt in own[tail.job]):
             return 0  # the attempt before it comes first
         return max(_LEAST_WINDOW, min(tail.watcher.window, _WINDOW, _ALL_WINDOWS // len(own)))
 
@@ -189,13 +189,17 @@ class Tails:
     def _over(self, tail: Tail) -> None:
         self._drop(tail)
         _release(tail)
-        for other in self._of.get(tail.reader, {}).values():
-            if other.job == tail.job and not other.plain and other.watcher.window:
+        for other in self._of.get(tail.reader, {}).get(tail.job, {}).values():
+            if not other.plain and other.watcher.window:
                 self._go_on(other)
 
     def _drop(self, tail: Tail) -> None:
         self._by_id.pop(tail.id, None)
-        self._of.get(tail.reader, {}).pop((tail.job, tail.attempt), None)
+        own = self._of.get(tail.reader, {})
+        same = own.get(tail.job, {})
+        same.pop(tail.attempt, None)
+        if not same:
+            own.pop(tail.job, None)
 
 
 def _release(tail: Tail) -> None:
