@@ -200,11 +200,3 @@ def check_private(path: Path) -> None:
         )
     if found.st_mode & 0o022:
         raise EnvironmentFault(f"others may write to {path}", hint=f"run: chmod go-rwx '{path}'")
-
-
-def boot_id() -> str:
-    """Names the time since this machine was started; empty where the system does not tell."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return ""

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from tests.dose import dose
 from tests.store.rows import a_world, an_add
 
+from rota.boot import boot_id
 from rota.core.job import Outcome
 from rota.core.leases import Finished
 from rota.errors import RotaError, StoreRefused
-from rota.home import boot_id
 from rota.runner import journal
 from rota.store import log_check
 from rota.store.adopt import adopt

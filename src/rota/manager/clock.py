@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from rota.boot import boot_id, since_boot
 from rota.units import about_duration
 
 log = logging.getLogger("rota.manager")
@@ -28,17 +29,6 @@ FOLLOWED_S: Final = 60.0
 CONFIRMED_AFTER_S: Final = 3600.0
 #: A machine that was off for longer has to wait for the second reading, if something is at stake.
 FAR_S: Final = 30 * 86_400.0
-
-
-def since_boot() -> float:
-    """Seconds since the machine was started, those in which it slept included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def boot_id() -> str:
-    """Names this life of the machine."""
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return file.read().strip()
 
 
 class Step(Struct, frozen=True):
@@ -129,7 +119,7 @@ def beginning(known: Reading | None, *, newest: float, at_stake: bool, now: Read
     has not gone back, and if it went on by more than a month, whoever waits should not pay for a wrong clock.
     """
     wall = now.at
-    if known is not None and known.boot_id == now.boot_id and known.since_boot <= now.since_boot:
+    if known is not None and known.boot_id and known.boot_id == now.boot_id and known.since_boot <= now.since_boot:
         expected = known.at + now.since_boot - known.since_boot
         return wall if abs(wall - expected) <= FOLLOWED_S else expected
     newest = max(newest, known.at if known is not None else 0.0)

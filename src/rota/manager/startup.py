@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 
 from rota import __version__, config
+from rota.boot import boot_id, since_boot
 from rota.core import restored
 from rota.core.changes import Changes
 from rota.core.pausing import PAUSED, YES
@@ -30,7 +31,7 @@ from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, REST
 from rota.core.serving import HOOKS, restore_hooks
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
-from rota.home import Home, ManagerFile, boot_id, check_private
+from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
 from rota.manager import clock, gateway
 from rota.manager.doorstep import Doorstep
@@ -233,7 +234,7 @@ def _recover(
 
 def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
     """What time it is, by the wall clock and by what the last manager wrote down."""
-    now = clock.Reading(clock.boot_id(), clock.since_boot(), time.time())
+    now = clock.Reading(boot_id(), since_boot(), time.time())
     newest = max((at / 1e6 for _state, at in snapshot.host_states.values()), default=0.0)
     for row in snapshot.open_attempts:
         newest = max(newest, row.leased_at, row.started_at or 0.0)

@@ -11,13 +11,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
+from rota.boot import since_boot
 from rota.runner import procfs
-
-
-def since_boot() -> float:
-    """Seconds since the machine was started, those in which it slept included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
 
 _BOOTED: Final = time.time() - since_boot()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
+from rota.boot import boot_id
 from rota.runner import journal, mark, procfs
 
 
@@ -25,7 +26,7 @@ class Identity:
     def __init__(self, root: str, *, host: str = "") -> None:
         self.root = root
         self.host = host or socket.gethostname() or "localhost"
-        self.boot_id = procfs.boot_id()
+        self.boot_id = boot_id()
         self.machine = procfs.machine_id(self.host)
         self.pid = os.getpid()
         seen = procfs.process(self.pid)

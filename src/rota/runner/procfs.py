@@ -98,14 +98,6 @@ def memory(pid: int) -> tuple[int, int]:
     return int(fields[1]) * PAGE, int(fields[2]) * PAGE
 
 
-def boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
 def machine_id(default: str) -> str:
     """What tells this machine from others that share its file system."""
     for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from rota.boot import boot_id
 from rota.errors import StoreRefused
-from rota.home import Home, boot_id
+from rota.home import Home
 from rota.store import log_check, page_sums
 from rota.store.directories import sync_directory
 from rota.store.statements import migrations
