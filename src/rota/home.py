@@ -160,11 +160,6 @@ class Home:
             return None
         return found.st_dev, found.st_ino
 
-    @property
-    def identity(self) -> Path:
-        """Whose home this is and where it was made: see `store.identity`."""
-        return self.path / "identity.json"
-
     def create(self) -> None:
         """Make the home and its directories, private to this user. Raises `EnvironmentFault`."""
         try:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 ORDERS: Final = ("fifo", "fairshare", "multifactor")
 BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
 
+#: A queue and a type: who is so by one is so by the other.
 BESTEFFORT: Final = "besteffort"
 
 #: A reservation waits so long for resources that are missing, then begins with fewer.

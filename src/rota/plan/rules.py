@@ -18,6 +18,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rota.plan.policy import BESTEFFORT
+
 #: A value of a field or of a condition: texts, numbers in seconds, bytes or hundredths of a core, yes or no.
 Value = str | int | float | bool | tuple[str, ...]
 
@@ -25,8 +27,6 @@ Value = str | int | float | bool | tuple[str, ...]
 LEVELS: Final = ("host", "core")
 #: A queue that jobs get when no rule gives them one.
 LAST_QUEUE: Final = "default"
-#: Who is so by queue is so by type, and the other way round.
-BESTEFFORT: Final = "besteffort"
 #: Of these a job always has a value, whether somebody gave it or not.
 LEARNED: Final = ("mem", "disk", "time")
 #: What a job asks for that has no request.

@@ -22,7 +22,7 @@ from rota.errors import BadInput, EnvironmentFault, NotFound
 from rota.store import identity, page_sums
 from rota.store.backup import utc_now
 from rota.store.files import ManagerLock
-from rota.store.opening import DATABASE, check_closed, check_file, check_log, check_version, damaged
+from rota.store.opening import DATABASE, check_closed, check_file, check_log, check_version, damaged, deployment_in
 from rota.store.restore import mark_leases
 
 #: What a copy must not have from its original: credentials, and the runners of the original with their attempts.
@@ -55,8 +55,7 @@ def adopt(home: Path, *, copy: bool) -> Adopted:
             sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, isolation_level=None)
         ) as database:
             check_version(database, path)
-            row = database.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
-            before, doubted, found = str(row[0]) if row else "", [], identity.read(home)
+            before, doubted, found = deployment_in(database), [], identity.read(home)
             if found is None or found.id == before:
                 check_closed(home)  # else another's was put there, of which nothing is written down
             page_sums.forget(home)

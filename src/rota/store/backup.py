@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreFull, StoreRefused
 from rota.store.directories import sync_directory
-from rota.store.opening import DATABASE, MARKER, check_closed, check_file, check_log, is_ours
+from rota.store.opening import DATABASE, MARKER, check_closed, check_file, check_log, deployment_in, is_ours
 
 #: Pages copied at a time: about a megabyte, and then somebody may look at the progress or stop it.
 _PAGES: Final = 256
@@ -281,5 +281,4 @@ def deployment_of(home: Path) -> str:
     path = home / DATABASE
     check_file(path)
     with _told_plainly(path), closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True)) as database:
-        row = database.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
-        return str(row[0]) if row else ""
+        return deployment_in(database)

@@ -14,7 +14,16 @@ from rota.core.kept import PRUNED
 from rota.errors import StoreFailed, StoreRefused
 from rota.store import page_sums
 from rota.store.keys import RUN, Keys
-from rota.store.opening import DATABASE, MARKER, check_closed, check_file, check_log, check_whole, damaged
+from rota.store.opening import (
+    DATABASE,
+    MARKER,
+    check_closed,
+    check_file,
+    check_log,
+    check_whole,
+    damaged,
+    deployment_in,
+)
 from rota.store.segments import MESSAGES, check_all
 from rota.store.sqlite_reads import SqliteReads
 from rota.store.statements import contradictions, migrations
@@ -58,10 +67,9 @@ def deployment_of(home: Path, *, in_use: bool) -> str:
     try:
         check_file(home / DATABASE)
         with contextlib.closing(_open(home, in_use=in_use)) as database:
-            row = database.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
+            return deployment_in(database)
     except (StoreRefused, sqlite3.Error, UnicodeDecodeError):
         return ""
-    return str(row[0]) if row else ""
 
 
 def wrong_with_output(home: Path, *, in_use: bool) -> Iterator[tuple[str, bool]]:

@@ -1,4 +1,4 @@
-"""Make the names in a directory durable."""
+"""Files of a home that are put in place whole, and names in a directory that stay."""
 
 from __future__ import annotations
 
@@ -13,3 +13,14 @@ def sync_directory(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def put_whole(path: Path, data: bytes) -> None:
+    """Let a private file have this content: at any moment there is the old one or the new one. Not synced. Raises
+    `OSError`."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.unlink(missing_ok=True)
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    draft.replace(path)

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import StoreRefused
+from rota.store.directories import put_whole
 
 log = logging.getLogger("rota.store")
 
@@ -63,14 +64,7 @@ def write(home: Path, id: str) -> None:
     Not synced: a home that has lost the file gets a new one.
     """
     here = Identity(id, str(home.resolve()), home.stat().st_ino)
-    draft = home / f".{NAME}.new"
-    draft.unlink(missing_ok=True)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(handle, msgspec.json.encode(here) + b"\n")
-    finally:
-        os.close(handle)
-    draft.replace(home / NAME)
+    put_whole(home / NAME, msgspec.json.encode(here) + b"\n")
 
 
 def settled(home: Path, deployment: str) -> str:

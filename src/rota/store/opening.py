@@ -111,7 +111,7 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
             if unclean:
                 _check_after_crash(connection, path)
             _check_length(connection, path, wal)
-        approve(_deployment(connection))
+        approve(deployment_in(connection))
         if changed is not None:
             raise changed  # noqa: TRY301  # now that it is known to be ours
         page_sums.forget(home)
@@ -128,7 +128,7 @@ def open_database(home: Path, approve: Approve = lambda _deployment: None) -> tu
     return connection, new or not marker.exists()
 
 
-def _deployment(connection: sqlite3.Connection) -> str:
+def deployment_in(connection: sqlite3.Connection) -> str:
     """Whose database this is; empty: nobody's yet."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
     return str(row[0]) if row else ""

@@ -8,14 +8,13 @@ is no such file: it is removed, durably, before anything is changed. After a cra
 from __future__ import annotations
 
 import contextlib
-import os
 import struct
 from array import array
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from rota.store.directories import sync_directory
+from rota.store.directories import put_whole, sync_directory
 
 NAME: Final = "checksums"
 _DATABASE: Final = "rota.db"
@@ -33,12 +32,7 @@ def write(home: Path) -> None:
     """
     size, sums = _sums(home / _DATABASE)
     body = _HEAD.pack(_MAGIC, size, len(sums)) + sums.tobytes()
-    draft = home / f".{NAME}.new"
-    draft.unlink(missing_ok=True)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(body + struct.pack("<I", crc32(body)))
-    draft.replace(home / NAME)
+    put_whole(home / NAME, body + struct.pack("<I", crc32(body)))
 
 
 def forget(home: Path) -> None:

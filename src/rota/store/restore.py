@@ -27,7 +27,16 @@ from rota.store import identity, page_sums
 from rota.store.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now
 from rota.store.directories import sync_directory
 from rota.store.files import ManagerLock, prepare_home
-from rota.store.opening import APPLICATION_ID, DATABASE, check_file, check_log, check_pages, check_version, settle
+from rota.store.opening import (
+    APPLICATION_ID,
+    DATABASE,
+    check_file,
+    check_log,
+    check_pages,
+    check_version,
+    deployment_in,
+    settle,
+)
 
 _DRAFT: Final = f"{DATABASE}.restoring"
 _SIDE_FILES: Final = ("-wal", "-shm", "-journal")
@@ -143,8 +152,7 @@ class Restoration:
         of the backup's."""
         if found := identity.read(self._home):
             return found.id
-        row = draft.execute("SELECT value FROM meta WHERE key = 'deployment'").fetchone()
-        return str(row[0]) if row else os.urandom(8).hex()
+        return deployment_in(draft) or os.urandom(8).hex()
 
     def _generation(self, draft: sqlite3.Connection) -> int:
         """Starts of the manager that are known from the backup and what is replaced: their numbers name seats,
