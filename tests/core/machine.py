@@ -15,7 +15,7 @@ import msgspec
 
 from rota.core import effects as e
 from rota.core import events
-from rota.core.answers import Acted, Added, entries_of
+from rota.core.answers import Acted, Added, entries_of, kept_of
 from rota.core.dependencies import verdict
 from rota.core.engine import Engine
 from rota.core.estimate import largest_of
@@ -327,7 +327,8 @@ class Machine:
         before = self.store.last_of_input("ann", source) if source else None
         flags["input"] = source
         flags["previous"] = entries_of(before.answer) if before is not None and before.answer else []
-        bad = [id for id in flags["previous"] if self.world.outcome(id) in RETRYABLE]
+        flags["kept"] = kept_of(before.answer) if before is not None and before.answer else []
+        bad = [id for id in [*flags["previous"], *flags["kept"]] if self.world.outcome(id) in RETRYABLE]
         flags["dropped"] = {each.id: self._former(each) for each in self.store.briefs(bad)}
         olds = [old.id for each in namesakes.values() for old in each]
         if submission in self.world.uploads:

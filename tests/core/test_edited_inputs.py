@@ -9,6 +9,7 @@ import pytest
 from rota.core.answers import Added
 from rota.core.job import Condition
 from rota.core.states import State
+from rota.errors import BadInput
 from rota.plan.size import Size
 from tests.core.machine import Entry, Machine, spec
 
@@ -106,10 +107,39 @@ def test_nothing_is_replaced_without_the_same_input(m: Machine, source: str) -> 
     assert m.do("retry", 1).changed == [1]
 
 
-def test_only_the_last_submission_of_an_input_counts(m: Machine) -> None:
+def test_what_stayed_because_it_ran_gives_way_once_it_has_failed(m: Machine) -> None:
+    merge = Entry("merge", PLAIN, (("parts", OK, False),))
+    submit(m, Entry("typo", PART), Entry("done", PART), merge)
+    m.end(2)
+    edited = [Entry("right", PART), merge]
+    assert submit(m, *edited).kept == [1, 2]
+    assert submit(m, *edited).kept == [1], "what is complete is told once, what goes on each time"
+    fail(m, 1)
+    m.end(4)
+    assert m.state(3) is State.BLOCKED
+    m.crash()
+    m.heal()
+    answer = submit(m, *edited)
+    assert (answer.replaced, answer.kept) == ([1], [])
+    m.run_out()
+    assert m.states(1, 2, 3) == [State.FAILED, State.COMPLETE, State.COMPLETE]
+
+
+def test_a_dependent_that_is_added_again_cannot_wait_for_itself_through_a_group() -> None:
+    m = Machine(cpus=800)
+    submit(m, line("first"), line("member", 0, dep_groups=("parts",)))
+    behind = Entry("behind", PLAIN, (("parts", OK, False),))
+    with pytest.raises(BadInput, match="line 1 → @parts → job 2 → line 2 → line 1"):
+        submit(m, behind, line("first", 0), source="/other")
+    assert m.world.jobs[1].after == ()
+
+
+def test_only_what_the_input_still_had_or_kept_is_replaced(m: Machine) -> None:
     submit(m, line("a"), line("b"))
-    submit(m, line("a"), line("c"))
-    fail(m, 1, 2, 3)
+    fail(m, 2)
+    assert submit(m, line("a"), line("c")).replaced == [2]
+    fail(m, 1, 3)
+    assert m.do("retry", 2).changed == []
     assert submit(m, line("a")).replaced == [3]
 
 

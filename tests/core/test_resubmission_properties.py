@@ -66,6 +66,7 @@ def made(line: Line) -> Spec:
 class Model(GroupModel):
     keys: dict[int, Key] = field(default_factory=dict)  #: of jobs from inputs
     last: dict[str, list[int]] = field(default_factory=dict)  #: jobs of an input when it was added last
+    stayed: dict[str, list[int]] = field(default_factory=dict)  #: jobs that it had before and that stayed
     ever: dict[Parent, set[Parent]] = field(default_factory=dict)  #: all that was ever waited for, or ever joined
 
     def named(self, key: Key) -> Known | None:
@@ -88,6 +89,7 @@ class Decision:
     leased: set[int]
     entries: list[Line]
     previous: list[int]
+    stayed: list[int]
     first: int
     heirs: dict[int, int] = field(default_factory=dict)
     changed: dict[int, Line] = field(default_factory=dict)
@@ -149,7 +151,8 @@ class Decision:
 
     def _drop(self) -> None:
         here = {line.job for line in self.entries} | set(self.heirs)
-        gone = [id for id in self.previous if id not in here and id in self.model.jobs]
+        going = [id for id in self.stayed if id in self.model.jobs and self.model.jobs[id].state != "complete"]
+        gone = [id for id in {*self.previous, *going} if id not in here and id in self.model.jobs]
         self.dropped = [
             id for id in gone
             if self.model.jobs[id].state in BAD or self.model.blocked(self.model.jobs[id], self.leased)
@@ -254,8 +257,8 @@ class Inputs(Groups):
             entries.append(Entry(cmd, spec(dep_groups=groups, allow_empty_group=True), tuple(edges)))
             wanted.append(Line((cmd, seen[cmd]), groups, meant, rerun))
             seen[cmd] += 1
-        previous = self.model.last.get(source, [])
-        decision = Decision(self.model, self.leased, wanted, previous, self.m.world.next_job)
+        previous, stayed = self.model.last.get(source, []), self.model.stayed.get(source, [])
+        decision = Decision(self.model, self.leased, wanted, previous, stayed, self.m.world.next_job)
         decision.make()
         must, may = self._cyclic(decision)
         leased = self.leased
@@ -274,6 +277,7 @@ class Inputs(Groups):
             self.model.keys.update({line.job: line.key for line in wanted})
             if source:
                 self.model.last[source] = [line.job for line in wanted]
+                self.model.stayed[source] = decision.kept
                 self.files[source] = chosen
             self.model.grow(grown, leased)
             for line in wanted:

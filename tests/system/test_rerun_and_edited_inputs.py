@@ -71,6 +71,20 @@ def test_a_corrected_line_lets_its_dependent_run(rota: Deployment, witness: Path
     assert rota.json("add", "edited.txt")["kept"] == [shown["replaced_by"], behind]
 
 
+def test_a_line_that_is_corrected_while_its_job_runs_blocks_nobody(rota: Deployment, witness: Path) -> None:
+    rest = [{"cmd": "echo freed >> witness", "after": ["@corrected"]}]
+    write(rota, "early.txt", {"cmd": "sleep 1000", "dep_groups": ["corrected"]}, *rest)
+    wrong, merge = rota.json("add", "early.txt")["added"]
+    write(rota, "early.txt", {"cmd": "true corrected", "dep_groups": ["corrected"]}, *rest)
+    assert rota.json("add", "early.txt")["kept"] == [wrong]
+    rota.ok("kill", str(wrong))
+    rota.rota("wait", "last")
+    assert rota.states(str(merge)) == {merge: "blocked"}
+    done = rota.rota("run", "--json", "early.txt")
+    assert (done.returncode, json.loads(done.stdout)["replaced"]) == (0, [wrong])
+    assert ran(witness) == {"freed": 1}
+
+
 def test_standard_input_is_edited_only_under_a_name(rota: Deployment) -> None:
     assert rota.rota("run", "-", input="false nameless\n").returncode == 1
     assert rota.json("add", "-", input="true other\n")["replaced"] == []

@@ -17,7 +17,7 @@ class Added(Struct, frozen=True, array_like=True, gc=False):
     complete: list[int] = []  #: those of `existing` that were complete already: nothing to wait for
     replaced: list[int] = []  #: jobs whose place others took, or that their input has no more
     changed: list[int] = []  #: those of `existing` and `retried` that wait for something else now, or ask for it
-    kept: list[int] = []  #: jobs that the input had when it was added last, has no more, and that stay
+    kept: list[int] = []  #: jobs that the input had before, has no more, and that stay
 
 
 class Acted(Struct, frozen=True, array_like=True, gc=False):
@@ -65,6 +65,12 @@ def entries_of(text: str) -> list[int]:
     """The jobs of a submission in the order of its input, from its answer as it is kept."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
     return [id for low, high in parts.get("entries", parts["added"]) for id in range(low, high + 1)]
+
+
+def kept_of(text: str) -> list[int]:
+    """The jobs that stayed although the input had them no more, from the answer as it is kept."""
+    parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
+    return [id for low, high in parts.get("kept", ()) for id in range(low, high + 1)]
 
 
 def ranges(ids: list[int]) -> list[tuple[int, int]]:

@@ -1,6 +1,7 @@
 """An input was edited: jobs of lines that it has no more give way, if they came to nothing.
 
 What waits, runs or is complete stays, and so does whom somebody outside the input still waits for by its id.
+Those of them that are not complete are looked at again each time: it does not matter when an edit was made.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ def former_of(job: Job) -> Former:
 
 
 def drop_lines(world: World, upload: Upload, plan: Plan, *, wishes: Wishes, event: ChunkArrived) -> None:
-    """Find jobs that the input had when it was added last and has no more, and add them to the plan."""
+    """Find jobs that the input once had and has no more, and add them to the plan."""
     contained = {*upload.entries, *plan.replaced}
-    gone = [id for id in event.previous if id not in contained and not world.is_replaced(id)]
+    once = [*event.previous, *(id for id in event.kept if world.outcome(id) != State.COMPLETE)]
+    gone = [id for id in once if id not in contained and not world.is_replaced(id)]
     dropped: dict[int, Former] = {}
     for id in gone:
         outcome, job = world.outcome(id), world.jobs.get(id)

@@ -78,7 +78,8 @@ class ChunkArrived(Event, frozen=True):
     followers: dict[int, Job] = {}  #: with the last chunk: ended jobs on disk that waited for what it may replace
     input: str = ""  #: with the last chunk: which input this is, of those that the user has
     previous: list[int] = []  #: with the last chunk: the jobs of this input when it was added last, in its order
-    dropped: dict[int, Former] = {}  #: of these, failed and cancelled ones on disk
+    dropped: dict[int, Former] = {}  #: of these and `kept`, failed and cancelled ones on disk
+    kept: list[int] = []  #: with the last chunk: jobs that the input had before that and that stayed then
 
 
 class LibraryGrew(Event, frozen=True):

@@ -133,13 +133,18 @@ def refuse_cycles(
         if isinstance(node, Reach):
             return [*node.groups, *node.parents]
         if isinstance(node, str):
-            known = world.groups[node].after if node in world.groups else {}
+            group = world.groups.get(node)
+            if group is None:
+                return joined.get(node, ())
             gone = leaving.get(node, Counter())
-            return [*joined.get(node, ()), *(reach for reach, n in known.items() if n > gone[reach])]
+            found: list[Node] = [*joined.get(node, ()), *(r for r, n in group.after.items() if n > gone[r])]
+            if moved:  # a member that waits for no group may wait for one that does from now on
+                found += [id for id in (*group.open, *group.bad) if id not in replaced and id not in changed]
+            return found
         if node in upload.jobs or node in changed:
             return [each.parent for each in after.get(node, ())]
         reach = world.reach.get(node)
-        found: list[Node] = [] if reach is None else [reach]
+        found = [] if reach is None else [reach]
         job = world.jobs.get(node) or upload.retried.get(node)
         if moved and job is not None:
             found += [successors.get(each.parent, each.parent) for each in job.after]  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def decide(world: World, upload: Upload, wishes: Wishes, event: ChunkArrived) ->
             plan.heirs[old.id] = new
     for entry, met in upload.met.items():
         _look_at(world, upload, plan, entry=entry, met=met, wishes=wishes)
-    if event.previous:
+    if event.previous or event.kept:
         drop_lines(world, upload, plan, wishes=wishes, event=event)
     return plan
 

@@ -287,6 +287,7 @@ class Intake:
             input="" if add.more else add.input,
             previous=last.jobs,
             dropped=last.dropped,
+            kept=last.kept,
         )
 
 

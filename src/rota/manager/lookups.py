@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from rota.core.answers import entries_of
+from rota.core.answers import entries_of, kept_of
 from rota.core.events import Former
 from rota.core.job import Job, Parent
 from rota.core.states import RETRYABLE, TERMINAL, State
@@ -33,7 +33,8 @@ class Last(NamedTuple):
     """An input when it was added last."""
 
     jobs: list[int]  #: in its order
-    dropped: dict[int, Former]  #: of these, those on disk that failed or were cancelled
+    kept: list[int]  #: those that it had no more, and that stayed
+    dropped: dict[int, Former]  #: of both, those on disk that failed or were cancelled
 
 
 #: (array, (first index, last index)) → the jobs that are meant.
@@ -128,10 +129,10 @@ def look_at_last(store: Store, library: Library, *, user: str, name: str, failed
     """The jobs that an input had when it was added last; `failed` says which of them may be replaced."""
     found = store.last_of_input(user, name)
     if found is None or found.answer is None:
-        return Last([], {})
-    jobs = entries_of(found.answer)
-    bad = [id for id in dict.fromkeys(jobs) if failed(id)]
-    return Last(jobs, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
+        return Last([], [], {})
+    jobs, kept = entries_of(found.answer), kept_of(found.answer)
+    bad = [id for id in dict.fromkeys([*jobs, *kept]) if failed(id)]
+    return Last(jobs, kept, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
 
 
 def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:

@@ -153,7 +153,7 @@ class Uploads:
     async def _last(self, add: m.Add, by: Asker) -> Last:
         """What this input was when it was added last."""
         if add.more or not add.input:
-            return Last([], {})
+            return Last([], [], {})
         manager, world = self._manager, self._manager.world
         if (by.user, add.input) in self._added:
             await manager.committed()
