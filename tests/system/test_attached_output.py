@@ -193,6 +193,21 @@ def test_after_a_killed_manager_every_byte_comes_or_its_absence_is_told(
         assert (status != 0) == bool(MARK.search(seen))
 
 
+def test_what_grouped_jobs_had_printed_when_their_runner_was_killed_is_told(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with deployment(tmp_path_factory.mktemp("grouped"), output_spool="2M") as rota:
+        began = rota.work / "began"
+        with _run(rota, f"echo x; touch {began}; sleep 1000", how="grouped") as running:
+            assert running.stdout is not None
+            wait_until(began.exists, "it has printed")
+            for pid in rota.runner_pids():
+                os.kill(pid, signal.SIGKILL)
+            seen = running.stdout.read()
+            assert running.wait(120) != 0
+        assert b"lost with its runner" in seen
+
+
 def test_what_was_lost_with_a_killed_runner_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
     with deployment(tmp_path_factory.mktemp("runner"), keep_output="64K", output_spool="2M") as rota:
         began = rota.work / "began"

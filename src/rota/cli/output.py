@@ -152,7 +152,7 @@ class Printer:
             self._pass(key, data)
         elif max(kept, total) > reached:
             self._kept(key, reached, kept, total)
-        elif heard and ended.reason == "lost":
+        elif ended.reason == "lost" and (heard or (stream == 1 and (*key[:2], 2) not in self._heard)):
             self._gap(key, 0, _LOST)
 
     def _kept(self, key: Stream, reached: int, kept: int, total: int) -> None:
