@@ -17,7 +17,6 @@ from rota.core.leases import Finished
 from rota.core.nodes import check_facts
 from rota.errors import Denied
 from rota.manager import clock, said
-from rota.manager.reason_codes import with_proper_codes
 from rota.plan.facts import NodeFacts
 from rota.runner import procfs
 from rota.runner.identity import name_of
@@ -59,7 +58,7 @@ class Runners:
                 happened(
                     events.RunnerReported(
                         runner=peer.runner, seq=report.seq, started=report.started,
-                        ended=self._settle_output(peer, with_proper_codes(report.ended)),
+                        ended=self._settle_output(peer, report.ended),
                         returned=report.returned, closed=report.closed, phases=report.phases,
                         faults=report.faults, opened=report.opened, shut=report.shut, paused=report.paused,
                         leaving=report.leaving,
@@ -79,14 +78,13 @@ class Runners:
                 self._join(peer, message)
             case m.Settle(runner, ended, whole, rebooted):
                 self._may_speak_for(peer, runner)
-                ended = said.sane_ends(ended, runner=runner)
                 # Said before the runner joins, when it has no name here yet.
                 self._admitted[_settling(peer)] = peer
                 happened(
                     events.RunnerSettled(
                         runner=runner,
                         by_runner=_settling(peer),
-                        ended=self._settle_output(peer, with_proper_codes(ended)),
+                        ended=self._settle_output(peer, said.sane_ends(ended, runner=runner)),
                         whole=whole,
                         rebooted=rebooted,
                     )

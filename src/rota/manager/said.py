@@ -28,8 +28,11 @@ _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
 _BLOCKS: Final = 4096
-_NOT_KEPT: Final = Kept(missing=NOT_SENT, message="what its runner said about its output cannot be")
+_NOT_KEPT: Final = Kept(missing=NOT_SENT, message="what its runner said about its output cannot be true")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
+#: A reason code is a word by which programs tell ends apart; a newer runner may know more of them than we do.
+_CODE: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII)
+_UNKNOWN: Final = "unknown"
 
 
 def check_join(join: m.Join) -> None:
@@ -122,12 +125,16 @@ def _outcome(o: Outcome, runner: str) -> bool:
         and -(1 << 31) <= (o.exit_code or 0) < 1 << 31
         and 0 <= (o.signal or 0) < 256
         and _own(o, runner)
-        and len(o.reason) <= _LONGEST
+        and _is_code(o.reason)
         and len(o.message) <= _LONGEST
         and len(o.behaviours) <= _BEHAVIOURS
         and sum(len(each.behaviour) + len(each.message) for each in o.behaviours) <= 16 * _LONGEST
         and _kept(o)
     )
+
+
+def _is_code(reason: str) -> bool:
+    return not reason or _CODE.fullmatch(reason) is not None
 
 
 def _own(o: Outcome, runner: str) -> bool:
@@ -163,12 +170,15 @@ def _sane_part(said: PartOpened) -> PartOpened:
 def _sane_outcome(o: Outcome, runner: str, by: float) -> Outcome:
     own = _own(o, runner) and _kept(o)
     code, number = o.exit_code, o.signal
+    reason, message = o.reason, o.message
+    if not _is_code(reason):
+        reason, message = _UNKNOWN, message or f"the runner says {reason[:100]!a}"
     return replace(
         o,
         exit_code=code if code is None or -(1 << 31) <= code < 1 << 31 else 1,
         signal=number if number is None or 0 <= number < 256 else 0,
-        reason=o.reason[:_LONGEST],
-        message=o.message[:_LONGEST],
+        reason=reason,
+        message=message[:_LONGEST],
         started_at=None if o.started_at is None or not isfinite(o.started_at) else _moment(o.started_at, by),
         ended_at=_moment(o.ended_at, by),
         cpu_s=min(max(0.0, o.cpu_s), float(_MOST >> 1)) if isfinite(o.cpu_s) else 0.0,
