@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+import rota as rota_package
 from tests.deployment import Deployment, deployment, wait_until
 
 
@@ -55,18 +51,6 @@ def test_doctor_tells_of_damaged_outputs_journals_and_databases(rota: Deployment
     assert "page 10" not in rota.rota("doctor", "--quick").stdout
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that can be filled."""
-    if os.getuid() != 0:
-        pytest.fail("this test mounts a tmpfs: run it as root, or name it in ROTA_TEST_SKIP")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=140m", "tmpfs", str(disk)], check=True)
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
@@ -93,6 +77,9 @@ def test_questions_are_answered_while_a_commit_waits_for_room_and_status_names_t
         assert str(small_disk) in rota.ok("status", timeout=20)
         assert rota.json("status")["disk_full"] == rota.json("manager", "status")["disk_full"] == str(small_disk)
         assert "complete" in rota.ok("jobs", timeout=20)
+        with rota_package.connect(rota.home, timeout=20) as client:
+            assert client.would("kill", "all").changed == [], "nothing runs any more"
+            assert client.would("remove", "all").changed == [1, 2, 3]
         for path in small_disk.glob("*[0-9]"):
             path.unlink()
         wait_until(lambda: rota.json("status")["disk_full"] is None, "there is room again")

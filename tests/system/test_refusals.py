@@ -216,18 +216,6 @@ def test_nobody_can_speak_for_a_runner_that_lives(listening: Deployment) -> None
     assert listening.rota("run", "--", "true", timeout=60).returncode == 0
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that can be filled."""
-    if os.getuid() != 0:
-        pytest.fail("this test mounts a tmpfs: run it as root, or name it in ROTA_TEST_SKIP")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=160m", "tmpfs", str(disk)], check=True)
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
 def test_a_full_disk_refuses_jobs_but_records_ends_and_goes_on_when_there_is_room(small_disk: Path) -> None:
     with deployment(small_disk) as rota:
         rota.json("add", "--", "sh", "-c", f"while [ ! -e {rota.work}/go ]; do sleep 0.1; done")

@@ -77,7 +77,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
         case "token-check":
             token = ask.args.get("token", "")
             known = manager.tokens.verify(token, clock.now()) or manager.logins.verify(token)
-            manager.answer(by, known is not None)
+            manager.tell(by, known is not None)
         case "token-list":
             tokens = [_token_view(record) for record in manager.tokens.list()]
             manager.tell(by, tokens + [_session_view(session) for session in manager.logins.list()])

@@ -232,7 +232,7 @@ class Requests:
         if act.check and act.verb != "remove":
             known = manager.world.jobs
             live = [id for id in jobs if id in known and known[id].state not in TERMINAL]
-            manager.answer(by, Acted(live if act.verb == "kill" else jobs, []))
+            manager.tell(by, Acted(live if act.verb == "kill" else jobs, []))
             return
         if act.verb in _VERBS:
             manager.happened(_VERBS[act.verb](by=by, jobs=jobs))
@@ -262,7 +262,7 @@ class Requests:
                     waiting=act.waiting,
                 )
                 if act.check:
-                    manager.answer(by, would_remove(manager.world, removed))
+                    manager.tell(by, would_remove(manager.world, removed))
                 else:
                     manager.happened(removed)
 
