@@ -195,8 +195,9 @@ class Contact:
     def _knows(self, deployment: str) -> bool:
         """Is this the manager whose jobs we have? A copy of its home may have taken its place."""
         agent = self._agent
-        if deployment != self._deployment and (agent.tasks or agent.seating.waiting or not self.outbox.clear):
-            return not self._deployment
+        busy = agent.tasks or agent.seating.waiting or not self.outbox.clear
+        if busy and self._deployment not in ("", deployment):
+            return False
         self._deployment = deployment
         return True
 
