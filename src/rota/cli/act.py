@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: So many ranges of ids are asked about to explain why nothing changed.
 _ASKED_MAX: Final = 500
-
-
 #: So many jobs are killed or removed without a question to whoever sits at the terminal.
 _UNASKED: Final = 100
 

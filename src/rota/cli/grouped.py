@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from rota.cli.output import _TERMINAL, Printer, Stream
+from rota.cli.output import ENDED, Printer, Stream
 from rota.errors import EnvironmentFault
 from rota.spool import Queue, Spool
 
@@ -46,7 +46,7 @@ class Grouped(Printer):
     def _settled(self, ended: Ended) -> None:
         if ended.job in self._ordered:
             # Blocked ones have nothing to print, but must not hold up the others.
-            if ended.state not in _TERMINAL or self._new(ended):
+            if ended.state not in ENDED or self._new(ended):
                 self._hold(ended)
                 self._release()
         elif self._new(ended):
@@ -89,7 +89,7 @@ class Grouped(Printer):
             self._aside.pop(key).close()
         for stream in (1, 2):
             self._print_aside((ended.job, ended.attempt, stream))
-            if ended.state in _TERMINAL:
+            if ended.state in ENDED:
                 self._rest(ended, stream)
         self._printing = 0
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 #: Why bytes are missing from what was followed.
 _NOT_PASSED_ON: Final = "not passed on in time"
 _LOST: Final = "what it printed last was lost with its runner"
+#: A line that is longer is printed in pieces: memory is bounded, whatever a job prints.
+_LONGEST_LINE: Final = 8 << 20
 
-_TERMINAL: Final = frozenset(int(state) for state in TERMINAL)
+ENDED: Final = frozenset(int(state) for state in TERMINAL)
 
 Stream = tuple[int, int, int]  #: job, attempt, 1 (stdout) or 2 (stderr)
 
@@ -88,7 +90,7 @@ class Printer:
 
     def _new(self, ended: Ended) -> bool:
         key = (ended.job, ended.attempt)
-        if ended.state not in _TERMINAL or key in self._ended:
+        if ended.state not in ENDED or key in self._ended:
             return False
         self._ended.add(key)
         return True
@@ -224,7 +226,3 @@ class Live(Printer):
 
     def _flush_line(self, key: Stream) -> None:
         self._write(key[2], self._partial.pop(key, b""))
-
-
-#: A line that is longer is printed in pieces: memory is bounded, whatever a job prints.
-_LONGEST_LINE: Final = 8 << 20

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from rota.cli.command import Invocation, command, print_json
 from rota.cli.printing import say
 from rota.cli.selecting import selectors
-
-if TYPE_CHECKING:
-    pass
 
 
 @command("status")

@@ -30,11 +30,11 @@ from rota.plan.placement import Given, Pause
 _KEEP: Final = frozenset(("container", "besteffort"))
 
 
-# ------------------------------------------------------------------ what people ask
-
-
 #: Characters of what a runner says that are kept.
-_LONGEST = 500
+_LONGEST: Final = 500
+
+
+# ------------------------------------------------------------------ what people ask
 
 
 def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:

@@ -40,7 +40,6 @@ MOST_TOUCHED = 500
 
 _STATES = max(State) + 1
 
-
 #: Lines that a runner may add to the story of one job.
 _MOST_NOTES = 100
 #: Of so many jobs it is counted, beside those that it has leases for.

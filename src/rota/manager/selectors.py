@@ -23,8 +23,6 @@ _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _ELEMENTS = re.compile(r"([0-9]{1,18})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)?")
 _HINT = "use 12, 12-20, 12_3, @group, state=failed, user=x, host=x, queue=x, project=x, last or all"
 _NAMES = frozenset({"state", "user", "host", "group", "queue", "project", "submission"})
-
-
 #: Words of one request, and those of them that are more than an id. Ids are looked up together, others one by one.
 MOST_WORDS: Final = 100_000
 MOST_OTHERS: Final = 1000

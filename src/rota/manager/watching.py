@@ -63,9 +63,8 @@ class Watcher:
         self._ended: list[m.Ended] = []
         self._chunks: list[m.Chunk] = []
         self._sent: dict[tuple[int, int, int], int] = {}  #: (job, attempt, stream) → bytes passed on live
-        self._whole: dict[
-            int, tuple[int, int, int]
-        ] = {}  #: job → attempt and bytes of both streams, all passed on
+        #: job → attempt and bytes of both streams, all passed on
+        self._whole: dict[int, tuple[int, int, int]] = {}
         self.gathered = 0  #: bytes of output that have not been sent to it
         self.crowded = False  #: it does not keep up: what is not urgent should wait until it asks
 
