@@ -35,6 +35,7 @@ from rota.errors import RotaError
 from rota.home import Home
 from rota.logs import log_to
 from rota.wire import tls
+from rota.wire.first_byte import first_byte
 from rota.wire.tokens import read_token
 
 log = logging.getLogger("rota.api")
@@ -156,7 +157,7 @@ class Doors:
     async def _open(self, connection: socket.socket, address: str) -> None:
         try:
             async with asyncio.timeout(_FIRST_BYTE_S):
-                first = await _first_byte(connection)
+                first = await first_byte(connection)
         except (TimeoutError, OSError):
             connection.close()
             return
@@ -208,23 +209,6 @@ async def _refuse_plain(connection: socket.socket) -> None:
         pass
     finally:
         connection.close()
-
-
-async def _first_byte(connection: socket.socket) -> bytes:
-    """Look at the first byte, and leave it there."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    loop.add_reader(connection, wake)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(connection)
-    return connection.recv(1, socket.MSG_PEEK)
 
 
 def _is_loopback(address: str) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.job_options import given, job_options
+from rota.cli.job_options import given, input_option, job_options
 from rota.cli.printing import say
 from rota.cli.selecting import files
 
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 @click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
 @job_options
 @click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
-@click.option(
-    "--input",
-    "source",
-    metavar="NAME",
-    help="What this input is called, in place of its path: added again, it replaces what came to nothing.",
-)
+@input_option
 @click.option("--dry-run", is_flag=True, help="Check and say what would be added; add nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 def add(

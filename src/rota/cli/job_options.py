@@ -211,3 +211,12 @@ def given(options: dict[str, Any]) -> dict[str, object]:
     """Take the job options out of a command's arguments: those that were given."""
     found = {name: options.pop(name) for name in NAMES if name in options}
     return {name: value for name, value in found.items() if value is not None and value != ()}
+
+
+#: Of commands that take an input.
+input_option: Final = click.option(
+    "--input",
+    "source",
+    metavar="NAME",
+    help="What this input is called, in place of its path: added again, it replaces what came to nothing.",
+)

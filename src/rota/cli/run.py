@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.job_options import given, job_options
+from rota.cli.job_options import given, input_option, job_options
 from rota.cli.printing import aside
 from rota.cli.selecting import files
 
@@ -42,12 +42,7 @@ _RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
     help="When jobs print: each job's output when it has ended, whole lines as they come, or never.",
 )
 @click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
-@click.option(
-    "--input",
-    "source",
-    metavar="NAME",
-    help="What this input is called, in place of its path: added again, it replaces what came to nothing.",
-)
+@input_option
 @click.option("--dry-run", is_flag=True, help="Check and say what would be added; add and run nothing.")
 @click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
 @click.option(

@@ -14,6 +14,7 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from rota.manager.strangers import Stranger, Strangers, network_of
+from rota.wire.first_byte import first_byte
 
 if TYPE_CHECKING:
     from rota.manager.service import Manager
@@ -83,7 +84,8 @@ class Doorstep:
             self._waiting.came(stranger)
             self._crowd = max(self._crowd, len(self._waiting) + len(self._greeting))
             async with asyncio.timeout(_FIRST_BYTE_S):
-                await _first_byte(connection)
+                if not await first_byte(connection):
+                    raise ConnectionResetError("it was closed")
             stranger.silent = False
             async with self._turns:
                 await self._turn()
@@ -146,21 +148,3 @@ def _trim() -> None:
 
     with contextlib.suppress(OSError, AttributeError):  # another C library has no need of it, or no way
         ctypes.CDLL(None).malloc_trim(0)
-
-
-async def _first_byte(connection: socket.socket) -> None:
-    """Wait for something to read, and leave it there. Raises `OSError` if nothing will come."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-
-    def wake() -> None:
-        if not ready.done():
-            ready.set_result(None)
-
-    loop.add_reader(connection, wake)
-    try:
-        await ready
-    finally:
-        loop.remove_reader(connection)
-    if not connection.recv(1, socket.MSG_PEEK):
-        raise ConnectionResetError("it was closed")
