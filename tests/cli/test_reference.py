@@ -38,3 +38,17 @@ def test_every_setting_is_documented() -> None:
     for name, setting in all_settings().items():
         assert f"`{name}`" in page
         assert f"`{setting.variable}`" in page
+
+
+def test_the_index_lists_every_page_and_every_decision_once() -> None:
+    index = (DOCS / "index.md").read_text("utf-8")
+    for page in [*DOCS.glob("*.md"), *DOCS.glob("adr/*.md")]:
+        if page.name != "index.md":
+            assert index.count(f"({page.relative_to(DOCS)})") == 1, page.name
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    numbers = [page.name[:4] for page in sorted(DOCS.glob("adr/*.md"))]
+    assert sorted(set(numbers)) == numbers
+    for page in DOCS.glob("adr/*.md"):
+        assert page.read_text("utf-8").startswith(f"# {int(page.name[:4])}. "), page.name

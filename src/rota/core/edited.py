@@ -53,7 +53,7 @@ def drop_lines(world: World, upload: Upload, plan: Plan, *, wishes: Wishes, even
 
 
 def _keep_parents(world: World, plan: Plan, dropped: dict[int, Former], wishes: Wishes) -> None:
-    """Take those out again whom somebody waits for by their id who stays as he is: nobody could release him."""
+    """Take out again what an unchanged job waits for by its id: nothing else could release that job."""
     named = {each.parent for waits in wishes.new.values() for each in waits}
     named |= {each.parent for id in plan.changed for each in wishes.met.get(id, ())}
     pending = list(dropped)

@@ -64,7 +64,7 @@ def _look_at(world: World, upload: Upload, plan: Plan, *, entry: int, met: Met, 
 
 
 def warn(upload: Upload, sentence: str) -> None:
-    """Tell the user, unless he is told enough."""
+    """Tell the user, up to `MOST_WARNINGS` times."""
     if len(upload.warnings) < MOST_WARNINGS:
         upload.warnings.append(sentence)
 
