@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rota.cli import grouped as grouped_module
 from rota.cli.grouped import Grouped
+from rota.cli.outlet import Outlet
 from rota.cli.output import Live
 from rota.client.printed import Absent
 from rota.core.states import State
@@ -194,6 +199,18 @@ def test_a_gap_in_live_output_is_marked_in_its_place(lines: bool) -> None:
     printer.take(news(Chunk(1, 1, 1, 105, b"end\n")))
     assert out.getvalue() == b"begin\n[rota: 100 bytes are missing here: not passed on in time]\nend\n"
     assert printer.incomplete
+
+
+@pytest.mark.parametrize("path", ["/dev/full", ""])
+def test_a_disk_that_is_full_where_the_output_goes_is_told(path: str) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with ExitStack() as stack:
+        stream = stack.enter_context(Path(path).open("wb", buffering=0)) if path else Full()
+        with pytest.raises(EnvironmentFault, match="output cannot be written: no space left"):
+            Outlet(stream).write(b"what a job printed")
 
 
 def test_a_gap_at_the_end_is_marked_too() -> None:

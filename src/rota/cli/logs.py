@@ -84,13 +84,16 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
             gaps = [{"stream": name, **asdict(gap)} for name, text in found.items() for gap in text.absent]
             say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts, "missing": gaps}))
             return 1 if gaps else 0
+        from rota.cli.outlet import Outlet
+
         absent: list[Absent] = []
         if not err:
+            stream = Outlet(sys.stdout.buffer)
             for part in client.output_parts(number, attempt=attempt or 0, absent=absent):
-                sys.stdout.buffer.write(part)
-        sys.stdout.buffer.flush()
+                stream.write(part)
+            stream.flush()
         if not out:
-            stream = sys.stdout.buffer if err else sys.stderr.buffer
+            stream = Outlet(sys.stdout.buffer if err else sys.stderr.buffer)
             for part in client.output_parts(number, attempt=attempt or 0, err=True, absent=absent):
                 stream.write(part)
             stream.flush()

@@ -6,8 +6,11 @@ from __future__ import annotations
 import os
 import select
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, Final
+
+from rota.errors import EnvironmentFault
 
 #: So much can be written to a pipe without waiting once it has room.
 _PIPE_BUF: Final = 4096
@@ -15,16 +18,20 @@ _LOOK_S: Final = 0.2
 
 
 class Outlet:
-    """A stream of ours. `waiting` is called again and again while its reader does not read; it may raise."""
+    """A stream of ours. `waiting` is called again and again while its reader does not read; it may raise.
 
-    def __init__(self, stream: BinaryIO, waiting: Callable[[], None]) -> None:
+    Raises `EnvironmentFault` if it cannot be written to, but `BrokenPipeError` if nobody reads it any more.
+    """
+
+    def __init__(self, stream: BinaryIO, waiting: Callable[[], None] = lambda: None) -> None:
         self._stream = stream
         self._waiting = waiting
         self._fd = _waits(stream)
 
     def write(self, data: bytes) -> None:
         if self._fd < 0:
-            self._stream.write(data)
+            with _told():
+                self._stream.write(data)
             return
         self._stream.flush()
         view = memoryview(data)
@@ -32,12 +39,28 @@ class Outlet:
             while not select.select([], [self._fd], [], _LOOK_S)[1]:
                 self._waiting()
             try:
-                view = view[os.write(self._fd, view[:_PIPE_BUF]) :]
+                with _told():
+                    view = view[os.write(self._fd, view[:_PIPE_BUF]) :]
             except BlockingIOError:  # others made it so, and its room is too small
                 self._waiting()
 
     def flush(self) -> None:
-        self._stream.flush()
+        with _told():
+            self._stream.flush()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what it was that could not be written."""
+    try:
+        yield
+    except (BrokenPipeError, BlockingIOError):
+        raise
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the output cannot be written: {(error.strerror or str(error)).lower()}",
+            hint="jobs are not affected; 'rota logs' prints what is kept",
+        ) from error
 
 
 def _waits(stream: BinaryIO) -> int:
