@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rota.core.kept import Kept, Output, block_size, blocks, checksums
 from rota.store import segments
@@ -124,6 +125,10 @@ def test_what_could_not_be_kept_is_told_by_its_row(tmp_path: Path) -> None:
     assert list(segments.check(tmp_path, [("it", output)])) == [("it", why)]
     assert segments.read(pread(tmp_path), output, 1, offset=0, limit=10) == (b"", 400_000, why)
     assert segments.read(pread(tmp_path), output, 2, offset=0, limit=10) == (b"", 7, why)
+    silent = replace(output, err_total=0)
+    assert segments.read(pread(tmp_path), silent, 2, offset=0, limit=10) == (b"", 0, None), "nothing was written"
+    unknown = replace(silent, out_total=0)
+    assert segments.read(pread(tmp_path), unknown, 2, offset=0, limit=10) == (b"", 0, why)
 
 
 def test_lengths_that_a_liar_claims_cost_nothing(tmp_path: Path) -> None:
