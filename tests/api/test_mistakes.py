@@ -46,7 +46,7 @@ def test_a_body_of_the_wrong_kind_is_called_the_body():
 def test_fields_that_are_unknown_or_missing_are_named():
     error = _wrong({"jobs": ["a"], "colour": 1}, NewJobs)
     assert error.message == "there is no field 'colour'"
-    assert error.hint == "known are: jobs, defaults, dry_run, submission"
+    assert error.hint == "known are: jobs, defaults, dry_run, submission, input"
     assert _wrong({}, NewJobs).message == "the field 'jobs' is missing"
 
 

@@ -431,7 +431,7 @@ def test_many_plain_jobs_complete_while_a_planned_job_waits(queue: Queue) -> Non
     blocker = runs(queue, "many", request=["core=1,walltime=2h"])
     queue.until("running", blocker)
     waiting = queue.put("true", request=["core=2,walltime=1h"])
-    jobs = queue.add_all("--rerun", "-g", "many", "--time", "1s", "-", input="true\n" * 800)
+    jobs = queue.add_all("--rerun", "-g", "many", "--time", "1s", "-", input=": many\n" * 800)
     wait_until(
         lambda: queue.json("status", "@many")["counts"].get("complete") == 800, "all are complete", seconds=150
     )

@@ -11,7 +11,7 @@ import os
 import select
 import socket
 import struct
-from collections import Counter
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -30,6 +30,7 @@ SOCKET: Final = "relay"
 _MOST_CALLERS: Final = 1024
 _MOST_OF_A_JOB: Final = 128  #: so that no job keeps others out
 _MOST_CHANNELS: Final = 64  #: of one caller
+_MOST_REFUSED: Final = 64  #: that have not said anything yet
 _MAX_FRAME: Final = 4 * 1024 * 1024
 _CREDENTIALS: Final = struct.Struct("3i")
 
@@ -47,6 +48,7 @@ class Caller:
         self.key = key
         self.counted = False
         self.welcome = False
+        self.refusal: Failure | None = None  #: how its `Hello` is answered, if it is not welcome
         self.channels: dict[int, int] = {}  #: its numbers → ours
 
     def ready(self, _fd: int, events: int) -> None:
@@ -76,10 +78,6 @@ class Caller:
         except OSError:
             self.close()
 
-    def refuse(self, code: str, why: str) -> None:
-        self.send(Failure(0, code, why))
-        self.close()
-
     def _flush(self) -> None:
         try:
             while self._out:
@@ -105,6 +103,7 @@ class Relay:
         self._callers: dict[int, int] = {}  #: descriptor → events that are watched
         self._by_number: dict[int, tuple[Caller, int]] = {}
         self._of_jobs: Counter[Key] = Counter()
+        self._refused: deque[Caller] = deque()
         self._last = 0
         self.path = f"{agent.identity.directory}/{SOCKET}"
         self._listener: socket.socket | None = None
@@ -130,12 +129,20 @@ class Relay:
         caller = Caller(self, stream, key)
         self.watch(stream.fileno(), caller, select.EPOLLIN)
         if key is None:
-            caller.refuse("denied", "only processes of a job that runs here may do this")
+            self._refuse(caller, "denied", "only processes of a job that runs here may do this")
         elif self._of_jobs[key] >= _MOST_OF_A_JOB or len(self._callers) > _MOST_CALLERS:
-            caller.refuse("environment", "too many processes of jobs call at once; try again later")
+            self._refuse(caller, "environment", "too many processes of jobs call at once; try again later")
         else:
             self._of_jobs[key] += 1
             caller.counted = True
+
+    def _refuse(self, caller: Caller, code: str, why: str) -> None:
+        """Answer its first message with this. Closed before that is read, the connection would break at the
+        caller's end and tell it nothing. Few are waited for."""
+        caller.refusal = Failure(0, code, why)
+        self._refused.append(caller)
+        if len(self._refused) > _MOST_REFUSED:
+            self._refused.popleft().close()
 
     def watch(self, fd: int, caller: Caller, wanted: int) -> None:
         before = self._callers.get(fd)
@@ -166,7 +173,10 @@ class Relay:
 
     def heard(self, caller: Caller, message: Hello | c.OpenChannel | c.InChannel) -> None:
         """A message of a caller."""
-        if isinstance(message, Hello):
+        if caller.refusal is not None:
+            caller.send(caller.refusal)
+            caller.close()
+        elif isinstance(message, Hello):
             caller.welcome = True
             caller.send(Welcome(PROTOCOL, "lease", "", 0, ""))
         elif not caller.welcome or caller.key is None:
