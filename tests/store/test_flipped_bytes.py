@@ -222,6 +222,28 @@ def test_a_database_that_is_no_file_is_refused_without_waiting(
             signal.alarm(0)
 
 
+@pytest.mark.parametrize("what", ["pipe", "directory", "link", "garbage"])
+def test_checksums_that_are_none_keep_nobody_from_starting(closed: Path, what: str) -> None:
+    with Copy(closed) as home:
+        path = home / "checksums"
+        path.unlink()
+        match what:
+            case "pipe":
+                os.mkfifo(path)
+            case "directory":
+                path.mkdir()
+            case "link":
+                path.symlink_to("/dev/zero")
+            case "garbage":
+                path.write_bytes(b"x" * 1000)
+        signal.alarm(20)
+        try:
+            assert not list(wrong_with_database(home, in_use=False))
+            SqliteStore(home, reserve=0).close()
+        finally:
+            signal.alarm(0)
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

@@ -7,7 +7,8 @@ is no such file: it is removed, durably, before anything is changed. After a cra
 
 from __future__ import annotations
 
-import contextlib
+import os
+import stat
 import struct
 from array import array
 from pathlib import Path
@@ -37,9 +38,15 @@ def write(home: Path) -> None:
 
 def forget(home: Path) -> None:
     """Remove the file, durably: the database is about to change. Raises `OSError`."""
-    with contextlib.suppress(FileNotFoundError):
+    try:
         (home / NAME).unlink()
-        sync_directory(home)
+    except FileNotFoundError:
+        return
+    except OSError:
+        if _read(home / NAME) is not None:
+            raise
+        return  # a directory, most likely: it says nothing
+    sync_directory(home)
 
 
 def difference(home: Path) -> str:
@@ -80,7 +87,12 @@ def _sums(path: Path) -> tuple[int, array[int]]:
 
 def _read(path: Path) -> tuple[int, array[int]] | None:
     try:
-        data = path.read_bytes()
+        # Whatever is there is not waited for; what is no file says nothing.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return None
+            data = file.read()
     except OSError:
         return None
     if len(data) < _HEAD.size + 4 or struct.unpack("<I", data[-4:])[0] != crc32(data[:-4]):
