@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def rota(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         yield made
 
 
+@cache
 def numbers(size: int, tag: str) -> bytes:
     """So many bytes, about, of lines that tell where they belong."""
     lines = size // (len(tag) + 8)
@@ -49,9 +51,12 @@ def printing(size: int, tag: str) -> str:
 SIZES = [(0, 0), (100, 0), (KEPT - 9, 9), (KEPT, KEPT + 10), (KEPT + 8, 0), (2 * SPOOL, KEPT * 3), (10, SPOOL)]
 
 
-def of(output: bytes, tag: str) -> bytes:
-    """The lines of one job."""
-    return b"".join(line for line in output.splitlines(keepends=True) if line.startswith(tag.encode()))
+def by_job(output: bytes, tags: list[str]) -> list[bytes]:
+    """The lines of each job."""
+    found: dict[bytes, list[bytes]] = {tag.encode(): [] for tag in tags}
+    for line in output.splitlines(keepends=True):
+        found[line[: line.index(b":") + 1]].append(line)
+    return [b"".join(lines) for lines in found.values()]
 
 
 def accounts_for(seen: bytes, whole: bytes) -> bool:
@@ -78,7 +83,7 @@ def test_every_byte_of_every_job_comes_through(rota: Deployment, how: list[str])
     assert done.returncode == 0, done.stderr[-500:]
     for stream, index in ((done.stdout, 0), (done.stderr, 1)):
         expected = [numbers(size[index], tag) for tag, size in zip(tags, SIZES, strict=True)]
-        assert [of(stream, tag) for tag in tags] == expected
+        assert by_job(stream, tags) == expected
         assert len(stream) == sum(map(len, expected))
         if how == ["--keep-order"]:
             assert stream == b"".join(expected)
@@ -176,6 +181,7 @@ def test_after_a_killed_manager_every_byte_comes_or_its_absence_is_told(
     tmp_path_factory: pytest.TempPathFactory, reads_first: bool
 ) -> None:
     settings = {"keep_output": "64K", "output_spool": "2M", "grace": "1s"}
+    # One of its own: a `run` revives a manager that it has started itself, and waits for any other.
     with deployment(tmp_path_factory.mktemp("killed"), **settings) as rota:
         go, began = rota.work / "go", rota.work / "began"
         first, rest = numbers(HALF, "x"), numbers(MUCH, "y")
@@ -193,36 +199,24 @@ def test_after_a_killed_manager_every_byte_comes_or_its_absence_is_told(
         assert (status != 0) == bool(MARK.search(seen))
 
 
-def test_what_grouped_jobs_had_printed_when_their_runner_was_killed_is_told(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    with deployment(tmp_path_factory.mktemp("grouped"), output_spool="2M") as rota:
-        began = rota.work / "began"
-        with _run(rota, f"echo x; touch {began}; sleep 1000", how="grouped") as running:
-            assert running.stdout is not None
-            wait_until(began.exists, "it has printed")
-            for pid in rota.runner_pids():
-                os.kill(pid, signal.SIGKILL)
-            seen = running.stdout.read()
-            assert running.wait(120) != 0
-        assert b"lost with its runner" in seen
-
-
-def test_what_was_lost_with_a_killed_runner_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with deployment(tmp_path_factory.mktemp("runner"), keep_output="64K", output_spool="2M") as rota:
-        began = rota.work / "began"
-        with _run(rota, f"{printing(HALF, 'x')}; touch {began}; sleep 1000") as running:
-            assert running.stdout is not None
-            seen = running.stdout.read(KEPT)
-            wait_until(began.exists, "it has printed")
-            for pid in rota.runner_pids():
-                os.kill(pid, signal.SIGKILL)
-            seen += running.stdout.read()
-            assert running.wait(120) != 0
-        assert seen.endswith(
-            b"[rota: some output is missing here: what it printed last was lost with its runner]\n"
-        )
-        assert numbers(HALF, "x").startswith(seen[: seen.rindex(b"[")].rstrip(b"\n"))
+def test_what_was_lost_with_a_killed_runner_is_told(rota: Deployment) -> None:
+    began, grouped_began = rota.work / "began-runner", rota.work / "began-grouped-runner"
+    with (
+        _run(rota, f"{printing(HALF, 'x')}; touch {began}; sleep 1000") as running,
+        _run(rota, f"echo x; touch {grouped_began}; sleep 1000", how="grouped") as grouped,
+    ):
+        assert running.stdout is not None
+        assert grouped.stdout is not None
+        seen = running.stdout.read(KEPT)
+        wait_until(lambda: began.exists() and grouped_began.exists(), "they have printed")
+        for pid in rota.runner_pids():
+            os.kill(pid, signal.SIGKILL)
+        seen += running.stdout.read()
+        assert running.wait(120) != 0
+        assert b"lost with its runner" in grouped.stdout.read()
+        assert grouped.wait(120) != 0
+    assert seen.endswith(b"[rota: some output is missing here: what it printed last was lost with its runner]\n")
+    assert numbers(HALF, "x").startswith(seen[: seen.rindex(b"[")].rstrip(b"\n"))
 
 
 def test_memory_stays_bounded_whatever_passes_through(rota: Deployment) -> None:
