@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.events import ServerScriptEnded
+from rota.core.explain import why
 from rota.core.job import Condition, Outcome, Spec
 from rota.core.states import TERMINAL, State
 from rota.plan.retry_codes import RETRY_CODES
@@ -207,6 +208,8 @@ def test_a_reservation_that_is_over_is_not_opened_again_by_a_retry(m: Machine) -
     answered = m.do("retry", job)
     assert (answered.changed, answered.unchanged) == ([], [job])
     assert (m.state(job), reason(m, job)) == (State.FAILED, "walltime")
+    (told,), _start = why(m.world, m.load([job])[job], wall=m.wall)
+    assert (told.code, told.hint) == ("walltime", ""), "nobody is told to retry it"
 
 
 # ------------------------------------------------------------------ containers, suspension, several nodes

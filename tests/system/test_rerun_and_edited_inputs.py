@@ -67,6 +67,9 @@ def test_a_corrected_line_lets_its_dependent_run(rota: Deployment, witness: Path
     shown = rota.json("show", str(typo))
     assert (shown["state"], shown["replaced_by"]) == ("failed", max(rota.states("last")))
     assert f"replaced by {shown['replaced_by']}" in rota.ok("retry", str(typo))
+    *_, why = rota.json("why", str(typo))["reasons"]
+    assert (why["code"], why["hint"]) == ("replaced", f"rota show {shown['replaced_by']}")
+    assert "rota retry" not in rota.ok("why", str(typo)), "that would do nothing"
     write(rota, "edited.txt", *lines[1:2])
     assert rota.json("add", "edited.txt")["kept"] == [shown["replaced_by"], behind]
 

@@ -164,4 +164,5 @@ it("only what can be undone is done without a question", () => {
   }
   expect(deeds("complete").map((each) => each.action)).toEqual(["remove"]);
   expect(deeds("held").map((each) => each.action)).toEqual(["release", "kill"]);
+  expect(deeds("failed", true).map((each) => each.action)).toEqual(["remove"]);
 });

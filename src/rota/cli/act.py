@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 #: So many ranges of ids are asked about to explain why nothing changed.
 _ASKED_MAX: Final = 500
+_AGAIN: Final = "to be run again"
 #: So many jobs are killed or removed without a question to whoever sits at the terminal.
 _UNASKED: Final = 100
 
@@ -51,7 +52,7 @@ def retry(call: Invocation, selectors: tuple[str, ...]) -> int:
       rota retry 12
       rota retry state=failed
     """
-    return _act(call, "retry", selectors, done="to be run again")
+    return _act(call, "retry", selectors, done=_AGAIN)
 
 
 @command("remove")
@@ -163,7 +164,7 @@ def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -
         ids = f": {few_ranges(acted.changed)}" if acted.changed else ""
         same = f"; {len(acted.unchanged):,} {'kept' if acted.kept else 'unchanged'}" if acted.unchanged else ""
         if acted.unchanged and (acted.kept or not acted.changed):
-            same += _states(call, acted.unchanged)
+            same += _states(call, acted.unchanged, again=done == _AGAIN)
         say(f"{count(len(acted.changed), 'job')} {done}{ids}{same}")
     if acted.missing:
         if not call.json:
@@ -174,8 +175,8 @@ def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -
     return 0
 
 
-def _states(call: Invocation, jobs: list[int]) -> str:
-    """Why nothing changed, in a word or two: the states that these jobs are in."""
+def _states(call: Invocation, jobs: list[int], *, again: bool) -> str:
+    """Why nothing changed: the states that these jobs are in. `again`: they were to be retried."""
     from rota.cli.terminal import ranges
     from rota.errors import RotaError
 
@@ -185,13 +186,16 @@ def _states(call: Invocation, jobs: list[int]) -> str:
     try:
         with call.connect() as client:
             counts = client.status(*words).counts
-            heirs = [job.replaced_by for job in client.jobs(*words).jobs if job.replaced_by is not None]
+            found = client.jobs(*words).jobs
     except RotaError:  # what was asked for has been told; this only explains it
         return ""
+    why = _replaced([job.replaced_by for job in found if job.replaced_by is not None])
+    if again and any(job.at is not None and job.state in ("failed", "cancelled") for job in found):
+        why += ", a reservation whose time is over"
     if len(counts) == 1:
-        return f" ({next(iter(counts))}{_replaced(heirs)})"
-    found = ", ".join(f"{number:,} {state}" for state, number in counts.items())
-    return f" ({found}{_replaced(heirs)})" if counts else ""
+        return f" ({next(iter(counts))}{why})"
+    states = ", ".join(f"{number:,} {state}" for state, number in counts.items())
+    return f" ({states}{why})" if counts else ""
 
 
 def _replaced(heirs: list[int]) -> str:

@@ -167,5 +167,5 @@ def touched_text(added: Added, *, would: bool = False) -> str:
         if ids
     ]
     if added.kept:
-        parts[-1] += ", which the input has no more"
+        parts[-1] += ", which the input no longer has"
     return "; ".join(parts)

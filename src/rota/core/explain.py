@@ -11,6 +11,7 @@ from rota.core.hosts import site_now
 from rota.core.job import After, Condition, Job
 from rota.core.limiting import next_opening
 from rota.core.pausing import why_nothing_starts
+from rota.core.retry import reservation_over
 from rota.core.states import State
 from rota.core.world import World
 from rota.plan.bits import spans_of
@@ -69,8 +70,16 @@ def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None
         case State.RUNNING | State.COMPLETE:
             return [], None
     reason = job.reason
-    hint = f"rota retry {job.id}"
+    futile = world.is_replaced(job.id) or reservation_over(world, job, wall)
+    hint = "" if futile else f"rota retry {job.id}"
     return [Why(reason.code, reason.message, hint=hint)] if reason else [], None
+
+
+def replaced(by: int) -> Why:
+    """Why nothing happens to a job any more whose place another has; 0: nobody has it."""
+    if not by:
+        return Why("replaced", "its input has no such line any more")
+    return Why("replaced", f"job {by} has taken its place", hint=f"rota show {by}")
 
 
 def _suspended(world: World, job: Job) -> tuple[list[Why], float | None]:

@@ -15,7 +15,7 @@ import msgspec
 
 from rota.core.answers import expand_answer, ranges
 from rota.core.estimate import decision
-from rota.core.explain import why
+from rota.core.explain import replaced, why
 from rota.core.job import Job, Spec
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
@@ -275,6 +275,8 @@ class Queries:
             row = self._store.jobs([id])[0]
             job = rows.job_from_row(row, self._specs[row.spec_id])
         reasons, start = why(world, job, wall=wall)
+        if world.is_replaced(id) and (found := self._store.jobs([id])):
+            reasons.append(replaced(found[0].replaced_by or 0))
         return WhyView(
             id=id,
             state=job.state.label,

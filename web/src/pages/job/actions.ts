@@ -15,9 +15,9 @@ export interface Deed {
 
 const ACTIVE: readonly string[] = ["scheduled", "starting", "running", "suspended", "finishing"];
 
-export function deeds(state: string): Deed[] {
+export function deeds(state: string, replaced = false): Deed[] {
   const found: Deed[] = [];
-  if (state === "failed" || state === "cancelled") {
+  if ((state === "failed" || state === "cancelled") && !replaced) {
     found.push({ action: "retry", name: "Retry", done: "runs again", icon: "retry", question: "", undo: null });
   }
   if (state === "held") {

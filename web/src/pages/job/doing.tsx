@@ -43,7 +43,7 @@ export function Doing({ job }: { job: JobView }): ReactNode {
 
   return (
     <div className="job-actions">
-      {deeds(job.state).map((deed) => (
+      {deeds(job.state, job.replaced_by !== null).map((deed) => (
         <Button
           key={deed.action} icon={deed.icon} disabled={act.isPending}
           kind={deed.action === "retry" || deed.action === "release" ? "primary" : deed.question ? "danger" : "plain"}
