@@ -13,8 +13,8 @@ import pytest
 from tests.store.rows import a_world, an_add
 from tests.store.test_flipped_bytes import told
 
+from rota.boot import boot_id
 from rota.errors import RotaError
-from rota.home import boot_id
 from rota.store.adopt import adopt
 from rota.store.backup import back_up
 from rota.store.batch import encode
