@@ -33,11 +33,12 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
     rows = turn.changes.jobs
     submission, now = event.submission, turn.wall
     special = bool(event.elements or event.inputs)
+    fresh_ones, rerun_ones = event.fresh or False, event.rerun or False  # mostly nobody, of a hundred thousand
     for position, (cmd, key) in enumerate(zip(event.cmds, event.keys, strict=True)):
         entry = event.first + position
         index = event.spec_of[position] if event.spec_of else 0
-        fresh = applies(event.fresh, entry)
-        again = not fresh and applies(event.rerun, entry)
+        fresh = fresh_ones is not False and applies(fresh_ones, entry)
+        again = rerun_ones is not False and not fresh and applies(rerun_ones, entry)
         found = None if fresh else live.get(key)
         state = world.jobs[found].state if found else None
         if found is None and not fresh and key in known and world.outcome(known[key][0]) != NO_JOB:
