@@ -7,19 +7,16 @@ submission share is one `Spec`, stored once and referred to.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from rota.core.kept import Kept
 from rota.core.states import State
+from rota.plan.ask import HOLDERS
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Given, Opened
 from rota.plan.size import Floor, Size
-
-#: Of these the walltime says for how long resources are held: reaching it is their normal end.
-_HOLDERS: Final = frozenset(("noop", "cosystem", "deploy", "container"))
 
 #: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
 Command = str | list[str]
@@ -126,7 +123,7 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def done_at_walltime(self) -> bool:
         """Is the end of its walltime its normal end? It only holds resources, or somebody's terminal."""
-        return self.interactive or not _HOLDERS.isdisjoint(self.types)
+        return self.interactive or not HOLDERS.isdisjoint(self.types)
 
 
 class Behaved(Struct, frozen=True, array_like=True, gc=False):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from rota.plan.need import LimitUse
 from rota.plan.request import Alternative
+
+#: Of these types the walltime says for how long resources are held: reaching it is their normal end.
+HOLDERS: Final = frozenset(("noop", "cosystem", "deploy", "container"))
 
 
 class Types(Struct, frozen=True, kw_only=True, gc=False):
@@ -24,6 +29,11 @@ class Types(Struct, frozen=True, kw_only=True, gc=False):
     deadline: float | None = None  #: it must have ended by then
     postpone: float | None = None  #: it may not start before
     expire: float | None = None  #: it gives up if it has not started by then
+
+    @property
+    def done_at_walltime(self) -> bool:
+        """Is the end of its walltime its normal end?"""
+        return any(getattr(self, name) for name in HOLDERS)
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False):

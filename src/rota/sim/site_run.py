@@ -284,7 +284,7 @@ class SiteRun:
         types = record.job.ask.types
         if types.container:
             self._end_inner(record, now)
-        if record.cut and not (types.container or types.deploy or types.cosystem or types.noop):
+        if record.cut and not types.done_at_walltime:
             self._over(record, "failed", Waits("walltime", "it was still running at the end of its walltime"), now)
         elif record.cut or record.exit == 0:  # those hold resources, and their time is over
             self._over(record, "complete", None, now)
