@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 
+from rota.plan.holders import HOLDERS
 from rota.plan.need import LimitUse
 from rota.plan.request import Alternative
-
-#: Of these types the walltime says for how long resources are held: reaching it is their normal end.
-HOLDERS: Final = frozenset(("noop", "cosystem", "deploy", "container"))
 
 
 class Types(Struct, frozen=True, kw_only=True, gc=False):
