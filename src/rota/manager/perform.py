@@ -105,7 +105,7 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.StopServerScript(job_id, attempt):
             manager.hooks.stop(job_id, attempt)
         case e.RemoveSegments(segments):
-            manager.remove_segments(segments)
+            manager.pruner.remove(segments)
         case e.RecallLeases(runner, leases):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))

@@ -8,12 +8,55 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rota.core import events
+from rota.manager import clock
+
+if TYPE_CHECKING:
+    from rota.manager.service import Manager
 
 log = logging.getLogger("rota.manager")
 
 #: A segment that was written to this recently may still be in use.
 _SETTLED_S = 3600.0
+_PRUNE_EVERY_S = 3600.0
+
+
+class Pruner:
+    """Looks now and then what must go; the engine has it recorded, and only then it is removed."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._looked_at = time.monotonic()
+
+    def tick(self, at: float) -> None:
+        if at - self._looked_at > _PRUNE_EVERY_S:
+            self._looked_at = at
+            self._manager.readers.submit(self._look)
+
+    def _look(self) -> None:
+        settings = self._manager.settings
+        try:
+            names = outdated(
+                self._manager.home.output,
+                # Files have the time of the wall clock, which may have been set back since.
+                now=min(clock.now(), time.time()),
+                keep_s=settings.output_days,
+                keep_bytes=settings.output_space,
+            )
+        except OSError as error:
+            log.warning("output cannot be pruned: %s", error)
+        else:
+            if names:
+                self._manager.loop.call_soon_threadsafe(self._manager.happened, events.OutputOutdated(names))
+
+    def remove(self, names: list[str]) -> None:
+        """Remove what is recorded as pruned."""
+        self._manager.outputs.close()  # lets go of it
+        self._manager.readers.submit(remove, self._manager.home.output, names)
 
 
 def outdated(directory: Path, *, now: float, keep_s: float, keep_bytes: int) -> list[str]:

@@ -43,7 +43,7 @@ from rota.manager.logins import Logins
 from rota.manager.outputs import Checks, Outputs
 from rota.manager.perform import perform
 from rota.manager.pieces import Pieces
-from rota.manager.pruning import outdated, remove
+from rota.manager.pruning import Pruner
 from rota.manager.queries import Queries
 from rota.manager.rates import Rates
 from rota.manager.runners import Runners
@@ -65,7 +65,6 @@ _TICK_S = 1.0
 #: A turn of the clock longer than this means that the manager itself stood still, not its runners.
 _STALL_S = 5.0
 _CHECK_EVERY_S = 60.0
-_PRUNE_EVERY_S = 3600.0
 _LAST_COMMIT_S = 10.0
 #: While a job is in one of these states, the manager has something to do.
 _BUSY = LIVE - SETTLED
@@ -108,6 +107,7 @@ class Manager:
         self.tls_ready = asyncio.Event()
         self.outputs = Outputs(home.output)
         self.pieces = Pieces(home.output, keep_output=settings.keep_output)
+        self.pruner = Pruner(self)
         self.queries = Queries(world, store, library.specs, Checks(home.output, store))
         self.listings = Listings(self.queries, version=lambda: self.writer.commits)
         self.tails = Tails(self)
@@ -156,7 +156,6 @@ class Manager:
         self._stood_still_s = 0.0
         self._ticked_at = time.monotonic()
         self._checked_at = time.monotonic()
-        self._pruned_at = time.monotonic()
         self._tasks: set[asyncio.Task[None]] = set()
         self.writer = Writer(
             store, home.output, self.loop, committed=self._on_committed, failed=self.fail, filled=self._on_full
@@ -339,31 +338,8 @@ class Manager:
             if self.world.live <= CHECK_UP_TO_JOBS:
                 for sentence in broken(self.world):
                     log.error("invariant broken: %s", sentence)
-        if at - self._pruned_at > _PRUNE_EVERY_S:
-            self._pruned_at = at
-            self.readers.submit(self._prune)
+        self.pruner.tick(at)
         self._consider_leaving(at)
-
-    def _prune(self) -> None:
-        settings = self.settings
-        try:
-            names = outdated(
-                self.home.output,
-                # Files have the time of the wall clock, which may have been set back since.
-                now=min(clock.now(), time.time()),
-                keep_s=settings.output_days,
-                keep_bytes=settings.output_space,
-            )
-        except OSError as error:
-            log.warning("output cannot be pruned: %s", error)
-        else:
-            if names:
-                self.loop.call_soon_threadsafe(self.happened, events.OutputOutdated(names))
-
-    def remove_segments(self, names: list[str]) -> None:
-        """Remove what is known to be pruned."""
-        self.outputs.close()  # lets go of it
-        self.readers.submit(remove, self.home.output, names)
 
     def busy(self) -> bool:
         """Is there a job that runs, or that will without anybody's doing?"""
