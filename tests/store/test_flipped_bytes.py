@@ -123,6 +123,15 @@ def test_any_byte_of_a_log_that_is_changed_after_a_crash_is_told_or_means_nothin
         assert told(home) or content(home) == expected
 
 
+def test_any_bit_of_the_header_of_a_log_that_is_changed_is_told(crashed: Path, tmp_path: Path) -> None:
+    whole = (crashed / "rota.db-wal").read_bytes()
+    log = tmp_path / "log"
+    for bit in range(32 * 8):
+        at, mask = bit // 8, 1 << bit % 8
+        log.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
+        assert log_check.left_out(log, same_boot=True) == "the header of its log is damaged"
+
+
 def test_a_log_of_another_boot_may_lack_the_commit_that_was_torn_and_no_other(crashed: Path) -> None:
     with Copy(crashed) as home:
         (home / "manager.json").write_text(json.dumps({"boot": "another"}))

@@ -24,6 +24,7 @@ _INDEX_VERSION: Final = 3007000
 #: So much of the index says what was committed: the same twice.
 INDEX_HEAD: Final = 2 * _INDEX.size
 _M: Final = 0xFFFFFFFF
+_PAGES: Final = frozenset(1 << power for power in range(9, 17))  #: sizes of a page that SQLite knows
 
 Sums = tuple[int, int]
 
@@ -99,7 +100,7 @@ class _Walk:
 
     def __init__(self, file: BinaryIO, size: int, page: int, salts: Sums, *, little: bool) -> None:
         self._file = file
-        self._page = page if 512 <= page <= 65536 else 4096
+        self._page = page if page in _PAGES else 4096  # what is damaged says anything
         self._count = (size - _HEADER.size) // (_FRAME.size + self._page)
         self._salts = salts
         self.little = little
