@@ -31,10 +31,16 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
             made.ok("manager", "stop")  # the runner goes on
             (made.home / "tls.port").chmod(0o644)  # as the last release left it
             made.ok("manager", "start", stdin=subprocess.DEVNULL)
+            wait_until(lambda: _runners_are_back(made), "the runner, whose job is to be ended, is back")
             yield made
             made.ok("manager", "stop", "--kill")
     finally:
         os.umask(before)
+
+
+def _runners_are_back(rota: Deployment) -> bool:
+    runners = rota.json("manager", "status")["runners"]
+    return bool(runners) and all(each["connected"] for each in runners)
 
 
 def _open_to_others(top: Path) -> list[str]:
