@@ -13,7 +13,7 @@ from rota.api.links import Links
 from rota.api.operations import Ask, Table
 from rota.api.problems import TooMany, Unauthorized
 from rota.api.verdicts import Verdicts
-from rota.errors import Denied
+from rota.errors import Denied, NoManager
 from rota.home import Home
 from tests.api.inside import ADMIN, USER, serving
 
@@ -103,6 +103,17 @@ def test_a_wrong_token_is_asked_about_once(dialled, tmp_path):
 
     asyncio.run(run())
     assert [each.token for each in dialled] == ["wrong"]
+
+
+def test_a_gateway_whose_manager_has_ended_does_not_blame_whoever_asks(dialled, tmp_path):
+    async def run() -> None:
+        found = Links(Home(tmp_path), "of another manager")
+        for _ in range(2):
+            with pytest.raises(NoManager):
+                await found.known("right 1")
+
+    asyncio.run(run())
+    assert [each.token for each in dialled] == ["of another manager"] * 2
 
 
 def test_who_guesses_tokens_makes_no_connection_and_others_do(dialled, tmp_path, monkeypatch):

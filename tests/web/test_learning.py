@@ -33,7 +33,8 @@ _POINT = """place => {
 @pytest.fixture(scope="module", autouse=True)
 def learned(busy: Deployment) -> None:
     """Thirty jobs that asked for much more than they used, and others."""
-    lines = "".join(f"echo {n}\n" for n in range(30))
+    # More than their runner has, or their own peak is not known.
+    lines = "".join(f"head -c 60M /dev/zero | tail -c 60M | wc -c # {n}\n" for n in range(30))
     busy.ok("add", "-g", "known", "--learn", "known", "--mem", "200M", "--time", "10m", "-", input=lines)
     busy.ok(
         "add", "-g", "others", "--learn", "others", "--mem", "100M", "--time", "1m", "-", input="echo a\necho b\n"

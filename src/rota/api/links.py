@@ -20,7 +20,7 @@ from rota.client import calls
 from rota.client.aio import AsyncClient
 from rota.client.calls import Call
 from rota.client.dial import Endpoint, find, role_of
-from rota.errors import Denied, NoManager
+from rota.errors import Denied, NoManager, RotaError
 from rota.home import Home
 
 T = TypeVar("T")
@@ -99,8 +99,7 @@ class Links:
                     yield link.client
                 except Denied as error:
                     if not link.client.connected:  # not this request was refused: the token is
-                        self.verdicts.wrong(token)
-                        raise _unauthorized(error) from None
+                        raise self._refusal(token, error) from None
                     raise
                 except (NoManager, TimeoutError, asyncio.CancelledError, GeneratorExit):
                     await link.client.close()  # an answer may still be on its way
@@ -121,10 +120,16 @@ class Links:
             try:
                 await client.connect()
             except Denied as error:
-                self.verdicts.wrong(token)
-                raise _unauthorized(error) from None
+                raise self._refusal(token, error) from None
         self.verdicts.right(token)
         return client
+
+    def _refusal(self, token: str, error: Denied) -> RotaError:
+        """What is said to whoever asked with a token that the manager refuses."""
+        if token == self._own_token:  # not theirs: this gateway belongs to a manager that has ended
+            return NoManager("the manager was started anew", hint="try again in a moment")
+        self.verdicts.wrong(token)
+        return _unauthorized(error)
 
     def _endpoint(self, token: str) -> Endpoint:
         return msgspec.structs.replace(find(self._home, environ={}), role=role_of(token), token=token)
