@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from rota.core.job import Outcome
-from rota.core.kept import Kept, checksums
+from rota.core.kept import Kept
+from rota.core.outputs import checksums
 from rota.errors import WireError
 from rota.manager.pieces import Pieces
 

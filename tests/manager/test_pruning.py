@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rota.core.effects import RemoveSegments
 from rota.core.events import OutputOutdated
-from rota.core.kept import Kept, checksums
+from rota.core.kept import Kept
+from rota.core.outputs import checksums
 from rota.core.pruning import on_output_outdated
 from rota.core.turn import Batch, Turn
 from rota.core.world import World

@@ -7,7 +7,8 @@ import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
 
 from rota.core.job import After, Condition
-from rota.core.kept import Kept, Output
+from rota.core.kept import Kept
+from rota.core.outputs import Output
 from rota.core.states import State
 from rota.errors import Bug, NotFound
 from rota.store.base import Clause, StoredAttempt, StoredSubmission

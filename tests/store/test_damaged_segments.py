@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rota.core.kept import Kept, Output, block_size, blocks, checksums
+from rota.core.kept import Kept
+from rota.core.outputs import Output, block_size, blocks, checksums
 from rota.store import segments
 from rota.store.segments import Missing
 

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from rota.core.job import Outcome
-from rota.core.kept import Kept, checksums
+from rota.core.kept import Kept
 from rota.core.leases import Finished, Held
+from rota.core.outputs import checksums
 from rota.plan.facts import NodeFacts
 from rota.wire import codec
 from rota.wire import messages as m

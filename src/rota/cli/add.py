@@ -137,6 +137,7 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         if added.ids:
             say(*map(str, added.ids))
         return
+    from rota.cli.submitting import touched_text
     from rota.cli.terminal import count, few_ranges
 
     parts = []
@@ -154,18 +155,3 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
     if touched := touched_text(added, would=would):
         parts.append(touched)
     say("; ".join(parts))
-
-
-def touched_text(added: Added, *, would: bool = False) -> str:
-    """What the submission did, or would do, to jobs that were there before; empty if nothing."""
-    from rota.cli.terminal import few_ranges
-
-    verbs = ("would change", "would replace", "would keep") if would else ("changed", "replaced", "kept")
-    parts = [
-        f"{verb} {few_ranges(ids)}"
-        for verb, ids in zip(verbs, (added.changed, added.replaced, added.kept), strict=True)
-        if ids
-    ]
-    if added.kept:
-        parts[-1] += ", which the input no longer has"
-    return "; ".join(parts)

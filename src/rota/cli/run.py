@@ -139,8 +139,8 @@ class Run:
             raise
 
     def _to_the_end(self) -> int:
-        from rota.cli.add import touched_text
         from rota.cli.settling import exit_status, tell
+        from rota.cli.submitting import touched_text
 
         with self._interrupts:
             added = self._jobs.upload(attach=self._output != "none")

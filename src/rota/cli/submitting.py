@@ -231,3 +231,18 @@ def _from_words(words: list[str], base: Wanted) -> Iterator[Batch]:
 def _is_program(word: str) -> bool:
     """A path that exists is a program, whatever characters it has."""
     return "/" in word and os.access(word, os.X_OK) and not os.path.isdir(word)
+
+
+def touched_text(added: Added, *, would: bool = False) -> str:
+    """What the submission did, or would do, to jobs that were there before; empty if nothing."""
+    from rota.cli.terminal import few_ranges
+
+    verbs = ("would change", "would replace", "would keep") if would else ("changed", "replaced", "kept")
+    parts = [
+        f"{verb} {few_ranges(ids)}"
+        for verb, ids in zip(verbs, (added.changed, added.replaced, added.kept), strict=True)
+        if ids
+    ]
+    if added.kept:
+        parts[-1] += ", which the input no longer has"
+    return "; ".join(parts)

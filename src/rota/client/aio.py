@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rota.client import calls, channels, submission
 from rota.client.batches import Batch
@@ -15,7 +15,6 @@ from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
-from rota.client.printed import Absent, Printed
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
@@ -25,6 +24,9 @@ from rota.home import Home
 from rota.unix import short
 from rota.wire import codec, sums, views
 from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.client.printed import Absent, Printed
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -263,6 +265,8 @@ class AsyncClient:
 
         Where bytes are missing, a line says so, unless `marks` is False; the `absent` of the answer lists them.
         """
+        from rota.client.printed import Printed
+
         absent: list[Absent] = []
         parts = self.output_parts(job, attempt=attempt, err=err, offset=offset, marks=marks, absent=absent)
         found = Printed(b"".join([part async for part in parts]))

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from rota.client import calls, channels, submission
 from rota.client.batches import Batch
@@ -15,7 +15,6 @@ from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
 from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
-from rota.client.printed import Absent, Printed
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
@@ -25,6 +24,9 @@ from rota.home import Home
 from rota.unix import short
 from rota.wire import codec, sums, views
 from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.client.printed import Absent, Printed
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -292,6 +294,8 @@ class Client:
         Where bytes are missing, a line says so, unless `marks` is False; the `absent` of the answer lists them.
         It is empty if this is every byte that the job wrote.
         """
+        from rota.client.printed import Printed
+
         absent: list[Absent] = []
         parts = self.output_parts(job, attempt=attempt, err=err, offset=offset, marks=marks, absent=absent)
         found = Printed(b"".join(parts))

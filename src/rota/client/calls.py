@@ -6,16 +6,18 @@ No I/O: `Session` carries calls out, and `Client` and `AsyncClient` only say how
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
 from rota.client import values
-from rota.client.printed import Absent, Marking
 from rota.core import answers
 from rota.errors import BadInput, WireError
 from rota.wire import messages as m
 from rota.wire import sums, views
+
+if TYPE_CHECKING:
+    from rota.client.printed import Absent
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item of a stream
@@ -230,6 +232,8 @@ class OutputPages:
     """Asks for the output of one attempt, page by page, to its present end. `absent` is what is missing of it."""
 
     def __init__(self, job: int, *, attempt: int, err: bool, offset: int, marks: bool = True) -> None:
+        from rota.client.printed import Marking  # few ask for it, and all would wait for it
+
         self._job = job_id(job)
         self._attempt = attempt
         self._stream = 2 if err else 1

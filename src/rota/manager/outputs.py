@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from rota.core.job import Outcome
-from rota.core.kept import CUT, GONE, PRUNED, Kept, Output
+from rota.core.kept import CUT, GONE, PRUNED, Kept
+from rota.core.outputs import Output
 from rota.manager.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of

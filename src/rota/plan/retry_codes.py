@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from rota.errors import BadInput
-from rota.plan.reading import shown
 
 #: How an attempt can end that did not do its work and was not ended by somebody.
 RETRY_CODES: Final = ("exit", "signal", "memory", "time", "walltime", "disk", "lost", "not_found", "output_file")
@@ -20,6 +19,8 @@ def retry_codes(words: Sequence[object]) -> tuple[str, ...] | None:
         return None
     for word in words:
         if word not in RETRY_CODES:
+            from rota.plan.reading import shown
+
             text = word.strip() if isinstance(word, str) else str(word)
             raise BadInput(
                 f"{shown(text)} is not a reason after which an attempt is tried again",

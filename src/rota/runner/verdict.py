@@ -10,7 +10,8 @@ import os
 import signal
 
 from rota.core.job import Outcome
-from rota.core.kept import Kept, checksums, not_kept
+from rota.core.kept import Kept, not_kept
+from rota.core.outputs import checksums
 from rota.runner import clock
 from rota.runner.measure import Sampler, about_size, is_own, peak
 from rota.runner.process import CannotRun

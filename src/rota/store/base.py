@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from rota.core.changes import Changes
 from rota.core.job import After, Behaved, Command, Parent, Spec
-from rota.core.kept import Kept, Output
+from rota.core.kept import Kept
+from rota.core.outputs import Output
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 

@@ -15,7 +15,7 @@ import msgspec
 
 from rota.core.changes import Changes, Row
 from rota.core.job import Parent, Spec, command_from_text, command_to_text
-from rota.core.kept import Output
+from rota.core.outputs import Output
 from rota.core.parts import lease_hosts
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull

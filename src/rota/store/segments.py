@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
-from rota.core.kept import CUT, DAMAGED, GONE, PRUNED, UNREADABLE, Output, block_size
+from rota.core.kept import CUT, DAMAGED, GONE, PRUNED, UNREADABLE
+from rota.core.outputs import Output, block_size
 
 K = TypeVar("K")
 
