@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -151,24 +152,25 @@ def test_the_socket_lies_in_the_home_however_long_its_path_is(tmp_path: Path) ->
 def test_a_manager_that_listened_elsewhere_is_found_from_its_own_home_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "r"))
-    (tmp_path / "r").mkdir()
     long, copy = Home(tmp_path / ("x" * 120)), Home(tmp_path / ("y" * 120))
-    former = long.former_socket
-    assert former is not None
-    assert former != copy.former_socket
-    assert Home("/short").former_socket is None
-    former.parent.mkdir(mode=0o700)
-    former.touch()
-    for home in (long, copy):
-        home.create()
-        home.manager_file.write_text(json.dumps({"socket": str(former)}))  # as the last release wrote it
-    monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert long.find_socket() == former
-    assert copy.find_socket() is None
-    former.parent.chmod(0o777)
-    with pytest.raises(EnvironmentFault, match="others may write"):
-        long.find_socket()
+    with tempfile.TemporaryDirectory(prefix="r-", dir="/tmp") as place:  # short enough for a socket
+        monkeypatch.setenv("XDG_RUNTIME_DIR", place)
+        former = long.former_socket
+        assert former is not None
+        assert former.parent.parent == Path(place)
+        assert former != copy.former_socket
+        assert Home("/short").former_socket is None
+        former.parent.mkdir(mode=0o700)
+        former.touch()
+        for home in (long, copy):
+            home.create()
+            home.manager_file.write_text(json.dumps({"socket": str(former)}))  # as the last release wrote it
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+        assert long.find_socket() == former
+        assert copy.find_socket() is None
+        former.parent.chmod(0o777)
+        with pytest.raises(EnvironmentFault, match="others may write"):
+            long.find_socket()
 
 
 def test_what_is_in_manager_json_is_believed_only_if_it_can_be_read(home: Home) -> None:
