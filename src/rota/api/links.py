@@ -125,7 +125,7 @@ class Links:
         return client
 
     def _refusal(self, token: str, error: Denied) -> RotaError:
-        """What is said to whoever asked with a token that the manager refuses."""
+        """The error for a request whose token the manager refuses."""
         if token == self._own_token:  # not theirs: this gateway belongs to a manager that has ended
             return NoManager("the manager was started anew", hint="try again in a moment")
         self.verdicts.wrong(token)
@@ -186,7 +186,7 @@ class Links:
 
 
 def unknown(token: str) -> Unauthorized:
-    """What is said to who shows a token that is worth nothing."""
+    """The error for a token that the manager does not know."""
     session = role_of(token) == "session"
     return _unauthorized(Denied("this session is over" if session else "this token is not accepted"))
 

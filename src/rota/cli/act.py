@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: So many ranges of ids are asked about to explain why nothing changed.
 _ASKED_MAX: Final = 500
 _AGAIN: Final = "to be run again"
-#: So many jobs are killed or removed without a question to whoever sits at the terminal.
+#: Up to this many jobs are killed or removed without asking.
 _UNASKED: Final = 100
 
 
@@ -81,7 +81,7 @@ def remove(call: Invocation, selectors: tuple[str, ...], cascade: bool, waiting:
 
 
 def _sure(client: Client, verb: str, words: tuple[str, ...], **how: bool) -> bool:
-    """Does whoever sits at the terminal, if anybody does, really mean so many jobs?"""
+    """Ask at the terminal before many jobs are acted on; without a terminal, yes."""
     import sys
 
     from rota.cli.terminal import count, is_terminal

@@ -352,5 +352,5 @@ _CHECKS: Final[dict[str, Callable[[Invocation, Home], Iterator[Finding]]]] = {
     "machine": _machine,
     "clock": _clock,
 }
-#: Those that read everything there is.
+#: Checks that read whole files; `--quick` skips them.
 _READ_ALL: Final = frozenset({"database", "output", "journals"})

@@ -1,5 +1,4 @@
-"""Where output goes, written so that a reader who stops reading does not make us deaf: while it waits, somebody
-looks after signals."""
+"""Writes output without going deaf: signals are handled while a slow reader keeps a write waiting."""
 
 from __future__ import annotations
 

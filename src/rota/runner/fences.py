@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from rota.runner.cgroup import Group
 from rota.runner.fence import Fence
@@ -114,15 +114,8 @@ def _of_paths(paths: Iterable[str], job: int, attempt: int) -> Fence | None:
 def of_runner(runner: str, tree: Tree = THE_TREE) -> dict[str, Fence]:
     """What a runner made in or beside this process's own groups, by `job.attempt`."""
     found: dict[str, list[str]] = {}
-    prefix = f"rota-{runner}-"
-    for _, parent in parents(tree):
-        try:
-            names = os.listdir(parent)
-        except OSError:
-            continue
-        for name in names:
-            if name.startswith(prefix):
-                found.setdefault(name.removeprefix(prefix), []).append(f"{parent}/{name}")
+    for _, parent, name in _made(f"rota-{runner}-", tree):
+        found.setdefault(name, []).append(f"{parent}/rota-{runner}-{name}")
     fences = {}
     for name, paths in found.items():
         job, _, attempt = name.partition(".")
@@ -138,18 +131,24 @@ def sweep(node: str, tree: Tree = THE_TREE) -> None:
     A successor removes those of its own deployment when it settles them; this is for deployments that nobody
     starts again. A group that still holds a process stays.
     """
-    prefix = f"rota-{node}-"
+    for version, parent, name in _made(f"rota-{node}-", tree):
+        pid = name.partition("-")[0]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            group = Group(f"{parent}/rota-{node}-{name}", version, tree)
+            if not group.pids():
+                group.remove()
+
+
+def _made(prefix: str, tree: Tree) -> Iterator[tuple[int, str, str]]:
+    """Groups in or beside this process's own whose names begin like this: version, parent, rest of the name."""
     for version, parent in parents(tree):
         try:
             names = os.listdir(parent)
         except OSError:
             continue
         for name in names:
-            pid = name.removeprefix(prefix).partition("-")[0]
-            if name.startswith(prefix) and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                group = Group(f"{parent}/{name}", version, tree)
-                if not group.pids():
-                    group.remove()
+            if name.startswith(prefix):
+                yield version, parent, name.removeprefix(prefix)
 
 
 def found_here(fences: Fences) -> tuple[str, list[tuple[str, str]]]:
