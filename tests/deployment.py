@@ -162,10 +162,11 @@ def cool_down() -> None:
 
 
 def _our_processes(home: Path, work: Path | None = None) -> list[int]:
-    """Those with this home; and, below `work`, with those of colleagues, who take theirs along into their jobs."""
-    marks = [f"ROTA_HOME={home}\0".encode()]
+    """Those with this home; and, below `work`, with those of colleagues, who take theirs along into their jobs.
+    A job that was added over HTTP has no home: it has the relay of its runner."""
+    marks = [f"ROTA_HOME={home}\0".encode(), f"ROTA_RELAY={home}/".encode()]
     if work is not None:
-        marks.append(f"ROTA_HOME={work}/".encode())
+        marks += [f"ROTA_HOME={work}/".encode(), f"ROTA_RELAY={work}/".encode()]
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():

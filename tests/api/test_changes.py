@@ -89,3 +89,4 @@ def test_running_jobs_are_suspended_resumed_signalled_and_get_another_walltime(s
         assert refused.status == 400
     finally:
         act("kill")
+        wait_until(lambda: state() == "cancelled", "it is gone")
