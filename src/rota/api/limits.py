@@ -76,7 +76,7 @@ class Limits:
         self._spend(bucket, "too many requests", "wait a moment, or use the event stream instead of asking")
 
     def failed(self, address: str, *, code: bool) -> None:
-        """One more wrong code, or wrong token, from there. Raises `TooMany` when somebody is guessing."""
+        """Count a wrong code or token from this address. Raises `TooMany` after many of them."""
         if code:
             bucket = self._bucket(self._logins, address, _LOGIN_RATE, _LOGIN_BURST)
         else:

@@ -214,7 +214,7 @@ def node(host: str) -> Call[sums.NodeDetailView]:
     return Call(lambda n: m.GetNode(n, host), sums.NodeDetailView)
 
 
-#: Bytes of live output that may be on their way to somebody who says what it has taken.
+#: Window of live output: bytes that may be in flight to a reader that acknowledges them.
 WINDOW: Final = 1 << 20
 
 

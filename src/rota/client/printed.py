@@ -17,7 +17,7 @@ LEFT_OUT: Final = "not_kept"
 class Absent(Struct, frozen=True):
     """Bytes of an output that a reader does not get."""
 
-    offset: int  #: behind so many of those that are kept
+    offset: int  #: where in the kept bytes they are missing
     bytes: int  #: how many; 0: nobody knows
     code: str  #: `not_kept`, or that of the attempt's `output_missing`
     message: str

@@ -80,7 +80,7 @@ class AddOptions(Struct, frozen=True, kw_only=True):
     input: str = ""  #: what is added: a path or a name; empty: nothing that could be edited
     check: bool = False
     allow_unsatisfiable: bool = False
-    attach: bool = False  #: whoever adds them watches every byte that they print
+    attach: bool = False  #: the submitter reads every byte that the jobs print
 
 
 class Session:

@@ -285,7 +285,7 @@ def _signal_name(number: int | None) -> str | None:
 
 
 def outcome_of(row: StoredAttempt | None) -> Outcome | None:
-    """How an attempt ended, as far as whoever waits for it is told."""
+    """The part of an attempt's outcome that is told to clients that wait for it."""
     if row is None or row.outcome is None:
         return None
     return Outcome(
