@@ -30,7 +30,7 @@ def end(m: Machine, job: int, *, mem: int, reason: str = "") -> None:
 def teach(m: Machine, mem: int, times: int = 3) -> None:
     """So many jobs of `tool` succeed with this peak."""
     for n in range(times):
-        [id] = m.add(f"tool teach {n}", fresh=True, size=Size(mem=GIB), override="always").added
+        [id] = m.add(f"tool teach {n}", fresh=True, size=Size(mem=GIB), override="always", given=("mem",)).added
         end(m, id, mem=mem)
 
 

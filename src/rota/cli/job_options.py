@@ -110,8 +110,8 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "override": (
         ("--override",),
         {"metavar": "no|higher|always"},
-        "Use what was learned, the higher of that and what is given, or always what is given "
-        "(default: what you give is a lower bound, what you leave out is learned).",
+        "Use what was learned, the higher of that and what is given, or always what is given, "
+        "never a default (without it what you give is a lower bound, and what you leave out is learned).",
     ),
     "input_bytes": (
         ("--input-bytes",),

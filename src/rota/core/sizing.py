@@ -13,7 +13,7 @@ from rota.plan.size import Floor, Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
 #: Which value is used: the learned one, the larger of both, or the user's; "" = `higher` for what the
-#: user gave and `no` for what was a default.
+#: user gave and `no` for what was a default. `always` pins only what the user gave: a default is nobody's wish.
 Override = Literal["", "no", "higher", "always"]
 
 _M: Final = 1 << 20
@@ -149,9 +149,9 @@ def _decided(
     least_s = round_time(floor.time_s) if floor.time_s else 0.0
     used = Size(
         asked.cpus,
-        int(_chosen(asked.mem, mem, round_mem(floor.mem), top.mem, override or _usual("mem", given))),
-        int(_chosen(asked.disk, disk, round_mem(floor.disk), top.disk, override or _usual("disk", given))),
-        _chosen(asked.time_s, time_s, least_s, _NO_LIMIT.time_s, override or _usual("time", given)),
+        int(_chosen(asked.mem, mem, round_mem(floor.mem), top.mem, _rule("mem", given, override))),
+        int(_chosen(asked.disk, disk, round_mem(floor.disk), top.disk, _rule("disk", given, override))),
+        _chosen(asked.time_s, time_s, least_s, _NO_LIMIT.time_s, _rule("time", given, override)),
         asked.gpus,
     )
     return Decision(used, mem, disk, time_s)
@@ -162,8 +162,11 @@ def _learned_bytes(recommended: float | None, asked: int) -> int | None:
     return None if recommended is None or recommended == asked else round_mem(recommended)
 
 
-def _usual(field: str, given: frozenset[str]) -> Override:
-    return "higher" if field in given else "no"
+def _rule(field: str, given: frozenset[str], override: Override) -> Override:
+    """What the override means for one field."""
+    if field in given:
+        return override or "higher"
+    return "higher" if override == "higher" else "no"
 
 
 def _chosen(asked: float, learned: float | None, floor: float, top: float, override: Override) -> float:
