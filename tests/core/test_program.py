@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core import program
 from rota.core.program import MAX_NAME_BYTES, program_of
+from rota.core.wrappers import KEYWORDS, PREPARE
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,31 @@ def test_it_is_the_first_word_without_its_directory(cmd: str, name: str) -> None
         "for i in 1 2; do prog $i; done",
         "! prog",
         "{ prog; }",
+        "true; prog",
+        "test -f x || exit 1; prog",
+        "[[ -f x && -f y ]] && prog",
+        "command -v tool >/dev/null || exit 1; prog",
+        "echo start; prog; echo end",
+        "echo text | prog",
+        "prog | sort | tee x",
+        "i=0; while [ $i -lt 3 ]; do i=$((i+1)); prog $i; done",
+        "while true; do prog; done",
+        "while read -r line; do prog $line; done < list",
+        "until test -e x; do prog; done",
+        "for ((i = 0; i < 3; i++)); do prog $i; done",
+        "((n++)); prog",
+        "n=$((2 * (3 + 4))) prog",
+        "x=$(date $(tr a (b))) prog",
+        "x=${y:-a b} prog",
+        "names=(one two); prog",
+        "case $1 in a|b) cd x;; *) prog;; esac",
+        "case $1 in (a) true;; esac; prog",
+        "work() { prog x; }; work",
+        "function work { prog x; }",
+        "read x <<END\nsome text\nEND\nprog $x",
+        ": <<'END'\nsome text\nEND\nprog",
+        "eval 'prog x'",
+        "trap 'rm -f x' EXIT; prog",
     ],
 )
 def test_it_comes_after_cd_and_env(cmd: str) -> None:
@@ -132,8 +160,9 @@ def test_it_is_what_an_interpreter_interprets(cmd: str, name: str) -> None:
         ("python", "python"),
         ("python - < x.py", "python"),
         ("bash -c", "bash"),
-        ("cd x", "cd"),
+        ("bash -c 'exit 3'", "bash"),
         ("timeout 5", "timeout"),
+        ("echo hello", "echo"),
         ("apptainer run x.sif", "x.sif"),
     ],
 )
@@ -141,7 +170,31 @@ def test_without_a_file_it_is_the_interpreter_or_wrapper(cmd: str, name: str) ->
     assert program_of(cmd) == name
 
 
+@pytest.mark.parametrize(
+    "cmd",
+    [
+        "true",
+        "false",
+        ":",
+        "exit",
+        "exit 3",
+        "cd x",
+        "i=0; while [ $i -lt 3 ]; do i=$((i+1)); done; true",
+        "for",
+        "case x in",
+        "if true; then exit 1; fi",
+        "./if x",
+        "a/b=c",
+    ],
+)
+def test_what_only_the_shell_does_is_the_shells(cmd: str) -> None:
+    assert [program_of(cmd), program_of(cmd)] == ["sh", "sh"]
+
+
 def test_the_words_of_a_list_are_taken_as_they_are() -> None:
+    assert program_of(["true"]) == "true"
+    assert program_of(["test", "-f", "x"]) == "test"
+    assert program_of(["env", "A=b", "prog"]) == "prog"
     assert program_of(["/bin/prog", "x"]) == "prog"
     assert program_of(["my prog;", "x"]) == "my prog;"
     assert program_of(["python", "-u", "x y.py"]) == "x y.py"
@@ -169,8 +222,27 @@ def test_any_text_has_a_name_that_can_be_stored(cmd: str | list[str]) -> None:
     assert program_of(cmd) == name
 
 
+#: What shells' texts are made of.
+PIECES = st.sampled_from(
+    (
+        "i=0 a+=(1 2) $((i+1)) $(x) ${y:-z} if then fi while do done for in case esac a) ;; ; && || | & ( ) { } ! "
+        "[ [[ ]] function f() true exit cd echo read eval env nice timeout bash python -c -v <<END END > "
+        "\n ' \" \\ ` prog x.py 3"
+    ).split(" ")
+)
+
+
+@given(st.lists(PIECES).map(" ".join) | st.lists(PIECES).map("".join) | st.text())
+def test_no_text_is_named_after_a_word_of_the_shell(text: str) -> None:
+    name = program_of(text)
+    assert name
+    assert name not in KEYWORDS | PREPARE
+    assert not re.match(r"[A-Za-z_][A-Za-z_0-9]*\+?=", name)
+
+
 @pytest.mark.parametrize(
-    "piece", ['"', "'", "\\", "\n", '"\\', "(", "$(", "a", "env ", "bash -c '", "☃", "\ud800", "'\"", "`"]
+    "piece",
+    ['"', "'", "\\", "\n", '"\\', "(", "$(", "a", "env ", "bash -c '", "☃", "\ud800", "'\"", "`", "$((", "a=("],
 )
 def test_hostile_text_has_one_too(piece: str) -> None:
     name = program_of(piece * 100_000)
@@ -193,6 +265,6 @@ def test_what_is_remembered_stays_bounded() -> None:
     assert len(program._pairs) <= 4096
 
 
-@pytest.mark.parametrize("cmd", [".", "..", ". ./settings", "a/..", "nice ..", ["."]])
+@pytest.mark.parametrize("cmd", [".", "..", ". ./settings", "a/..", ["."]])
 def test_it_is_never_what_browsers_take_out_of_an_address(cmd: str | list[str]) -> None:
     assert program_of(cmd) == program.NAMELESS

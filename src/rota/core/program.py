@@ -1,8 +1,10 @@
 """The name of the program that a command runs: the learning group it belongs to unless told otherwise.
 
 A guess from the text alone, good for what people write (`cd x && env A=b nice python -u fit.py`) and
-harmless for the rest: nothing is expanded or run, any text has a name, and the time is bounded. A plain
-`program arguments` is one look into a dictionary, since this is asked for every job.
+harmless for the rest: nothing is expanded or run, any text has a name, and the time is bounded. It is the first
+program, also of a pipeline; text that has none but the shell's own commands (`true`, `exit 3`, a loop over
+arithmetic) is the shell's. A plain `program arguments` is one look into a dictionary, since this is asked for
+every job.
 """
 
 from __future__ import annotations
@@ -10,7 +12,18 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rota.core.wrappers import OPEN, PREPARE, WITH_VERB, WRAPPERS, Interpreter, Wrapper, interpreter_called
+from rota.core.wrappers import (
+    KEYWORDS,
+    LOOPS,
+    MINOR,
+    OPEN,
+    PREPARE,
+    WITH_VERB,
+    WRAPPERS,
+    Interpreter,
+    Wrapper,
+    interpreter_called,
+)
 
 #: What a command is called in which no program can be found: the shell that runs it.
 NAMELESS: Final = "sh"
@@ -23,10 +36,14 @@ _MAX_NESTING: Final = 4
 
 _TOKEN: Final = re.compile(
     r"""(?:[ \t\r\f\v]|\\\n)*+(?:
-        (?P<end>&&|\|\||;;|[;&|\n()])
+        (?P<function>[^\W\d][\w.:-]*+[ \t]*+\([ \t]*+\))
+      | (?P<arithmetic>\(\([^();&|\n'"./]*+\)\))
+      | (?P<end>&&|\|\||;;|[;&|\n()])
+      | (?P<here><<-?+[ \t]*+(?P<quote>['"]?)(?P<until>\w++)(?P=quote))
       | (?P<redirect>\d*+[<>]+[&|]?)
       | (?P<comment>\#[^\n]*+)
-      | (?P<word>(?:[^\s'"\\;&|()<>$`]++|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.|\$\([^()]*+\)|`[^`]*+`|["'\\$`])++)
+      | (?P<word>(?:[^\s'"\\;&|()<>$`]++|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.|(?<==)\([^()]*+\)
+          |\$\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\$\{[^{}]*+\}|`[^`]*+`|["'\\$`])++)
       | (?P<other>.)
     )""",
     re.VERBOSE | re.DOTALL,
@@ -47,19 +64,23 @@ def program_of(cmd: str | list[str]) -> str:
     if isinstance(cmd, str):
         blank = cmd.find(" ")
         if blank < 0:
-            return _plain.get(cmd) or _parsed(cmd)
+            return _plain.get(cmd) or _pairs.get(cmd) or _parsed(cmd)
         if name := _plain.get(cmd[:blank]):
             return name
         blank = cmd.find(" ", blank + 1)
         return _pairs.get(cmd if blank < 0 else cmd[:blank]) or _parsed(cmd)
     if not cmd:
         return NAMELESS
-    return _plain.get(cmd[0]) or _remembered(_shortened(_program([*cmd[:_SEEN_WORDS]], 0)), cmd[0], "")
+    return _plain.get(cmd[0]) or _remembered(_shortened(_executed([*cmd[:_SEEN_WORDS]])), cmd[0], "")
 
 
 def _parsed(text: str) -> str:
     name = _shortened(_program(_words(text), 0))
-    first, _, rest = text[: 2 * MAX_NAME_BYTES].partition(" ")
+    if not _is_name(name):
+        name = NAMELESS
+    first, blank, rest = text[: 2 * MAX_NAME_BYTES].partition(" ")
+    if not blank and len(text) < MAX_NAME_BYTES:
+        _keep(_pairs, text, name)  # `true`
     return _remembered(name, first, rest.partition(" ")[0])
 
 
@@ -69,13 +90,7 @@ def _remembered(name: str, first: str, second: str) -> str:
         return name
     if name == (base := _base(first)):
         if (
-            not (
-                base in PREPARE
-                or base in OPEN
-                or base in WRAPPERS
-                or base in WITH_VERB
-                or base in ("for", "select")
-            )
+            not (base in PREPARE or base in MINOR or base in KEYWORDS or base in WRAPPERS or base in WITH_VERB)
             and interpreter_called(base) is None
         ):
             _keep(_plain, first, name)
@@ -91,28 +106,65 @@ def _keep(cache: dict[str, str], words: str, name: str) -> None:
 
 
 def _words(text: str) -> list[str | None]:
-    """The words of a shell's text, without quotes; None where one command ends."""
+    """The words of a shell's text, without quotes; None where one command ends. Without what is no command: the
+    names of functions, the patterns of `case`, arithmetic, redirections and the text of here-documents."""
+    text = text[:_SEEN_CHARS]
     words: list[str | None] = []
     redirected = False
-    for token in _TOKEN.finditer(text[:_SEEN_CHARS]):
-        if token["word"] is not None:
-            if not redirected:
-                words.append(_unquoted(token["word"]))
-            redirected = False
+    cases = 0  # that are open
+    pattern = False  # is this one of `case`, which ends at its parenthesis?
+    until = ""  # the line at which a here-document ends
+    at = 0
+    while at < len(text) and len(words) < _SEEN_WORDS and (token := _TOKEN.match(text, at)):
+        at = token.end()
+        if (end := token["end"]) is not None:
+            if end == "\n" and until:
+                at, until = _after_here(text, at, until), ""
+            if pattern:
+                pattern = end != ")"
+                continue
+            words.append(None)
+            redirected, pattern = False, end == ";;" and cases > 0
+        elif token["here"] is not None:
+            until = token["until"]
         elif token["redirect"] is not None:
             redirected = True
-        elif token["end"] is not None:
-            words.append(None)
+        elif token["word"] is not None:
+            word = _unquoted(token["word"])
+            if word == "esac" and cases:
+                cases, pattern = cases - 1, False
+            elif word == "in" and words[-2:-1] == ["case"] and words[-3:-2] in ([], [None]):
+                del words[-2:]
+                cases, pattern = cases + 1, True
+            elif not pattern and not redirected:
+                words.append(word)
             redirected = False
-        if len(words) >= _SEEN_WORDS:
-            break
     return words
+
+
+def _after_here(text: str, at: int, until: str) -> int:
+    """Behind a here-document that begins here."""
+    while at < len(text):
+        line, _, _ = text[at:].partition("\n")
+        at += len(line) + 1
+        if line.strip("\t") == until:
+            break
+    return at
 
 
 def _unquoted(word: str) -> str:
     if "'" not in word and '"' not in word and "\\" not in word:
         return word
     return _QUOTED.sub(lambda match: match[1] or match[2] or (match[3] or "").strip("\n"), word)
+
+
+def _executed(words: list[str | None]) -> str:
+    """The program's name in a list, which no shell reads: its first word is a program, whatever it is called."""
+    first = words[0] or ""
+    base = _base(first)
+    if base in WRAPPERS or base in WITH_VERB or interpreter_called(base) is not None:
+        return _program(words, 0) or base
+    return base
 
 
 def _program(words: list[str | None], nesting: int) -> str:
@@ -123,27 +175,51 @@ def _program(words: list[str | None], nesting: int) -> str:
         if not word or word in OPEN or _ASSIGNMENT.match(word):
             at += 1
             continue
-        base = last = _base(word)
-        if base in PREPARE:
+        base = _base(word)
+        if base == "[[":
+            at = _after_word(words, at, "]]")
+        elif base in PREPARE or (base == "command" and _next(words, at) in ("-v", "-V")):
             at = _after_end(words, at)
-        elif base in ("for", "select"):
-            at = _after_do(words, at)
+        elif base in MINOR:
+            last = last or base
+            end = _after_end(words, at)
+            if base == "eval" and nesting < _MAX_NESTING:
+                rest = " ".join(each for each in words[at + 1 : end] if each)
+                if found := _program(_words(rest), nesting + 1):
+                    return found
+            at = end
+        elif base in LOOPS:
+            at = _after_word(words, at, "do")
+        elif base == "function":
+            at += 2
         elif (wrapper := WRAPPERS.get(base)) is not None:
             if base == "env" and (text := _split_string(words, at)) is not None and nesting < _MAX_NESTING:
                 return _program(_words(text), nesting + 1) or base
+            last = base
             at = _after_options(words, at + 1, wrapper)
         elif base in WITH_VERB and _next(words, at) in ("run", "exec"):
             verb, wrapper = WITH_VERB[base]
             # `singularity run image` has no program but the image.
             skip = wrapper if words[at + 1] == verb else wrapper._replace(skip=0)
+            last = base
             at = _after_options(words, at + 2, skip)
         elif (interpreter := interpreter_called(base)) is not None:
             return _interpreted(words, at + 1, interpreter, nesting) or base
-        elif any(letter.isalnum() for letter in base):
+        elif _is_name(base):
             return base
         else:
-            at += 1
+            at = _after_end(words, at) if any(map(str.isalnum, base)) else at + 1
     return last
+
+
+def _is_name(base: str) -> bool:
+    """Can it be a program's name, and is it no word of the shell?"""
+    return (
+        any(letter.isalnum() for letter in base)
+        and base not in KEYWORDS
+        and base not in PREPARE
+        and not _ASSIGNMENT.match(base)
+    )
 
 
 def _next(words: list[str | None], at: int) -> str | None:
@@ -156,10 +232,10 @@ def _after_end(words: list[str | None], at: int) -> int:
     return at
 
 
-def _after_do(words: list[str | None], at: int) -> int:
-    while at < len(words) and words[at] != "do":
+def _after_word(words: list[str | None], at: int, last: str) -> int:
+    while at < len(words) and words[at] != last:
         at += 1
-    return at
+    return at + 1
 
 
 def _split_string(words: list[str | None], at: int) -> str | None:

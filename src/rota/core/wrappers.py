@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-#: Commands that only prepare: what follows them is the program.
+#: Commands of the shell that only prepare, test or end: the program is another one.
 PREPARE: Final = frozenset(
-    "cd pushd popd export unset set shopt ulimit umask source . module trap alias declare local readonly "
-    "typeset test [ [[ : exit return wait".split()
+    "cd pushd popd dirs export unset set shopt ulimit umask source . module ml trap alias unalias declare local "
+    "readonly typeset test [ [[ : true false exit return break continue shift getopts let read mapfile readarray "
+    "wait jobs bg fg disown hash type which times enable logout".split()
 )
-#: Words that open something in which the program stands.
-OPEN: Final = frozenset("! { } if then elif else while until do fi done".split())
+#: Commands of the shell that are the program only where there is no other.
+MINOR: Final = frozenset("echo printf pwd kill eval".split())
+#: Words that open or close something in which the program stands.
+OPEN: Final = frozenset("! { } if then elif else while until do fi done esac coproc".split())
+#: Words of the shell after which something else than a program stands.
+LOOPS: Final = frozenset("for select".split())
+KEYWORDS: Final = OPEN | LOOPS | {"case", "function", "in", "]]"}
 
 
 class Wrapper(NamedTuple):
