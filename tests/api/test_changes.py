@@ -90,3 +90,33 @@ def test_running_jobs_are_suspended_resumed_signalled_and_get_another_walltime(s
     finally:
         act("kill")
         wait_until(lambda: state() == "cancelled", "it is gone")
+
+
+def test_what_would_be_killed_is_told_before_it_is(site):
+    ended = site.add("true", "echo done")
+    waits, held = site.add("sleep 601", "sleep 602", group="counted")
+    wait_until(lambda: all(site.rota.state(job) == "complete" for job in ended), "two have ended")
+    site.user.post("/api/v1/jobs/actions", {"action": "hold", "select": [str(held)]})
+    everything = [str(job) for job in (*ended, waits, held)]
+
+    def told(action: str) -> Any:
+        body = {"action": action, "select": everything, "check": True, "lenient": action == "remove"}
+        return site.user.post("/api/v1/jobs/actions", body).json
+
+    assert (told("kill")["jobs"], told("kill")["unchanged"]) == ([waits, held], 2)
+    assert told("remove")["jobs"] == ended
+    assert site.rota.state(held) in ("held", "running")
+    killed = site.user.post("/api/v1/jobs/actions", {"action": "kill", "select": everything}).json
+    assert killed["jobs"] == [waits, held]
+
+
+def test_an_element_of_an_array_is_found_by_its_place_in_it(site):
+    with site.rota.client() as client:
+        first, *_rest = client.add(["echo element"], array="3-5", cwd=str(site.rota.work)).added
+    for path in ("", "/why", "/graph", "/output"):
+        assert site.user.get(f"/api/v1/jobs/{first}_4{path}").status in (200, 404 if path == "/output" else 200)
+    shown = site.user.get(f"/api/v1/jobs/{first}_4").json
+    assert (shown["id"], shown["array_id"], shown["array_index"]) == (first + 1, first, 4)
+    missing = site.user.get(f"/api/v1/jobs/{first}_9")
+    assert (missing.status, missing.json["error"]["message"]) == (404, f"there is no job {first}_9")
+    assert site.user.get("/api/v1/jobs/4_").status == 400

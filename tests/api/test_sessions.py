@@ -19,7 +19,7 @@ from rota.client.dial import Endpoint, role_of
 from rota.errors import BadInput, Denied
 from rota.manager.logins import _MOST_SESSIONS
 from rota.wire import messages as m
-from rota.wire.views import NewTokenView
+from rota.wire.views import NewSessionView
 from tests.api import inside
 from tests.api.conftest import Site
 from tests.deployment import wait_until
@@ -47,6 +47,25 @@ def _log_in(site: Site, token: str) -> dict[str, str]:
     answer = site.nobody.post("/api/v1/session", {"code": code})
     assert answer.status == 200, answer
     return {"Cookie": answer.headers["set-cookie"].partition(";")[0], "X-Rota-CSRF": answer.json["csrf"]}
+
+
+def test_a_session_is_its_makers_and_not_the_managers(site: Site) -> None:
+    with site.rota.client() as client:
+        token = client.add_token("anns", "user", user="ann").token
+    with _by_socket(site, token) as client:
+        code = client.ui_link().code
+    told = site.nobody.post("/api/v1/session", {"code": code})
+    page = {"Cookie": told.headers["set-cookie"].partition(";")[0]}
+    asked = site.nobody.get("/api/v1/session", headers=page)
+    for answer in (told, asked):
+        assert {name: answer.json[name] for name in ("user", "role", "own_only")} == {
+            "user": "ann",
+            "role": "user",
+            "own_only": True,
+        }
+    mine, _cookie = site.log_in()
+    owner = site.nobody.get("/api/v1/session", headers=mine).json
+    assert (owner["role"], owner["own_only"]) == ("admin", False)
 
 
 def _inside(site: Site, page: dict[str, str]) -> bool:
@@ -204,9 +223,9 @@ class _Manager:
     def __init__(self) -> None:
         self.redeemed = 0
 
-    async def call(self, _call: object) -> NewTokenView:
+    async def call(self, _call: object) -> NewSessionView:
         self.redeemed += 1
-        return NewTokenView("ui-1", "user", TOKEN, datetime.fromtimestamp(time.time() + 60, UTC), expires_s=60.0)
+        return NewSessionView("ui-1", "user", TOKEN, datetime.fromtimestamp(time.time() + 60, UTC), expires_s=60.0)
 
 
 @pytest.fixture

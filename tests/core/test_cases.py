@@ -8,6 +8,7 @@ from rota.core import effects as e
 from rota.core import events
 from rota.core.answers import Added, compact_answer, expand_answer
 from rota.core.job import Condition, Outcome
+from rota.core.permitted import would_change
 from rota.core.retry import MAX_DELAY_S, delay_s
 from rota.core.states import HOLDABLE, LIVE, State
 from rota.core.turn import Batch, Turn
@@ -75,6 +76,14 @@ def in_state(m: Machine, state: State) -> int:
             m.disconnect(runner(m))
             m.advance(61)
             m.pump()
+            return id
+        case S.COMPLETE | S.FAILED:
+            (id,) = m.add("ends", retries=0).added
+            m.end(id, exit_code=int(state is S.FAILED))
+            return id
+        case S.CANCELLED:
+            id = in_state(m, S.HELD)
+            m.do("kill", id)
             return id
         case _:
             raise ValueError(state)
@@ -672,6 +681,21 @@ def test_kill_ends_a_job_from_every_live_state(m: Machine, state: State) -> None
     assert m.state(id) is S.CANCELLED
     assert m.store.jobs([id])[0].reason_code == "kill_requested"
     assert m.do("kill", id).unchanged == [id]
+
+
+def test_a_killed_job_says_by_whom(m: Machine) -> None:
+    running = in_state(m, S.RUNNING)
+    m.do("kill", running)
+    m.heal()
+    assert m.store.jobs([running])[0].reason_message == "killed by ann"
+
+
+@pytest.mark.parametrize("verb", ["kill", "hold", "release", "retry"])
+@pytest.mark.parametrize("state", [*REACHABLE, S.COMPLETE, S.FAILED, S.CANCELLED])
+def test_what_an_action_would_change_is_what_it_changes(m: Machine, verb: str, state: State) -> None:
+    id = in_state(m, state)
+    told = would_change(m.world, verb, [id])
+    assert told == m.do(verb, id)
 
 
 def test_a_kill_survives_silence_and_a_crash(m: Machine) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator
+from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -23,10 +25,14 @@ from rota.api.pages import Pages
 from rota.api.paths import Paths, is_api
 from rota.api.problems import Unauthorized
 from rota.api.schema import document
-from rota.errors import BadInput, Bug, Denied, NoManager, RotaError, TimedOut, WireError
+from rota.client import calls
+from rota.errors import BadInput, Bug, Denied, NoManager, NotFound, RotaError, TimedOut, WireError
 from rota.wire.codec import UNSENDABLE
 
 log = logging.getLogger("rota.api")
+
+#: An element of an array instead of a job's id.
+_ELEMENT: Final = re.compile(r"[1-9][0-9]{0,17}_[0-9]{1,10}")
 
 
 class Gateway:
@@ -125,6 +131,8 @@ class Gateway:
             async with asyncio.timeout(operation.patience_s):
                 if credential is not None and (operation.body is not None or operation.role == "admin"):
                     await self._known(operation, credential)  # before a byte of the body is read
+                if credential is not None and _ELEMENT.fullmatch(place.get("id", "")):
+                    place = place | {"id": await self._element(credential, place["id"])}
                 with self.limits.body() as held:
                     ask = Ask(
                         self,
@@ -140,6 +148,13 @@ class Gateway:
         except TimeoutError:
             raise TimedOut("this took too long", hint="ask for less, or try again") from None
         return response(operation, answer)
+
+    async def _element(self, credential: Credential, text: str) -> str:
+        """The id of the job that is this element of an array. Raises `NotFound`."""
+        page = await self.links.call(credential.token, calls.page([text], search="", sort="id", limit=1))
+        if not page.jobs:
+            raise NotFound(f"there is no job {text}", hint="GET /api/v1/jobs lists them")
+        return str(page.jobs[0].id)
 
     async def _known(self, operation: Operation, credential: Credential) -> None:
         """Raises for who is nobody, and for who may not do this anyway; the manager is still the one to decide."""

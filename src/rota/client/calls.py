@@ -285,8 +285,8 @@ def ui_link() -> Call[views.UiLink]:
     return Call(lambda n: m.Control(n, "ui-link"), views.UiLink)
 
 
-def ui_redeem(code: str) -> Call[views.NewTokenView]:
-    return Call(lambda n: m.Control(n, "ui-redeem", {"code": code}), views.NewTokenView)
+def ui_redeem(code: str) -> Call[views.NewSessionView]:
+    return Call(lambda n: m.Control(n, "ui-redeem", {"code": code}), views.NewSessionView)
 
 
 def check_token(token: str) -> Call[bool]:

@@ -16,10 +16,11 @@ from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased,
 from rota.core.job import Job, Lease, Outcome, Reason
 from rota.core.part_ends import part_shut
 from rota.core.parts import await_parts, forget_part, is_silent, ref_of
+from rota.core.permitted import can_hold, can_kill, can_release
 from rota.core.retry import reservation_over
 from rota.core.runners import retire_idle
 from rota.core.seating import vacate_seat
-from rota.core.states import HOLDABLE, RETRYABLE, TERMINAL, State
+from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, move, reopen, write
 
@@ -29,7 +30,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
     kills: dict[str, list[tuple[int, int, int]]] = {}
     for id in event.jobs:
         job = world.jobs.get(id)
-        if job is None or job.state in TERMINAL or job.kill:
+        if not can_kill(job):
             unchanged.append(id)
             continue
         changed.append(id)
@@ -37,7 +38,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
         if job.lease is None:
             cancel(world, turn, job, Reason("kill_requested", f"cancelled by {event.by.user}"))
             continue
-        _kill(world, turn, job, job.lease, f"being killed for {event.by.user}", kills)
+        _kill(world, turn, job, job.lease, f"being killed by {event.by.user}", kills)
     turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
@@ -95,7 +96,7 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)
-        if job is None or job.state not in HOLDABLE:
+        if not can_hold(job):
             unchanged.append(id)
             continue
         was = job.state
@@ -116,7 +117,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)
-        if job is None or job.state is not State.HELD:
+        if not can_release(job):
             unchanged.append(id)
             continue
         changed.append(id)

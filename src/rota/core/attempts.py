@@ -141,8 +141,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         state = State.FAILED
         again = "" if reservation_over(world, job, turn.wall) else "exit 99 of an idempotent job"
     elif killed or outcome.reason == "kill_requested":
-        state = State.CANCELLED
-        reason = Reason("kill_requested", "killed on request")
+        state, reason = State.CANCELLED, _killed(job, outcome)
     else:
         job.tries += 1
         assert reason is not None
@@ -215,7 +214,7 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
             enter(world, turn, job, waiting_state(world, job))
     elif killed and (ended.again or ended.state is State.DELAYED):
         # Asked for when only its parts were left.
-        reason = Reason("kill_requested", "killed on request")
+        reason = _killed(job, outcome)
         end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=outcome)
     elif ended.again and not over:
         turn.note(job.id, job.attempt, "again", f"{ended.again}: it is queued again")
@@ -319,6 +318,15 @@ def _delay(world: World, turn: Turn, job: Job, wait: float, why: str) -> None:
     move(world, job, State.DELAYED)
     heappush(world.due, (job.due_at, job.id))
     write(turn, job)
+
+
+def _killed(job: Job, outcome: Outcome) -> Reason:
+    """By whom, or for what: it was said when the kill was asked for."""
+    asked = job.reason.message if job.reason is not None and job.reason.code == "kill_requested" else ""
+    for text in (asked, outcome.message):
+        if text.startswith("being killed "):
+            return Reason("kill_requested", text.removeprefix("being "))
+    return Reason("kill_requested", outcome.message or "killed on request")
 
 
 def _reason(outcome: Outcome) -> Reason | None:

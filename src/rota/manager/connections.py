@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
 from rota.manager import clock
+from rota.manager.belongings import restricted
 from rota.manager.logins import SESSION
 from rota.manager.peer import Peer, expect_hello, owner, session_over, user_name
 from rota.manager.requests import Requests
@@ -107,7 +108,17 @@ class Connections:
         manager = self._manager
         mark = self._home if hello.home is not None else None
         peer.send(
-            m.Welcome(m.PROTOCOL, role, user, manager.generation, manager.deployment, until, mark, paced=True)
+            m.Welcome(
+                m.PROTOCOL,
+                role,
+                user,
+                manager.generation,
+                manager.deployment,
+                until,
+                mark,
+                paced=True,
+                own_only=restricted(peer),
+            )
         )
 
     def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
@@ -154,7 +165,7 @@ class Connections:
         if session is None:
             raise session_over()
         peer.token, peer.session = session.name, True
-        peer.trusted = not session.maker.token or session.maker.user == self._owner
+        peer.trusted = session.maker.is_owner(self._owner)
         return session.role, session.maker.user, session.expires_at
 
     def hang_up(self, token: str) -> None:

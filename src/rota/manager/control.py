@@ -15,13 +15,14 @@ from rota.errors import BadInput, Denied, EnvironmentFault
 from rota.manager import clock
 from rota.manager.figures import metrics_view
 from rota.manager.logins import PREFIX, Maker, Session
+from rota.manager.peer import owner
 from rota.manager.status import manager_view
 from rota.plan.hostlist import check_name
 from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
-from rota.wire.tokens import RUNNER
-from rota.wire.views import BackupView, NewTokenView, PauseView, TokenView, UiLink
+from rota.wire.tokens import ADMIN, RUNNER
+from rota.wire.views import BackupView, NewSessionView, NewTokenView, PauseView, TokenView, UiLink
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
@@ -59,7 +60,11 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
             log.info("a browser of %s logged in as %s (%s)", session.maker.name, session.role, session.name)
             until = datetime.fromtimestamp(session.expires_at, UTC)
             left_s = session.expires_at - session.created_at
-            manager.answer(by, NewTokenView(session.name, session.role, token, until, expires_s=left_s))
+            maker, own = session.maker, session.role != ADMIN and not session.maker.is_owner(owner())
+            made = NewSessionView(
+                session.name, session.role, token, until, expires_s=left_s, user=maker.user, own_only=own
+            )
+            manager.answer(by, made)
         case "ui-leave":
             manager.answer(by, None)
             if peer.session:

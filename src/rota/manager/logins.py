@@ -41,6 +41,10 @@ class Maker(Struct, frozen=True):
     def name(self) -> str:
         return self.token or self.user
 
+    def is_owner(self, owner: str) -> bool:
+        """Is it whoever owns the deployment? Without a token nobody else gets in."""
+        return not self.token or self.user == owner
+
 
 class _Code(Struct, frozen=True):
     code: str

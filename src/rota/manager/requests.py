@@ -10,9 +10,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
-from rota.core.answers import Acted
 from rota.core.events import Asker
 from rota.core.pausing import starts_nothing
+from rota.core.permitted import would_change
 from rota.core.removing import would_remove
 from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
@@ -230,9 +230,7 @@ class Requests:
         live = await self._manager.read(lambda: queries.live_ids(clauses))
         jobs = sorted({*named, *ended, *live})
         if act.check and act.verb != "remove":
-            known = manager.world.jobs
-            live = [id for id in jobs if id in known and known[id].state not in TERMINAL]
-            manager.tell(by, Acted(live if act.verb == "kill" else jobs, []))
+            manager.tell(by, would_change(manager.world, act.verb, jobs))
             return
         if act.verb in _VERBS:
             manager.happened(_VERBS[act.verb](by=by, jobs=jobs))

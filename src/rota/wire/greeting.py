@@ -36,6 +36,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     until: float | None = None  #: when the token expires, in seconds since the epoch
     home: tuple[int, int] | None = None  #: device and inode of the manager's own, for who said which one is meant
     paced: bool = False  #: it understands `Taken`, and an `Act` that only asks (`check`)
+    own_only: bool = False  #: it may touch, and read the output of, nobody's jobs but its own
 
 
 #: The code of a failure by which a client learns that this is not the manager of its home.

@@ -163,7 +163,7 @@ class Act(Message, frozen=True, tag="act"):
     signal: str = ""  #: signal: its name
     waiting: bool = False  #: remove: also jobs that wait
     lenient: bool = False  #: remove: what is named is no more than part of a selection
-    check: bool = False  #: kill, remove: only say which jobs that would concern
+    check: bool = False  #: only say which jobs that would change now
 
 
 class ChangeWalltime(Message, frozen=True, tag="change-walltime"):

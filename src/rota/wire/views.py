@@ -494,6 +494,13 @@ class NewTokenView(Struct, gc=False):
     expires_s: float | None = None  #: of a session: for how long it is good, whatever any clock says
 
 
+class NewSessionView(NewTokenView, gc=False):
+    """The session of a browser that was just made, and whose it is."""
+
+    user: str = ""
+    own_only: bool = False  #: it may touch, and read the output of, nobody's jobs but its own
+
+
 class PauseView(Struct, gc=False):
     """The manager after pause, drain or resume."""
 

@@ -44,6 +44,7 @@ export interface Action {
   lenient?: boolean;
   keep?: boolean;
   signal?: string;
+  check?: boolean;
 }
 
 export interface AddedView {
@@ -615,6 +616,7 @@ export interface SessionView {
   deployment: string;
   csrf: string;
   expires_at: string | null;
+  own_only: boolean;
 }
 
 export interface SiteChange {

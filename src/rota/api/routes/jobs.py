@@ -18,7 +18,16 @@ from rota.wire.views import GraphView, JobPage, JobView, WhyView
 
 table = Table("jobs")
 
-JobId = Annotated[int, Meta(ge=1, le=(1 << 63) - 1, description="A job's id.")]
+JobId = Annotated[
+    int,
+    Meta(
+        ge=1,
+        le=(1 << 63) - 1,
+        description="A job's id, or an element of an array, such as 12_3.",
+        # The gateway looks an element up before it reads the path.
+        extra_json_schema={"type": ["integer", "string"], "pattern": "^[1-9][0-9]*(_[0-9]+)?$"},
+    ),
+]
 Select = Annotated[
     list[Annotated[str, Meta(max_length=4096)]],
     Meta(max_length=1000, description="Selectors, as on the command line: 12, 12-20, @group, state=failed."),
@@ -147,6 +156,7 @@ class Action(Struct, forbid_unknown_fields=True):
     ] = False
     keep: Annotated[bool, Meta(description="Only for suspend: they give up nothing.")] = False
     signal: Annotated[str, Meta(max_length=16, description="Only for signal: its name, such as USR1.")] = ""
+    check: Annotated[bool, Meta(description="Change nothing: only say which jobs would be changed now.")] = False
 
 
 class ActedView(Struct):
@@ -176,6 +186,7 @@ async def act_on_jobs(ask: Ask) -> ActedView:
             signal=signal,
             waiting=action.waiting,
             lenient=action.lenient,
+            check=action.check,
         )
     )
     return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD], acted.kept)

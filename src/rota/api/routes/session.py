@@ -30,6 +30,9 @@ class SessionView(Struct):
     deployment: str
     csrf: Annotated[str, Meta(description="To be sent in the header X-Rota-CSRF with every change.")]
     expires_at: datetime | None = None
+    own_only: Annotated[
+        bool, Meta(description="It may touch nobody's jobs but its own, nor read their output.")
+    ] = False
 
 
 @table.post("/session", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
@@ -45,7 +48,8 @@ async def log_in(ask: Ask) -> Told:
     except (Denied, BadInput) as error:
         raise Unauthorized(error.message, hint=error.hint) from None
     assert made.expires_s is not None
-    view.role, view.expires_at = made.role, made.expires_at
+    # The connection was the gateway's own: whose the session is, the answer says.
+    view.user, view.role, view.own_only, view.expires_at = made.user, made.role, made.own_only, made.expires_at
     cookie = credentials.set_cookie(ask.gateway.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
     return Told(msgspec.json.encode(view), headers={"set-cookie": cookie})
 
@@ -75,4 +79,5 @@ def _view(ask: Ask, token: str, welcome: Welcome) -> SessionView:
         deployment=welcome.deployment,
         csrf=ask.gateway.forgery.token(token),
         expires_at=None if welcome.until is None else datetime.fromtimestamp(welcome.until, UTC),
+        own_only=welcome.own_only,
     )
