@@ -119,14 +119,17 @@ export function WithSession({ children }: { children: ReactNode }): ReactNode {
   const [session, setSession] = useState<Session | null>(null);
   const [error, setError] = useState<Error | null>(null);
   useEffect(() => {
+    let welcome = false;
     whenOver((reason) => {
       want();
       setSession(null);
-      setError(reason);
+      // A cookie that is gone or belongs to an earlier manager makes no difference to somebody who was logged in.
+      setError(welcome ? new ApiError(401, reason.code, "this session is over", reason.hint) : reason);
     });
     begun ??= begin();
     begun.then(
       ({ session: found, stale }) => {
+        welcome = true;
         setCsrf(found.csrf);
         setSession(found);
         if (stale) say("That link was used already or is too old. You are still logged in.");
