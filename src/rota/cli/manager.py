@@ -17,7 +17,7 @@ from rota.cli.printing import say
 
 if TYPE_CHECKING:
     from rota.cli.terminal import Shown
-    from rota.wire.views import ManagerView
+    from rota.wire.views import AttentionView, ManagerView
 
 
 @click.group("manager", cls=Group)
@@ -167,6 +167,14 @@ def _clock(off_s: float | None) -> str:
     return f"set {way} by {about_duration(abs(off_s))}; followed if it still says so an hour later"
 
 
+def _attention(view: AttentionView) -> str:
+    named = ", ".join(map(str, view.jobs)) + (", …" if view.total > len(view.jobs) else "")
+    if view.kind == "reservation":
+        return f"the reservation of job {named} is in danger: {view.message}"
+    number = "1 job never fits" if view.total == 1 else f"{view.total:,} jobs never fit"
+    return f"{number} ({named}): {view.message.removeprefix('never fits: ')}"
+
+
 def _card(view: ManagerView) -> Shown:
     from rota.cli.terminal import block, harmless, table
     from rota.units import about_duration, about_size
@@ -182,6 +190,7 @@ def _card(view: ManagerView) -> Shown:
         ("jobs", jobs or "none"),
         ("state", standstill(view) or ""),
         ("clock", _clock(view.clock_off_s)),
+        *(("attention", harmless(_attention(each))) for each in view.attention),
         ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
         ("idle stop", "" if view.idle_stop_s is None else about_duration(view.idle_stop_s)),
     ]

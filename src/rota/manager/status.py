@@ -13,6 +13,7 @@ from rota.core.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager import clock
+from rota.manager.attention import attention
 from rota.manager.figures import resident_bytes
 from rota.store.files import mount_of
 from rota.wire.views import ManagerView, RunnerView
@@ -50,6 +51,7 @@ def manager_view(manager: Manager) -> ManagerView:
         disk_free_bytes=disk.f_bavail * disk.f_frsize,
         clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
         disk_full=disk_full(manager),
+        attention=attention(manager.world),
     )
 
 

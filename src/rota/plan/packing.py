@@ -8,7 +8,7 @@ lane that only a limit keeps from starting is parked at that limit, where those 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
 from rota.plan.demand import demand, wanting
@@ -346,6 +346,11 @@ class Packing:
             self._lines.roomier = True
 
     # -- explanations
+
+    def never_fit(self) -> Iterator[tuple[Lane, str]]:
+        for lane in self._lanes.values():
+            if lane.head() is not None and (refusal := self.refusal(lane.need.size)):
+                yield lane, refusal
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         refusal = self.refusal(need.size)

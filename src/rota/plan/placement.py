@@ -7,7 +7,7 @@ somebody asks for more than that, and the planner from then on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from rota.plan.size import Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
+    from rota.plan.lanes import Lane
     from rota.plan.planner import Planner
     from rota.plan.policy import Policy
     from rota.plan.quotas import Quotas, Spent
@@ -294,6 +295,9 @@ class Placement(Protocol):
 
     def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
         """Of these hosts those on which a waiting job is planned: when the first will begin (wall time)."""
+
+    def never_fit(self) -> Iterator[tuple[Lane, str]]:
+        """Lanes whose jobs fit on nothing that there is, not even when it is free; and what they lack."""
 
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is in no plan."""

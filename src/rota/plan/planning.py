@@ -7,12 +7,13 @@ nobody jumps the queue. Only jobs that take no core are packed always.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from math import inf
 
 from rota.plan import consistency, opening, standing
 from rota.plan.ask import Ask
 from rota.plan.demand import wanting
+from rota.plan.lanes import Lane
 from rota.plan.limits import Limits
 from rota.plan.lineup import Lineup
 from rota.plan.live import LivePlan
@@ -262,6 +263,20 @@ class Planning:
             return Outlook(copy_of(self._plan.planner), self._lineup.behind())
         assert self.terms is not None
         return opening.outlook(self.terms, self._packing, wall)
+
+    def never_fit(self) -> Iterator[tuple[Lane, str]]:
+        yield from self._packing.never_fit()
+        if self._plan is None:
+            return
+        planner = self._plan.planner
+        for key, first in self._lineup.firsts.items():
+            entry = planner.entries.get(first)
+            reason = entry.reason if entry is not None and entry.start is None else None
+            if entry is None or reason is None or reason.code != "unsatisfiable":
+                continue
+            # It may only be that hosts are away now.
+            if (waits := planner.why(entry)[0]).code == reason.code:
+                yield self._lineup.lanes[key], waits.message
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         if self._plan is None or job not in self._lineup.where:

@@ -443,6 +443,16 @@ class ManagerView(Struct, kw_only=True, gc=False):
     draining: bool = False
     clock_off_s: float | None = None  #: the wall clock was set by so much, which is not followed yet
     disk_full: str | None = None  #: as in `StatusView`
+    attention: list[AttentionView] = []  #: what no amount of waiting mends, beside what the counts tell
+
+
+class AttentionView(Struct, gc=False):
+    """Jobs that need a person: they never fit, or are reservations that would not get what they were granted."""
+
+    kind: str  #: never_fits or reservation
+    jobs: list[int]  #: the first of them
+    total: int
+    message: str
 
 
 class RunnerView(Struct, kw_only=True, gc=False):

@@ -84,6 +84,14 @@ export interface AttemptView {
   output_missing: ReasonView | null;
 }
 
+/** Jobs that need a person: they never fit, or are reservations that would not get what they were granted. */
+export interface AttentionView {
+  kind: string;
+  jobs: number[];
+  total: number;
+  message: string;
+}
+
 export interface BackupBody {
   path: string;
   force?: boolean;
@@ -368,6 +376,7 @@ export interface ManagerView {
   draining: boolean;
   clock_off_s: number | null;
   disk_full: string | null;
+  attention: AttentionView[];
 }
 
 /** What happened in a minute. Times are sums over attempts that started, or ended, in it. */

@@ -1,0 +1,29 @@
+"""What needs a person though no state tells so: jobs that never fit, and reservations in danger."""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from typing import Final
+
+from rota.core.world import World
+from rota.plan.endangered import endangered
+from rota.wire.views import AttentionView
+
+#: Of each kind only so many are told one by one.
+_MOST: Final = 20
+_IDS: Final = 10
+
+
+def attention(world: World) -> list[AttentionView]:
+    """Belongs to the loop's thread. Looks at lanes and reservations, never at all jobs."""
+    alike: dict[str, AttentionView] = {}
+    for lane, message in world.placement.never_fit():
+        view = alike.setdefault(message, AttentionView("never_fits", [], 0, message))
+        view.total += len(lane)
+        view.jobs = sorted({*view.jobs, *nsmallest(_IDS, lane.jobs())})[:_IDS]
+    found = sorted(alike.values(), key=lambda each: each.jobs)[:_MOST]
+    planner = world.placement.planner
+    if planner is not None:
+        risks = sorted(endangered(planner))[:_MOST]
+        found += [AttentionView("reservation", [each.job], 1, each.message) for each in risks]
+    return found
