@@ -138,6 +138,7 @@ class Machine:
                 limits=snapshot.limits, dep_groups=snapshot.dep_groups, bad_members=snapshot.bad_members,
                 edges=snapshot.edges, edge_specs=snapshot.edge_specs, observations=snapshot.observations,
                 site=snapshot.site, parts=snapshot.meta.get(PARTS) or "", replaced=snapshot.replaced,
+                host_states=snapshot.host_states,
             ),
         )  # fmt: skip
         world.paused = snapshot.meta.get(PAUSED) == YES

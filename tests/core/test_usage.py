@@ -76,12 +76,62 @@ def test_a_restart_goes_on_where_it_was() -> None:
     machine.with_runner()
     tick(machine)
     before = states(machine)
-    machine.world.host_states = {}
-    snapshot = machine.store.load()
-    assert snapshot.host_states == {"h1": ("idle", 1_001_000_000)}
-    machine.world.host_states = dict(snapshot.host_states)
+    machine.crash()
+    assert machine.world.host_states == {"h1": ("idle", 1_001_000_000)}
+    for runner in machine.runners.values():
+        machine.join(runner)
     tick(machine)
     assert states(machine) == before
+
+
+def test_while_a_manager_begins_nobody_is_away_who_was_there_before() -> None:
+    machine = Machine()
+    runner = machine.with_runner()
+    tick(machine)
+    before = states(machine)
+    machine.crash()
+    for _ in range(3):
+        tick(machine, 15.0)
+    assert states(machine) == before
+    machine.join(runner)
+    tick(machine)
+    machine.disconnect(runner)
+    tick(machine)
+    assert [state for _at, state in states(machine)] == ["idle", "away"], "it has been back since"
+
+
+def test_a_host_that_does_not_come_back_is_away_after_a_while() -> None:
+    machine = Machine()
+    machine.with_runner()
+    tick(machine)
+    machine.crash()
+    tick(machine)
+    tick(machine, 61.0)
+    assert [state for _at, state in states(machine)] == ["idle", "away"]
+
+
+def test_a_drained_host_on_which_something_runs_is_draining() -> None:
+    machine = Machine()
+    machine.with_runner()
+    (job,) = machine.add("a").added
+    tick(machine)
+    for record in ({"drain": True}, {"state": "suspected"}):
+        machine.happened(events.SiteChanged(by=None, changes=[("host", "h1", record)], about="", base=None))
+        tick(machine)
+    machine.end(job)
+    tick(machine)
+    assert [state for _at, state in states(machine)] == ["busy", "draining", "suspected"]
+
+
+def test_outside_its_hours_an_idle_host_is_closed() -> None:
+    machine = Machine()
+    machine.with_runner()
+    tick(machine)
+    record = {"available_until": machine.wall + 10.0}
+    machine.happened(events.SiteChanged(by=None, changes=[("host", "h1", record)], about="", base=None))
+    tick(machine, 5.0)
+    tick(machine, 6.0)
+    assert [state for _at, state in states(machine)] == ["idle", "closed"]
 
 
 def test_a_clock_that_is_set_back_changes_no_order() -> None:
@@ -108,13 +158,17 @@ def test_a_host_that_is_not_ours_any_more_is_gone() -> None:
     assert "h9" not in machine.world.host_states
 
 
-def test_when_the_manager_stops_nobody_sees_its_hosts() -> None:
-    machine = Machine()
-    machine.with_runner()
+def test_when_the_manager_stops_nobody_sees_its_hosts_but_what_is_written_down_goes_on() -> None:
+    machine = Machine(hosts=2)
+    for host in ("h1", "h2"):
+        machine.join(machine.start_runner(host))
+    machine.happened(
+        events.SiteChanged(by=None, changes=[("host", "h2", {"drain": True})], about="", base=None)
+    )
     tick(machine)
     machine.world.stopping = True
     batch = Batch()
     turn = Turn(wall=2000.0, mono=2000.0, random=lambda: 0.5, batch=batch)
     leave_hosts(machine.world, turn)
     look_at_hosts(machine.world, turn)
-    assert batch.changes.host_states == [("h1", 2_000_000_000, "away")]
+    assert batch.changes.host_states == [("h1", 2_000_000_000, "unseen")]

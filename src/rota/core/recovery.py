@@ -22,6 +22,7 @@ from rota.core.runners import make_host
 from rota.core.seating import adopt_seat, take_lease
 from rota.core.states import LEASED, State
 from rota.core.suspending import restore_pause
+from rota.core.usage import AWAY
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.limits import Limit
 from rota.plan.need import Need
@@ -102,6 +103,7 @@ def recover(
     restore_site(world, remembered.site)
     restore_nodes(world)
     world.host_states = dict(remembered.host_states)
+    world.awaited_hosts = {host for host, (state, _at) in world.host_states.items() if state != AWAY}
     _restore_models(world, remembered)
     _restore_groups(world, jobs, remembered)
     ready: dict[int, list[Job]] = {}

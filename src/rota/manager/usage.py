@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from rota.core.accounting import micros
-from rota.core.usage import ASLEEP, AWAY, BUSY, DRAINED, IDLE, SUSPECTED
+from rota.core.usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
 from rota.errors import BadInput
 from rota.manager import clock
 from rota.store.base import Store
@@ -20,7 +20,7 @@ DAY_S: Final = 86_400.0
 _HISTORY_S: Final = 7 * DAY_S
 _MOST: Final = 1000
 #: In these nothing could run, and nobody would have woken the host.
-_DOWN: Final = (AWAY, DRAINED, SUSPECTED)
+_DOWN: Final = (AWAY, DRAINED, SUSPECTED, CLOSED)
 
 
 class Span(NamedTuple):
@@ -59,10 +59,11 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
         hosts=[
             HostUsage(
                 host=host,
-                busy_s=its.get(BUSY, 0) / 1e6,
+                busy_s=(its.get(BUSY, 0) + its.get(DRAINING, 0)) / 1e6,
                 idle_s=its.get(IDLE, 0) / 1e6,
                 down_s=sum(its.get(state, 0) for state in _DOWN) / 1e6,
                 asleep_s=its.get(ASLEEP, 0) / 1e6,
+                unseen_s=its.get(UNSEEN, 0) / 1e6,
             )
             for host, its in sorted(sums.items())
         ],

@@ -38,6 +38,7 @@ class HostUsage(Struct, kw_only=True, gc=False):
     idle_s: float
     down_s: float  #: no runner answered, or nothing was let run there
     asleep_s: float = 0.0  #: it was put to sleep, to be woken when it is needed
+    unseen_s: float = 0.0  #: no manager was running to look
 
 
 class UsageView(Struct, kw_only=True, gc=False, rename={"since": "from", "until": "to"}):
@@ -90,7 +91,8 @@ class NodeView(Struct, kw_only=True, gc=False):
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):
-    """What a host did for a while: busy, idle, drained, suspected, asleep, away, gone."""
+    """What a host did for a while: busy, idle, draining, drained, suspected, closed, asleep, away,
+    unseen (no manager was running), gone."""
 
     at: datetime
     until: datetime | None  #: null: until now

@@ -6,7 +6,10 @@ import { duration, moment } from "../../format";
 import type { Tone } from "../../states";
 import { Card } from "../../ui/parts";
 
-const TONES: Record<string, Tone> = { busy: "run", idle: "good", drained: "warn", suspected: "bad", asleep: "idle", away: "bad", gone: "idle" };
+const TONES: Record<string, Tone> = {
+  busy: "run", draining: "warn", idle: "good", drained: "warn", suspected: "bad", closed: "idle", asleep: "idle", away: "bad", unseen: "idle",
+  gone: "idle",
+};
 const toneOf = (state: string): Tone => TONES[state] ?? "idle";
 const SHOWN = 12;
 
