@@ -162,9 +162,7 @@ def test_when_the_manager_stops_nobody_sees_its_hosts_but_what_is_written_down_g
     machine = Machine(hosts=2)
     for host in ("h1", "h2"):
         machine.join(machine.start_runner(host))
-    machine.happened(
-        events.SiteChanged(by=None, changes=[("host", "h2", {"drain": True})], about="", base=None)
-    )
+    machine.happened(events.SiteChanged(by=None, changes=[("host", "h2", {"drain": True})], about="", base=None))
     tick(machine)
     machine.world.stopping = True
     batch = Batch()

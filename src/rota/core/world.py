@@ -185,8 +185,8 @@ class World:
         self.promises_untold: dict[int, Moves] = {}
         #: host → what it does and since when (microseconds), as it was written down last
         self.host_states: dict[str, tuple[str, int]] = {}
-        #: hosts that were there before this manager began, whose runners may be on their way back; until when (steady
-        #: clock; None: nobody has looked yet)
+        #: hosts that were there before this manager began, whose runners may be on their way back; and until when,
+        #: by the steady clock (None: nobody has looked yet)
         self.awaited_hosts: set[str] = set()
         self.awaited_until: float | None = None
         self.next_job = 1

@@ -19,6 +19,7 @@ from rota.core.kept import Kept
 from rota.core.outputs import Output
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
+from rota.store.past import PastAttempt, PastSum
 
 
 class StoredJob(Struct, gc=False):
@@ -324,6 +325,15 @@ class Store(Protocol):
     def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
         """(host, at, state), by host and time: what it did between two moments (microseconds), beginning with
         what it did at the first of them. No host: all."""
+
+    def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
+        """At most so many of the attempts that have ended and of which a part lies within a window, by job."""
+
+    def past_sums(self, *, since: float, until: float, slices: int) -> list[PastSum]:
+        """The same attempts, all of them, summed up by the slices of the window in which they begin and end."""
+
+    def ended_between(self, *, first: int, end: int) -> int:
+        """How many attempts ended in the hours from `first` up to `end`, of jobs that were not removed."""
 
     def points(self, group: str, *, limit: int) -> list[Point]:
         """What the newest attempts of a learning group asked for and used, newest first."""

@@ -36,7 +36,9 @@ from rota.store.base import (
     folded,
     output_of,
 )
+from rota.store.memory_past import past_attempt, past_sum
 from rota.store.memory_sums import MemorySums
+from rota.store.past import PastAttempt, PastSum, overlaps
 
 _NO_JOB: Final = 255
 #: Columns of an observation that a model is made of; the job comes after them.
@@ -228,6 +230,29 @@ class MemoryStore:
     def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
         with self._lock:
             return self._sums.host_states(host, since, until)
+
+    def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
+        with self._lock:
+            return self._past(since, until)[:limit]
+
+    def _past(self, since: float, until: float) -> list[PastAttempt]:
+        found = []
+        for _, row in sorted(self._attempts.items()):
+            if overlaps(row, since, until):
+                job = self._jobs[row.job]
+                found.append(past_attempt(row, job.spec_id, job.group))
+        return found
+
+    def past_sums(self, *, since: float, until: float, slices: int) -> list[PastSum]:
+        with self._lock:
+            return [past_sum(row, since, until, slices) for row in self._past(since, until)]
+
+    def ended_between(self, *, first: int, end: int) -> int:
+        with self._lock:
+            return sum(
+                row.outcome not in (None, "void") and first * 3600.0 <= (row.ended_at or 0.0) < end * 3600.0
+                for row in self._attempts.values()
+            )
 
     def points(self, group: str, *, limit: int) -> list[Point]:
         with self._lock:

@@ -26,8 +26,9 @@ from rota.store.files import Ballast, ManagerLock, prepare_home
 from rota.store.keys import RUN, Keys
 from rota.store.observations import Observed, too_many
 from rota.store.opening import DATABASE, Approve, open_database, settle
+from rota.store.past import Places
 from rota.store.snapshot import load
-from rota.store.sqlite_sums import SqliteSums
+from rota.store.sqlite_past import SqlitePast
 from rota.store.statements import statements
 
 log = logging.getLogger("rota.store")
@@ -41,7 +42,7 @@ _REFILL_EVERY_S: Final = 5.0
 _FULL: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE})
 
 
-class SqliteStore(SqliteSums):
+class SqliteStore(SqlitePast):
     """A `Store` in `home/rota.db`. Opening takes the manager's lock and may raise `StoreRefused`."""
 
     def __init__(
@@ -70,6 +71,7 @@ class SqliteStore(SqliteSums):
         self._refill_at = float("-inf")
         self._sql = statements()
         self._observed = Observed()
+        self._places = Places()
         self._minute = 0  #: in which old ones were removed last
 
     def load(self) -> Snapshot:
@@ -88,6 +90,9 @@ class SqliteStore(SqliteSums):
         observed = self._observed.after(changes)
         if excess := too_many(observed):
             batch.append(("cut_observations", (msgspec.json.encode(excess).decode(), OBSERVATIONS)))
+        places = self._places.new(changes.ends) if changes.ends else []
+        if places:
+            batch.append(("insert_ended_in", (msgspec.json.encode(places).decode(),)))
         if changes.minutes and (minute := max(changes.minutes)) != self._minute:
             self._minute = minute
             batch.append(("cut_minutes", (minute - MINUTES_KEPT,)))
@@ -97,6 +102,7 @@ class SqliteStore(SqliteSums):
             self._ballast.release()
             self._write(batch)
         self._observed.written(observed)
+        self._places.written(places)
         if changes.jobs:
             self.keys.written(changes.jobs)
             self._write_runs()

@@ -675,3 +675,60 @@ FROM (
     LEFT JOIN attempts AS a ON a.job = j.id AND a.number = j.attempt
     WHERE s.answer IS NOT NULL
     ORDER BY j.id);
+
+-- name: insert_ended_in
+-- Where attempts of an hour are to be found.
+INSERT OR IGNORE INTO ended_in (span, hour, block) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?);
+
+-- name: blocks_of_hours
+-- The blocks of job ids in which attempts of these spans ended within these hours, as one JSON value.
+SELECT json_group_array(block) FROM (
+    SELECT DISTINCT e.block FROM json_each(?) AS r CROSS JOIN ended_in AS e
+    WHERE e.span = r.value ->> 0 AND e.hour BETWEEN r.value ->> 1 AND r.value ->> 2);
+
+-- name: past
+-- Attempts of which a part lies within a window, in these ranges of job ids, at most so many; one JSON value.
+SELECT json_group_array(json_array(job, number, host, printf('%!.18g', started_at), printf('%!.18g', ended_at), outcome,
+                                   spec, grp, size, given))
+FROM (
+    SELECT a.job, a.number, a.host, a.started_at, a.ended_at, a.outcome, coalesce(a.spec, j.spec) AS spec, g.grp, a.size,
+           a.given
+    FROM json_each(?3) AS r
+    CROSS JOIN attempts AS a ON a.job BETWEEN r.value ->> 0 AND r.value ->> 1
+    CROSS JOIN jobs AS j ON j.id = a.job
+    CROSS JOIN groups AS g ON g.n = j.in_group
+    WHERE a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void'
+    LIMIT ?4);
+
+-- name: past_sums
+-- The same attempts, of one range of job ids, summed up by place and by the slices of the window in which they begin and
+-- end. What an attempt was suspended for is left out at its beginning, as it is in the accounts. With a limit, even if it
+-- is none, SQLite works out the columns of an inner select once and not wherever they are used.
+SELECT json_group_array(json_array(place, slice / 65536, slice % 65536, spec, attempts, failed, cpus, begin_s, end_s))
+FROM (
+    SELECT place, min(CAST(x * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) * 65536
+                  + min(CAST(y * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) AS slice,
+           spec, count(*) AS attempts, sum(failed) AS failed, sum(c) AS cpus, sum(c * x) AS begin_s, sum(c * y) AS end_s
+    FROM (
+        SELECT min(y, max(started_at + iif(given IS NULL, 0, coalesce(given ->> '$[8][3]', 0)), ?1) - ?1) AS x, y,
+               iif(kind = 2, given -> '$[3]', host) AS place,
+               CASE kind WHEN 0 THEN coalesce(size ->> 0, 1) WHEN 1 THEN given ->> '$[0][0]' ELSE 1 END AS c,
+               iif(kind = 0 AND size IS NULL, coalesce(spec, (SELECT j.spec FROM jobs AS j WHERE j.id = job)), 0) AS spec,
+               failed
+        FROM (
+            SELECT a.job, a.started_at, min(a.ended_at, ?2) - ?1 AS y, a.host, a.size, a.given, a.spec,
+                   a.outcome = 'failed' AS failed,
+                   -- What tells its cores: its size, what it was given of one host, or its hosts.
+                   CASE WHEN a.given IS NULL THEN 0 WHEN json_array_length(a.given, '$[3]') = 0 THEN 0
+                        WHEN json_array_length(a.given, '$[3]') = 1 AND NOT coalesce(a.given ->> '$[7]', 0) THEN 1
+                        ELSE 2 END AS kind
+            FROM attempts AS a
+            WHERE a.job BETWEEN ?4 AND ?5 AND a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void'
+            LIMIT -1)
+        LIMIT -1)
+    GROUP BY slice, spec, place);
+
+-- name: ended_between
+-- How many attempts ended in the hours from the first up to the second, of jobs that are still there.
+SELECT count(*) FROM json_each(?3) AS r CROSS JOIN attempts AS a ON a.job BETWEEN r.value ->> 0 AND r.value ->> 1
+WHERE a.ended_at >= ?1 * 3600 AND a.ended_at < ?2 * 3600 AND a.outcome <> 'void';

@@ -1,0 +1,41 @@
+"""Attempts that have ended, as a `MemoryStore` tells of them: the same answers as SQL gives."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.store.base import StoredAttempt
+from rota.store.past import PastAttempt, PastSum
+
+
+def past_attempt(row: StoredAttempt, spec: int, group: str) -> PastAttempt:
+    assert row.started_at is not None
+    assert row.ended_at is not None
+    return PastAttempt(
+        row.job, row.number, row.host, row.started_at, row.ended_at, row.outcome or "", row.spec or spec, group,
+        row.size, row.given,
+    )  # fmt: skip
+
+
+def past_sum(row: PastAttempt, since: float, until: float, slices: int) -> PastSum:
+    """One attempt by itself."""
+    given = row.given
+    paused_s = given.pause.before_s if given is not None and given.pause is not None else 0.0
+    end = min(row.ended_at, until) - since
+    begin = min(end, max(row.started_at + paused_s, since) - since)
+    place, spec, cpus = row.host, 0, 1.0
+    if given is None or not given.nodes:
+        if row.size is None:
+            spec = row.spec
+        else:
+            cpus = float(row.size.cpus)
+    elif len(given.nodes) == 1 and not given.elsewhere:
+        cpus = float(given.size.cpus)
+    else:
+        place = msgspec.json.encode(given.nodes).decode()
+
+    def slice_of(at: float) -> int:
+        return min(int(at * slices / (until - since)), slices - 1)
+
+    failed = int(row.outcome == "failed")
+    return PastSum(place, slice_of(begin), slice_of(end), spec, 1, failed, cpus, cpus * begin, cpus * end)

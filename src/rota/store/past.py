@@ -1,0 +1,116 @@
+"""What is read of attempts that have ended, and where the attempts of some time lie.
+
+There is no index by time: every end would pay for it. Instead the store keeps, for each hour, the blocks of job
+ids in which attempts ended. Jobs end more or less in the order of their ids, so these are few, and there is hardly
+ever anything to write. Attempts that lasted less than 2^n hours may lie in a window if they ended up to 2^n hours
+after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from rota.core.changes import Row
+from rota.plan.placement import Given
+from rota.plan.size import Size
+
+_HOUR_S: Final = 3600
+_BLOCK_BITS: Final = 12
+#: Nothing lasts for longer than 2^20 hours, and no clock shows more seconds than the latest.
+_LONGEST: Final = 20
+_LATEST: Final = 253_402_300_799.0
+_STARTED_AT, _ENDED_AT = 7, 8  #: columns of `Changes.ends`
+#: So many places are remembered as written.
+_REMEMBERED: Final = 10_000
+
+#: (span, hour, block of job ids)
+Place = tuple[int, int, int]
+
+
+class PastAttempt(Struct, frozen=True, array_like=True, gc=False):
+    """An attempt that has ended, and whose job has not been removed."""
+
+    job: int
+    number: int
+    host: str
+    started_at: float
+    ended_at: float
+    outcome: str
+    spec: int
+    group: str
+    size: Size | None = None  #: where it was not that of the specification
+    given: Given | None = None  #: what the planner gave it
+
+
+class PastSum(Struct, frozen=True, array_like=True, gc=False):
+    """Attempts that have the same place and lie in the same slices of time."""
+
+    place: str  #: a host; or hosts with their cores, as JSON
+    first: int  #: the slice in which they begin
+    last: int  #: and that in which they end
+    spec: int  #: the specification that tells their cores; 0: it is known
+    attempts: int
+    failed: int
+    cpus: float  #: hundredths of cores, or attempts where the specification or the place tells them
+    begin_s: float  #: the sum of their starts after the beginning, each times its cpus
+    end_s: float  #: and of their ends
+
+
+def place_of(job: int, started_at: float | None, ended_at: float | None) -> Place | None:
+    """Where an attempt is to be found; None: nobody knows when it ended."""
+    if ended_at is None or not 0.0 < ended_at <= _LATEST:
+        return None
+    hours = 0.0 if started_at is None else (ended_at - started_at) / _HOUR_S
+    span = 0 if hours < 1.0 else min(int(hours).bit_length(), _LONGEST)
+    return span, int(ended_at) // _HOUR_S, job >> _BLOCK_BITS
+
+
+class Places:
+    """Which of the places of a batch are still to be written. Belongs to the writer's thread."""
+
+    def __init__(self) -> None:
+        self._written: set[Place] = set()
+
+    def new(self, ends: Iterable[Row]) -> list[Place]:
+        found = {place_of(row[0], row[_STARTED_AT], row[_ENDED_AT]) for row in ends}
+        return [place for place in found if place is not None and place not in self._written]
+
+    def written(self, places: Iterable[Place]) -> None:
+        if len(self._written) > _REMEMBERED:
+            self._written.clear()
+        self._written.update(places)
+
+
+def hours_of(since: float, until: float) -> list[tuple[int, int, int]]:
+    """(span, first hour, last hour) in which attempts end of which a part lies within a window."""
+    first, last = _hour(since), _hour(until)
+    return [(span, first, last + (1 << span)) for span in range(_LONGEST + 1)]
+
+
+def id_ranges(blocks: Iterable[int]) -> list[tuple[int, int]]:
+    """Blocks as ranges of job ids, both ends inclusive."""
+    ranges: list[list[int]] = []
+    for block in sorted(blocks):
+        if ranges and ranges[-1][1] == block - 1:
+            ranges[-1][1] = block
+        else:
+            ranges.append([block, block])
+    return [(low << _BLOCK_BITS, ((high + 1) << _BLOCK_BITS) - 1) for low, high in ranges]
+
+
+def overlaps(row: Any, since: float, until: float) -> bool:
+    """Does any part of an attempt lie within a window?"""
+    return (
+        row.outcome not in (None, "void")
+        and row.started_at is not None
+        and row.ended_at is not None
+        and row.started_at < until
+        and row.ended_at > since
+    )
+
+
+def _hour(at: float) -> int:
+    return int(min(max(at, 0.0), _LATEST)) // _HOUR_S

@@ -1,0 +1,18 @@
+-- What the answers about the past need.
+
+-- Where to look for the attempts that ended in an hour (since 1970): blocks of 4096 job ids. Span n: they lasted less
+-- than 2^n hours. See store/past.py.
+CREATE TABLE ended_in (
+    span  INTEGER NOT NULL,
+    hour  INTEGER NOT NULL,
+    block INTEGER NOT NULL,
+    PRIMARY KEY (span, hour, block)
+) WITHOUT ROWID;
+
+INSERT OR IGNORE INTO ended_in
+SELECT DISTINCT
+       CASE WHEN lasted < 1 THEN 0 WHEN lasted < 2 THEN 1 WHEN lasted < 4 THEN 2 WHEN lasted < 8 THEN 3
+            WHEN lasted < 32 THEN 5 WHEN lasted < 256 THEN 8 WHEN lasted < 4096 THEN 12 ELSE 20 END,
+       hour, block
+FROM (SELECT coalesce((ended_at - started_at) / 3600, 0) AS lasted, CAST(ended_at AS INTEGER) / 3600 AS hour, job >> 12 AS block
+      FROM attempts WHERE outcome IS NOT NULL AND outcome <> 'void' AND ended_at > 0);
