@@ -24,8 +24,14 @@ def test_periods_are_added_listed_shown_and_removed(paris: Deployment) -> None:
     assert done.stdout == "added: 2026-03-30T00:00/2026-03-31T00:00: holiday\n"
     assert done.stderr.startswith("rota: warning: no quota belongs to rule set 'holiday' yet; ")
     assert paris.json("calendar", "list")["periods"] == [
-        {"period": None, "from": "2026-03-30T00:00", "to": "2026-03-31T00:00", "set": "holiday"},
-        {"period": "08:00-19:00 mon-fri", "from": None, "to": None, "set": "day"},
+        {
+            "period": None,
+            "from": "2026-03-30T00:00",
+            "to": "2026-03-31T00:00",
+            "set": "holiday",
+            "description": "",
+        },
+        {"period": "08:00-19:00 mon-fri", "from": None, "to": None, "set": "day", "description": ""},
     ]
     # Clocks are put forward on Sunday the 29th; the holiday takes the Monday.
     shown = paris.json("calendar", "show", "--from", "2026-03-27T00:00", "--to", "2026-04-01T00:00")["periods"]
@@ -46,6 +52,25 @@ def test_periods_are_added_listed_shown_and_removed(paris: Deployment) -> None:
     assert paris.rota("calendar", "remove", "mon", "day").returncode == 3
 
 
+def test_periods_of_oar_are_taken_with_their_four_parts_and_descriptions(paris: Deployment) -> None:
+    paris.ok("quota", "set", "*,*,*,/", "8", "--set", "day")
+    added = paris.ok("calendar", "add", "08:00-19:00 mon-fri * *", "day", "--description", "workdays")
+    assert added == "added: 08:00-19:00 mon-fri: day\n"
+    paris.ok("calendar", "add", "* * 24-31 dec", "day")
+    paris.ok("calendar", "add", "--from", "2026-07-23 8:30", "--to", "2026-07-24 19:30", "day")
+    listed = paris.json("calendar", "list")["periods"]
+    assert [(each["period"], each["from"], each["description"]) for each in listed] == [
+        (None, "2026-07-23T08:30", ""),
+        ("* * 24-31 dec", None, ""),
+        ("08:00-19:00 mon-fri", None, "workdays"),
+    ]
+    assert "workdays" in paris.ok("calendar", "list")
+    paris.ok("calendar", "remove", "08:00-19:00 mon-fri * *", "day")
+    paris.ok("calendar", "remove", "* * 24-31 dec")
+    paris.ok("calendar", "remove", "--from", "2026-07-23T08:30", "--to", "2026-07-24T19:30")
+    assert "no periods" in paris.ok("calendar", "list")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -60,6 +85,8 @@ def test_periods_are_added_listed_shown_and_removed(paris: Deployment) -> None:
             ["add", "mon", "--from", "2026-01-01", "--to", "2026-01-02", "day"],
             "weekly hours, or a start and an end",
         ),
+        (["add", "* * 30 feb", "day"], "there is no such day"),
+        (["add", "mon", "day", "--description", "a\nb"], "description of the period"),
         (["remove"], "say which period"),
         (["show", "--from", "2026-01-02", "--to", "2026-01-01"], "--to must be after --from"),
         (["show", "--to", "9999-01-01"], "100 years"),

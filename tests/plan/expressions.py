@@ -13,7 +13,9 @@ from rota.plan.predicates import (
     Kind,
     Membership,
     Negation,
+    Presence,
     Property,
+    Range,
 )
 
 #: Names whose first letter is the kind of the property.
@@ -56,6 +58,8 @@ def expressions() -> st.SearchStrategy[Expression]:
         | st.builds(
             Membership, properties, st.lists(constants, min_size=1, max_size=4).map(tuple), inside=st.booleans()
         )
+        | st.builds(Presence, properties, st.booleans())
+        | st.builds(Range, properties, constants | properties, constants | properties, st.booleans())
     )
     return st.recursive(
         leaves,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rota.errors import BadInput
 from rota.plan.calendar import Calendar, parse_calendar
 from rota.plan.clock import SECOND, Clock, find_zone, moment
-from rota.plan.week import parse_weekly
+from rota.plan.week import parse_weekly, tidy
 from tests.dose import dose
 
 HOUR = 3600.0
@@ -56,6 +56,9 @@ def applied(made: Calendar, start: float, end: float) -> list[tuple[float, float
         ("19:00-00:00 *", set(range(7)), 1140, 1440),
         ("00:00-24:00 tue", {1}, 0, 1440),
         ("08:00-08:00 tue", {1}, 480, 1920),
+        ("08:00-19:00 mon-fri * *", {0, 1, 2, 3, 4}, 480, 1140),
+        ("* sat-sun * *", {5, 6}, 0, 1440),
+        ("* * * *", set(range(7)), 0, 1440),
     ],
 )
 def test_a_period_reads_as_it_is_written(text: str, days: set[int], start: int, end: int) -> None:
@@ -64,8 +67,43 @@ def test_a_period_reads_as_it_is_written(text: str, days: set[int], start: int, 
 
 
 @pytest.mark.parametrize(
+    ("text", "dates", "months"),
+    [
+        ("* * 1-3,15 *", {1, 2, 3, 15}, set(range(1, 13))),
+        ("* * 30-2 *", {30, 31, 1, 2}, set(range(1, 13))),
+        ("* * * jul-aug", set(range(1, 32)), {7, 8}),
+        ("* * * nov-Feb,4", set(range(1, 32)), {11, 12, 1, 2, 4}),
+        ("08:00-12:00 mon 29 2", {29}, {2}),
+    ],
+)
+def test_the_third_and_fourth_part_are_days_of_the_month_and_months(
+    text: str, dates: set[int], months: set[int]
+) -> None:
+    weekly = parse_weekly(text)
+    assert (set(weekly.dates), set(weekly.months)) == (dates, months)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("08:00-19:00  Mon-Fri * *", "08:00-19:00 mon-fri"),
+        ("* sat - sun * *", "* sat-sun"),
+        ("* * 24-31 DEC", "* * 24-31 dec"),
+        ("08:00 - 19:00 mon", "08:00 - 19:00 mon"),
+        ("* *", "* *"),
+        ("SAT", "sat"),
+    ],
+)
+def test_a_period_is_kept_in_one_spelling_and_as_it_was_before_there_were_four_parts(text: str, kept: str) -> None:
+    assert tidy(text) == kept
+    assert parse_weekly(kept) == parse_weekly(text)
+
+
+@pytest.mark.parametrize(
     "text",
-    ["", " ", "08:00", "8-19", "08:00-19", "25:00-26:00", "08:60-09:00", "24:00-01:00", "08:00-24:01", "mon-",
+    ["* * *", "* * 0 *", "* * 32 *", "* * * 13", "* * * foo", "* * 30 feb", "* * 31 apr,jun", "* * 1-2-3 *",
+     "* * 1 * *", "* * ١ *", "* * , *",
+     "", " ", "08:00", "8-19", "08:00-19", "25:00-26:00", "08:60-09:00", "24:00-01:00", "08:00-24:01", "mon-",
      "mun", "mon-wed-fri", "mon 08:00-19:00", "08:00-19:00 mon fri", "08:00-19:00 *,mon", "٠٨:00-19:00", ",", "-"],
 )  # fmt: skip
 def test_what_is_no_period_is_refused_by_name(text: str) -> None:
@@ -92,6 +130,9 @@ def test_what_is_no_period_is_refused_by_name(text: str) -> None:
         ({"oneshot": [["2026-01-06", "2026-01-06", "day"]], "sets": {"day": {}}}, "2026-01-06"),
         ({"oneshot": [["2026-01-01", "9999-13-31", "day"]], "sets": {"day": {}}}, "9999-13-31"),
         ({"oneshot": [["2026-01-06", "2026-01-07", "dya"]], "sets": {"day": {}}}, "dya"),
+        ({"oneshot": [["2026-01-06", "2026-01-07", "day", "x", "y"]], "sets": {"day": {}}}, "oneshot"),
+        ({"periodical": [["mon", "day", 5]], "sets": {"day": {}}}, "periodical"),
+        ({"day": {}, "sets": {"day": {}}}, "twice"),
     ],
 )
 def test_what_is_no_calendar_is_refused_by_name(found: object, said: str) -> None:
@@ -139,6 +180,34 @@ def test_periods_that_overlap_apply_together() -> None:
         (10 * HOUR, 12 * HOUR, ("a", "b")),
         (12 * HOUR, 14 * HOUR, ("b",)),
     ]
+
+
+def test_days_of_the_month_and_months_apply_with_the_days_of_the_week() -> None:
+    made = calendar(["10:00-11:00 mon 5-12 jan", "a"])
+    first, second = 10 * HOUR, 7 * DAY + 10 * HOUR
+    assert applied(made, -30 * DAY, 40 * DAY) == [(first, first + HOUR, ("a",)), (second, second + HOUR, ("a",))]
+
+
+def test_a_file_of_oar_is_a_calendar() -> None:
+    made = parse_calendar(
+        {
+            "periodical": [
+                ["08:00-19:00 mon-fri * *", "quotas_workday", "workdays"],
+                ["* sat-sun * *", "quotas_weekend", "weekend"],
+            ],
+            "oneshot": [["2026-01-06 8:30", "2026-01-06 19:30", "quotas_holiday", "one day off"]],
+            "quotas_workday": {"*,*,*,john": [100, -1, -1]},
+            "quotas_weekend": {},
+            "quotas_holiday": {},
+        },
+        monday(),
+    )
+    assert applied(made, 0.0, 2 * DAY) == [
+        (8 * HOUR, 19 * HOUR, ("quotas_workday",)),
+        (DAY + 8 * HOUR, DAY + 8.5 * HOUR, ("quotas_workday",)),
+        (DAY + 8.5 * HOUR, DAY + 19.5 * HOUR, ("quotas_holiday",)),
+    ]
+    assert made.sets["quotas_workday"] == {"*,*,*,john": [100, -1, -1]}
 
 
 def test_a_one_off_period_wins_over_weekly_ones() -> None:

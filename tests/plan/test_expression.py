@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.expression import Expression, Kind, Value, check, matches, names, parse, text
-from rota.plan.predicates import Both, Comparison, Constant, Either, Membership, Negation, Property
+from rota.plan.predicates import (
+    Both,
+    Comparison,
+    Constant,
+    Either,
+    Membership,
+    Negation,
+    Presence,
+    Property,
+    Range,
+)
 from tests.plan.expressions import KINDS, SIGNS, expressions
 
 SITE: dict[str, Kind] = {"gpu": "yesno", "ib": "yesno", "mem": "integer", "disk": "integer", "switch": "text"}
@@ -56,6 +66,16 @@ def refusal(expression: str) -> BadInput:
         "switch LIKE '%1'",
         "switch not like 's'",
         "switch < 'sw2'",
+        "mem is not null",
+        "not mem IS NULL",
+        "mem between 500 and 600",
+        "mem between 512 and '512'",
+        "mem Not Between 1 and 511",
+        "mem not between 600 and 500",
+        "mem between disk and 512",
+        "switch between 'sw0' and 'sw1'",
+        "mem between 1 and 600 and disk = 100",
+        "not mem between 1 and 2 or gpu = no",
         "mem > disk",
         "gpu != ib",
         "gpu = no or ib = no and mem = 512",
@@ -91,6 +111,28 @@ def test_what_is_lacking_is_neither_in_nor_like_nor_their_opposite() -> None:
         assert not holds(expression, {})
 
 
+def test_what_is_lacking_is_null() -> None:
+    assert holds("mem is null", {})
+    assert not holds("mem is not null", {})
+    assert holds("mem is null or mem >= 64", {})
+    assert holds("mem is null or mem >= 64", {"mem": 64})
+
+
+def test_what_is_lacking_is_neither_between_nor_outside_unless_one_bound_is_known_to_be_crossed() -> None:
+    assert not holds("mem between 1 and 2", {})
+    assert not holds("mem not between 1 and 2", {})
+    assert not holds("mem between 1 and disk", {"mem": 5})
+    assert not holds("mem not between 1 and disk", {"mem": 5})
+    assert holds("mem not between 1 and disk", {"mem": 0})
+
+
+def test_properties_may_be_called_as_words_that_only_stand_where_an_operator_does() -> None:
+    called: dict[str, Value] = {"is": 1, "null": 2, "between": 3}
+    for expression in ("is = 1", "null is not null", "between between is and 9", "is between 0 and null"):
+        assert matches(parse(expression), called)
+        assert matches(parse(text(parse(expression))), called)
+
+
 def test_a_value_of_another_kind_than_was_checked_never_matches() -> None:
     assert not matches(parse("mem != 1"), {"mem": "text"})
     assert not matches(parse("gpu = 1"), {"gpu": True})
@@ -119,6 +161,10 @@ def test_a_value_of_another_kind_than_was_checked_never_matches() -> None:
         ("not (a=1 and b=2)", "not (a=1 and b=2)"),
         ("a NOT IN(1,2)", "a not in (1, 2)"),
         ("a Like'x%'", "a like 'x%'"),
+        ("a IS  Null", "a is null"),
+        ("a is NOT null", "a is not null"),
+        ("a Between'x'AND'y'", "a between 'x' and 'y'"),
+        ("a not between b and 5 and c=1", "a not between b and 5 and c=1"),
     ],
 )
 def test_the_same_expression_has_the_same_text(given: str, canonical: str) -> None:
@@ -128,6 +174,7 @@ def test_the_same_expression_has_the_same_text(given: str, canonical: str) -> No
 
 def test_names_are_the_properties_it_speaks_of() -> None:
     assert names(parse("a=1 and (not b=c or d in ('x') or e like 'f')")) == set("abcde")
+    assert names(parse("a is null or b between c and d")) == set("abcd")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +200,15 @@ def test_names_are_the_properties_it_speaks_of() -> None:
         ("mem in (1,)", "expected a value at column 11, found ')'"),
         ("mem in (1 2)", "expected ',' or ')' at column 11, found '2'"),
         ("mem in (disk)", "expected a value at column 9, found 'disk'"),
-        ("mem not 5", "expected 'in' or 'like' after 'not' at column 9, found '5'"),
+        ("mem not 5", "expected 'in', 'like' or 'between' after 'not' at column 9, found '5'"),
+        ("mem is 5", "expected 'null' or 'not null' after 'is' at column 8, found '5'"),
+        ("mem is not", "expected 'null' after 'is not' at column 11, found the end"),
+        ("mem not is null", "expected 'in', 'like' or 'between' after 'not' at column 9, found 'is'"),
+        ("5 is null", "expected a comparison after '5' at column 3, found 'is'"),
+        ("mem between 1", "expected 'and' after the lower bound at column 14, found the end"),
+        ("mem between 1 or 2", "expected 'and' after the lower bound at column 15, found 'or'"),
+        ("mem between and 2", "expected a property or a value at column 13, found 'and'"),
+        ("mem between 1 and", "expected a property or a value at column 18, found the end"),
         ("switch like switch", "expected a quoted text after 'like' at column 13, found 'switch'"),
         ("switch like 5", "expected a quoted text after 'like' at column 13, found '5'"),
         ("switch = 'sw1", "the text that begins at column 10 is not closed"),
@@ -190,6 +245,11 @@ def test_a_mistake_is_named_with_its_column(expression: str, message: str) -> No
         ("gpu < yes", "'gpu' is yes or no, '<' at column 5 is not for those", "gpu = yes"),
         ("mem like '5%'", "'mem' is a whole number, 'like' at column 5 is for text", "mem >= 64"),
         ("not (mem not like '5%')", "'mem' is a whole number, 'like' at column 14 is for text", "mem >= 64"),
+        ("gpu between no and yes", "'gpu' is yes or no, 'between' at column 5 is not for those", "gpu = yes"),
+        ("mem between 1 and 'x'", "'mem' is a whole number, but 'x' at column 19 is not", "mem >= 64"),
+        ("mem between switch and 2", "'mem' is a whole number, but 'switch' at column 13 is text", "same kind"),
+        ("memm is null", "unknown property 'memm' at column 1", "did you mean 'mem'?"),
+        ("mem = null", "unknown property 'null' at column 7", "gpu is null"),
         ("mem = switch", "'mem' is a whole number, but 'switch' at column 7 is text", "same kind"),
     ],
 )
@@ -253,6 +313,10 @@ def _leaf(name: str) -> st.SearchStrategy[Expression]:
         st.lists(_constants(kind), min_size=1, max_size=3).map(tuple),
         inside=st.booleans(),
     )
+    leaves |= st.builds(Presence, st.just(Property(name)), st.booleans())
+    if kind != "yesno":
+        bounds = _constants(kind) | same
+        leaves |= st.builds(Range, st.just(Property(name)), bounds, bounds, st.booleans())
     if kind == "text":
         likes = st.sampled_from(["like", "not like"])
         leaves |= st.builds(Comparison, st.just(Property(name)), likes, _constants(kind))
@@ -283,6 +347,11 @@ def _sql(expression: Expression) -> str:
         case Membership(left, choices, inside):
             listed = ", ".join(_sql_operand(choice, KINDS[left.name]) for choice in choices)
             return f"coalesce({left.name} {'in' if inside else 'not in'} ({listed}), 0)"
+        case Presence(left, present):
+            return f"({left.name} is {'not null' if present else 'null'})"
+        case Range(left, low, high, inside):
+            bounds = " and ".join(_sql_operand(each, KINDS[left.name]) for each in (low, high))
+            return f"coalesce({left.name} {'' if inside else 'not '}between {bounds}, 0)"
         case Negation(part):
             return f"(not {_sql(part)})"
         case Both(parts):

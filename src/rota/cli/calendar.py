@@ -45,8 +45,8 @@ def list_periods(call: Invocation) -> int:
     return records.show(
         call,
         {"periods": [_body(each) for each in found]},
-        head=["PERIOD", "SET", "QUOTAS"],
-        rows=[[each.when, each.set, str(known.get(each.set, 0))] for each in found],
+        head=["PERIOD", "SET", "QUOTAS", "DESCRIPTION"],
+        rows=[[each.when, each.set, str(known.get(each.set, 0)), each.description] for each in found],
         empty="no periods; add one with 'rota calendar add \"08:00-19:00 mon-fri\" SET'",
         right="llr",
     )
@@ -56,15 +56,18 @@ def list_periods(call: Invocation) -> int:
 @click.argument("words", metavar="[PERIOD] SET", nargs=-1, required=True)
 @click.option("--from", "start", metavar="WHEN", default="", help="A one-off period: its start.")
 @click.option("--to", "end", metavar="WHEN", default="", help="Its end, which does not belong to it.")
-def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str) -> int:
+@click.option("--description", metavar="TEXT", default="", help="What it is for; 'rota calendar list' shows it.")
+def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, description: str) -> int:
     """Let a rule set apply at weekly hours, or once.
 
-    PERIOD is [HH:MM-HH:MM] [DAYS]; either part may be left out, and hours may cross midnight.
+    PERIOD is [HH:MM-HH:MM] [DAYS]; either part may be left out, and hours may cross midnight. As in OAR, days of
+    the month and months may follow: HOURS DAYS DATES MONTHS, each of them or '*'; all of them must fit.
 
     \b
     Examples:
       rota calendar add "08:00-19:00 mon-fri" day
       rota calendar add "sat,sun" weekend
+      rota calendar add "* * 24-31 dec" holiday --description "end of the year"
       rota calendar add --from 2026-12-24T00:00 --to 2026-12-27T00:00 holiday
     """
     from rota.cli import records
@@ -74,7 +77,7 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str) -
     *period, name = words
     if not period and not start and not end:
         raise BadInput("say when, and which rule set", hint='write it like "08:00-19:00 mon-fri" day')
-    made = new_period(name, period=" ".join(period), start=start, end=end)
+    made = new_period(name, period=" ".join(period), start=start, end=end, description=description)
 
     def make(site: SiteView) -> tuple[list[SiteChange], bool]:
         if made.name in site.of("calendar"):
@@ -106,6 +109,7 @@ def remove_period(call: Invocation, words: tuple[str, ...], start: str, end: str
     from rota.cli import records
     from rota.errors import BadInput, NotFound
     from rota.plan.quota_form import new_period
+    from rota.plan.week import tidy
 
     once = new_period("any", start=start, end=end).when if start or end else ""
     said = " ".join(" ".join(words).lower().split())
@@ -116,8 +120,10 @@ def remove_period(call: Invocation, words: tuple[str, ...], start: str, end: str
         meant = []
         for each in _periods(site):
             ways = (each.when, f"{each.when} {each.set}", each.name)
+            # The last word may be the rule set, or the last part of a period.
+            four = (tidy(said), f"{tidy(' '.join(said.split()[:-1]))} {said.split()[-1]}") if said else ()
             if (once and once == each.when and said in ("", each.set.lower())) or (
-                not once and said in (way.lower() for way in ways)
+                not once and not {said, *four}.isdisjoint(way.lower() for way in ways)
             ):
                 meant.append(each.name)
         if not meant:
@@ -184,7 +190,13 @@ def _sets(site: SiteView) -> dict[str, int]:
 
 
 def _body(each: PeriodRecord) -> dict[str, Any]:
-    return {"period": each.period or None, "from": each.start or None, "to": each.end or None, "set": each.set}
+    return {
+        "period": each.period or None,
+        "from": each.start or None,
+        "to": each.end or None,
+        "set": each.set,
+        "description": each.description,
+    }
 
 
 def _occurrence(each: Period) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from rota.errors import BadInput
 from rota.plan.clock import SECOND, Clock, moment
-from rota.plan.week import Weekly, parse_weekly
+from rota.plan.week import Weekly, parse_date, parse_weekly
 
 _DAY: Final = timedelta(days=1)
 #: So far ahead of what was asked for the periods are worked out at once.
@@ -125,7 +125,7 @@ class Calendar:
             found = self._days[day] = []
             midnight = datetime.combine(day, time())
             for weekly, name in self._weekly:
-                if day.weekday() in weekly.days:
+                if weekly.begins_on(day):
                     start = self.clock.moment(midnight + timedelta(minutes=weekly.start))
                     end = self.clock.moment(midnight + timedelta(minutes=weekly.end))
                     if parts := self._left(start, end):
@@ -166,15 +166,28 @@ def _cut(occurrences: list[Occurrence], start: int, end: int) -> list[Piece]:
     return pieces
 
 
+_FIELDS: Final = ("periodical", "oneshot", "sets")
+
+
 def parse_calendar(found: object, clock: Clock) -> Calendar:
-    """A calendar as it stands in JSON: `periodical`, `oneshot` and `sets`. Raises `BadInput`."""
+    """A calendar as it stands in JSON: `periodical`, `oneshot` and `sets`. Raises `BadInput`.
+
+    As in a file of OAR, a period may have a description behind its rule set, and rule sets may stand beside the
+    periods under their own names.
+    """
     if not isinstance(found, dict):
         raise BadInput("calendar is not an object", hint='write {"periodical": […], "oneshot": […], "sets": {…}}')
-    if unknown := sorted(str(key) for key in found if key not in ("periodical", "oneshot", "sets")):
-        raise BadInput(f"calendar has no field '{unknown[0]}'", hint="its fields are periodical, oneshot and sets")
     sets = found.get("sets", {})
+    beside = {key: value for key, value in found.items() if key not in _FIELDS}
+    if unknown := sorted(str(key) for key, value in beside.items() if not isinstance(value, dict)):
+        raise BadInput(f"calendar has no field '{unknown[0]}'", hint="its fields are periodical, oneshot and sets")
     if not isinstance(sets, dict) or not all(isinstance(rules, dict) for rules in sets.values()):
         raise BadInput("sets of the calendar do not name rules", hint='write {"day": {"*,*,*,/": [8, -1, -1]}}')
+    if twice := sorted(sets.keys() & beside.keys()):
+        raise BadInput(
+            f"calendar has rule set '{twice[0]}' twice", hint="write it under sets, or beside the periods"
+        )
+    sets = {**sets, **beside}
     weekly = []
     for row in _rows(found, "periodical", ("period", "set"), '["08:00-19:00 mon-fri", "day"]'):
         weekly.append((parse_weekly(row[0]), _known(row[1], sets)))
@@ -188,11 +201,13 @@ def parse_calendar(found: object, clock: Clock) -> Calendar:
 
 
 def _rows(found: Mapping[str, object], name: str, parts: tuple[str, ...], example: str) -> list[list[str]]:
+    """The rows of a field; each may have a description as its last part, which says nothing to us."""
     rows = found.get(name, [])
     if not isinstance(rows, list):
         raise BadInput(f"{name} of the calendar is not a list", hint=f"write [{example}]")
     for row in rows:
-        if not isinstance(row, list) or len(row) != len(parts) or not all(isinstance(part, str) for part in row):
+        fits = isinstance(row, list) and len(parts) <= len(row) <= len(parts) + 1
+        if not fits or not all(isinstance(part, str) for part in row):
             raise BadInput(f"{name} of the calendar: {row!r} is not [{', '.join(parts)}]", hint=f"write {example}")
     return rows
 
@@ -206,7 +221,7 @@ def _known(name: str, sets: Mapping[str, object]) -> str:
 
 def _local(text: str, clock: Clock) -> int:
     try:
-        return clock.moment(datetime.fromisoformat(text))
+        return clock.moment(parse_date(text))
     except (ValueError, OverflowError) as error:
         raise BadInput(
             f"calendar: '{text}' is not a date and time", hint="write it like 2026-01-06T00:00:00"

@@ -1,7 +1,8 @@
 """Property expressions such as `gpu = yes and (mem >= 64 or switch in ('sw1', 'sw2'))`: read, check, evaluate.
 
 Reading knows syntax only; checking knows which properties exist and of what kind they are; evaluating
-knows one resource. What a resource lacks satisfies no comparison, so a mistake never matches more.
+knows one resource. What a resource lacks satisfies no comparison, so a mistake never matches more; `is null`
+asks for just that.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from rota.plan.predicates import (
     Kind,
     Membership,
     Negation,
+    Presence,
     Property,
+    Range,
     Value,
     kind_of,
     text,
@@ -45,7 +48,9 @@ def names(expression: Expression) -> frozenset[str]:
     match expression:
         case Comparison(left, _, Property(other)):
             return frozenset({left.name, other})
-        case Comparison(left) | Membership(left):
+        case Range(left, low, high):
+            return frozenset({left.name, *(each.name for each in (low, high) if isinstance(each, Property))})
+        case Comparison(left) | Membership(left) | Presence(left):
             return frozenset({left.name})
         case Negation(part):
             return names(part)
@@ -68,14 +73,22 @@ def check(expression: Expression, kinds: Mapping[str, Kind]) -> None:
                     f"{shown(left.name)} is {_of(kind)}, '{sign}' at column {column} is not for those",
                     hint=_fix(left, kind),
                 )
-            if isinstance(right, Property):
-                _check_pair(left, right, kinds)
-            else:
-                _check_constant(left, kind, right)
+            _check_operand(left, kind, right, kinds)
         case Membership(left, choices):
             kind = _kind(left, kinds)
             for choice in choices:
                 _check_constant(left, kind, choice)
+        case Presence(left):
+            _kind(left, kinds)
+        case Range(left, low, high, _, column):
+            kind = _kind(left, kinds)
+            if kind == "yesno":
+                raise BadInput(
+                    f"{shown(left.name)} is {_of(kind)}, 'between' at column {column} is not for those",
+                    hint=_fix(left, kind),
+                )
+            for bound in (low, high):
+                _check_operand(left, kind, bound, kinds)
         case Negation(part):
             check(part, kinds)
         case Both(parts) | Either(parts):
@@ -98,6 +111,16 @@ def matches(expression: Expression, values: Mapping[str, Value]) -> bool:
         case Membership(left, _, inside):
             value = values.get(left.name)
             return value is not None and (value in expression.by_kind[kind_of(value)]) is inside
+        case Presence(left, present):
+            return (values.get(left.name) is not None) is present
+        case Range(left, low, high, inside):
+            value = values.get(left.name)
+            if value is None:
+                return False
+            if inside:
+                return _compare(value, ">=", low, values) and _compare(value, "<=", high, values)
+            # One bound that is known to be crossed is enough, whatever the other is.
+            return _compare(value, "<", low, values) or _compare(value, ">", high, values)
 
 
 def _compare(value: Value, sign: str, right: Constant | Property, values: Mapping[str, Value]) -> bool:
@@ -140,10 +163,19 @@ def _kind(item: Property, kinds: Mapping[str, Kind], *, bare: bool = False) -> K
         hint = suggestion(item.name, kinds, what="properties")
         if item.name in ("node", "nodes") and "host" in kinds:
             hint = "did you mean 'host'?"
-        if bare:
+        if bare and item.name.lower() == "null":
+            hint = "nothing equals null: write it like gpu is null"
+        elif bare:
             hint = f"if it is text, quote it: '{item.name}'; {hint}"
         raise BadInput(f"unknown property {shown(item.name)} at column {item.column}", hint=hint)
     return kind
+
+
+def _check_operand(left: Property, kind: Kind, operand: Constant | Property, kinds: Mapping[str, Kind]) -> None:
+    if isinstance(operand, Property):
+        _check_pair(left, operand, kinds)
+    else:
+        _check_constant(left, kind, operand)
 
 
 def _check_pair(left: Property, right: Property, kinds: Mapping[str, Kind]) -> None:

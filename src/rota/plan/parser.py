@@ -21,7 +21,9 @@ from rota.plan.predicates import (
     Expression,
     Membership,
     Negation,
+    Presence,
     Property,
+    Range,
     Value,
     kind_of,
 )
@@ -46,6 +48,8 @@ _SIGN: Final = re.compile(r"<=|>=|<>|!=|==|[=<>(),]")
 _NUMBER: Final = re.compile(r"[+-]?[0-9][A-Za-z0-9_.]*")
 _WORDS: Final = frozenset({"and", "or", "not", "in", "like"})
 _SAME: Final = {"==": "=", "<>": "!="}
+#: Words only where an operator stands: properties may have such names.
+_OPERATORS: Final = frozenset({"is", "between"})
 #: What `5 < x` is with the property first.
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _EXAMPLE: Final = "write it like mem >= 64 or gpu = yes"
@@ -67,6 +71,10 @@ class _Token:
 
     def is_(self, *values: str) -> bool:
         return self.kind in ("sign", "word") and self.value in values
+
+    def is_word(self, *words: str) -> bool:
+        """Is it one of these, which are names anywhere else?"""
+        return self.kind == "name" and str(self.value).lower() in words
 
     def __str__(self) -> str:
         return "the end" if self.kind == "end" else shown(self.source)
@@ -211,19 +219,40 @@ class _Parser:
         if sign.is_(*_MIRRORED):
             self.take()
             return self.sides(left, sign, self.operand("a property or a value"))
-        if isinstance(left, Constant) or not sign.is_("not", "in", "like"):
+        operator = sign.is_("not", "in", "like") or sign.is_word(*_OPERATORS)
+        if isinstance(left, Constant) or not operator:
             raise self.expected(f"a comparison after {self.tokens[self.at - 1]}")
         self.take()
+        if sign.is_word("is"):
+            return self.presence(left)
         if negated := sign.is_("not"):
             sign = self.next
-            if not sign.is_("in", "like"):
-                raise self.expected("'in' or 'like' after 'not'")
+            if not sign.is_("in", "like") and not sign.is_word("between"):
+                raise self.expected("'in', 'like' or 'between' after 'not'")
             self.take()
         if sign.is_("in"):
             return Membership(left, self.choices(), inside=not negated)
+        if sign.is_word("between"):
+            return self.range(left, inside=not negated, column=sign.column)
         if self.next.kind != "constant" or not isinstance(self.next.value, str):
             raise self.expected("a quoted text after 'like'", hint=f"write {left.name} like 'abc%'")
         return Comparison(left, "not like" if negated else "like", self.constant(), sign.column)
+
+    def presence(self, left: Property) -> Presence:
+        if negated := self.next.is_("not"):
+            self.take()
+        if not self.next.is_word("null"):
+            expected = "'null' after 'is not'" if negated else "'null' or 'not null' after 'is'"
+            raise self.expected(expected, hint=f"write {left.name} is null, or compare it with =")
+        self.take()
+        return Presence(left, present=negated)
+
+    def range(self, left: Property, *, inside: bool, column: int) -> Range:
+        low = self.operand("a property or a value")
+        if not self.next.is_("and"):
+            raise self.expected("'and' after the lower bound", hint=f"write {left.name} between 16 and 64")
+        self.take()
+        return Range(left, low, self.operand("a property or a value"), inside, column)
 
     def sides(self, left: Property | Constant, sign: _Token, right: Property | Constant) -> Comparison:
         compared = str(sign.value)

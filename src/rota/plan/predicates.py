@@ -84,6 +84,25 @@ class Membership:
 
 
 @dataclass(frozen=True, slots=True)
+class Presence:
+    """`property is not null`: a resource has some value under this name; or `is null`: it lacks one."""
+
+    left: Property
+    present: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """`property between low and high`, both included, or not between."""
+
+    left: Property
+    low: Constant | Property
+    high: Constant | Property
+    inside: bool = True
+    column: int = field(default=0, compare=False)  #: of the word `between`
+
+
+@dataclass(frozen=True, slots=True)
 class Negation:
     part: Expression
 
@@ -102,7 +121,7 @@ class Either:
     parts: tuple[Expression, ...]
 
 
-Expression = Comparison | Membership | Negation | Both | Either
+Expression = Comparison | Membership | Presence | Range | Negation | Both | Either
 
 
 def text(expression: Expression) -> str:
@@ -113,6 +132,10 @@ def text(expression: Expression) -> str:
             return f"{left.name}{between}{_operand(right)}"
         case Membership(left, choices, inside):
             return f"{left.name} {'in' if inside else 'not in'} ({', '.join(map(_operand, choices))})"
+        case Presence(left, present):
+            return f"{left.name} is {'not null' if present else 'null'}"
+        case Range(left, low, high, inside):
+            return f"{left.name} {'' if inside else 'not '}between {_operand(low)} and {_operand(high)}"
         case Negation(part):
             return f"not {_enclosed(part, Both, Either)}"
         case Both(parts):

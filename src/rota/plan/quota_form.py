@@ -18,7 +18,7 @@ from rota.plan.calendar import Calendar, parse_calendar
 from rota.plan.clock import Clock
 from rota.plan.quota_rules import parse_rules
 from rota.plan.quotas import Quotas
-from rota.plan.week import parse_weekly
+from rota.plan.week import parse_date, parse_weekly, tidy
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ T = TypeVar("T")
 Limit = int | float | str
 
 _LONGEST_SET: Final = 64
+_LONGEST_DESCRIPTION: Final = 255
 
 
 class QuotaRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -54,6 +55,7 @@ class PeriodRecord(
     period: str = ""
     start: str = ""  #: ISO 8601; without a zone, in that of the deployment
     end: str = ""
+    description: str = ""  #: for people
 
     @property
     def when(self) -> str:
@@ -73,12 +75,19 @@ def new_quota(rule: str, limits: list[Limit], set: str = "") -> QuotaRecord:
     return QuotaRecord(rule=tidy, limits=limits, set=set)
 
 
-def new_period(set: str, *, period: str = "", start: str = "", end: str = "") -> PeriodRecord:
+def new_period(
+    set: str, *, period: str = "", start: str = "", end: str = "", description: str = ""
+) -> PeriodRecord:
     """A period, checked. Raises `BadInput`."""
     _check_set(set)
+    if not description.isprintable() or len(description) > _LONGEST_DESCRIPTION:
+        raise BadInput(
+            "the description of the period is too long or not printable",
+            hint=f"write one line of at most {_LONGEST_DESCRIPTION} characters",
+        )
     if period and not start and not end:
         parse_weekly(period)
-        return PeriodRecord(set=set, period=" ".join(period.lower().split()))
+        return PeriodRecord(set=set, period=tidy(period), description=description)
     if period or not start or not end:
         raise BadInput(
             "a period has weekly hours, or a start and an end",
@@ -89,12 +98,12 @@ def new_period(set: str, *, period: str = "", start: str = "", end: str = "") ->
         raise BadInput("one end of the period has a time zone and the other has none", hint="give both alike")
     if first >= last:
         raise BadInput(f"the period ends at {end}, not after its start {start}", hint="give a later end")
-    return PeriodRecord(set=set, start=_iso(first), end=_iso(last))
+    return PeriodRecord(set=set, start=_iso(first), end=_iso(last), description=description)
 
 
 def _moment(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text.strip())
+        return parse_date(text)
     except ValueError:
         raise BadInput(f"'{text[:40]}' is not a date and time", hint="write it like 2026-12-24T00:00") from None
 
@@ -124,7 +133,9 @@ def check_quota(name: str, value: Any) -> None:
 def check_period(name: str, value: Any) -> None:
     """Raise `BadInput` unless there may be such a record."""
     record = read_period(value)
-    made = new_period(record.set, period=record.period, start=record.start, end=record.end)
+    made = new_period(
+        record.set, period=record.period, start=record.start, end=record.end, description=record.description
+    )
     if made.name != name:
         raise BadInput(f"period '{name[:60]}' is not what its value says", hint=f"call it '{made.name}'")
 
