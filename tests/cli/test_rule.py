@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import grp
 import json
+import os
 from typing import Any
 
 import pytest
@@ -220,3 +222,33 @@ def test_a_request_for_levels_that_the_site_has_not_is_an_error(shared: Deployme
     assert done.returncode == 2
     assert "unknown level 'foo'" in done.stderr
     assert "cpus" not in shared.rota("rule", "test", "-l", "core=2").stdout
+
+
+def test_rules_bind_jobs_to_nodes_and_give_types_that_quotas_count(shared: Deployment) -> None:
+    mine = grp.getgrgid(os.getgid()).gr_name
+    shared.ok("property", "add", "fast", "--type", "yesno")
+    shared.ok("rule", "add", "bind", "--match", "project=fast", "--set", "where=fast is null")
+    shared.ok("rule", "add", "ours", "--match", f"unix_group={mine}", "--set", "type=type:ours")
+    shared.ok("quota", "set", "*,*,type:ours,*", "0")
+    asked = ("--project", "fast", "-p", "host like '%'")
+    try:
+        refused = shared.rota("property", "remove", "fast")
+        assert (refused.returncode, "rule 'bind'" in refused.stderr) == (2, True)
+        said = shared.json("rule", "test", *asked)["job"]
+        (job,) = shared.json("add", *asked, "--", "true")["added"]
+        became = shared.json("show", str(job))
+        assert said["where"] == became["where"] == "host like '%' and fast is null"
+        assert said["type"] == became["type"] == ["type:ours"]
+        assert shared.json("why", str(job))["reasons"][0]["code"] == "quota"
+        assert shared.json("rule", "test", "--unix-group", "others")["job"]["type"] == []
+        (exempt,) = shared.json("add", "-t", "no_quotas", "--", "true")["added"]
+        assert shared.rota("wait", str(exempt)).returncode == 0
+        done = shared.rota("rule", "test", "-t", "no_quotas")
+        assert (done.returncode, "only an administrator or a rule" in done.stdout) == (2, True)
+        assert shared.rota("rule", "test", "-t", "no_quotas", "--admin").returncode == 0
+        shared.ok("kill", str(job))
+    finally:
+        shared.ok("quota", "remove", "*,*,type:ours,*")
+        shared.ok("rule", "remove", "ours")
+        shared.ok("rule", "remove", "bind")
+        shared.ok("property", "remove", "fast")

@@ -78,6 +78,18 @@ def test_one_wrong_change_undoes_all_of_them(m: Machine) -> None:
     assert m.world.site["queue"] == {"a": {"priority": 1}}
 
 
+def test_rules_bind_jobs_only_to_properties_that_there_are(m: Machine) -> None:
+    bind = {"rank": 1.0, "set": {"where": "gpu=yes"}}
+    with pytest.raises(BadInput, match="rule 'bind': field 'where': unknown property 'gpu'"):
+        change(m, ("rule", "bind", bind))
+    change(m, ("property", "gpu", {"type": "yesno"}), ("rule", "bind", bind))
+    with pytest.raises(BadInput, match="rule 'bind'"):
+        change(m, ("property", "gpu", {"type": "text"}))
+    with pytest.raises(BadInput, match="rule 'bind'"):
+        change(m, ("property", "gpu", None))
+    change(m, ("property", "gpu", None), ("rule", "bind", None))
+
+
 def test_a_change_made_from_an_older_version_is_refused(m: Machine) -> None:
     seen = m.world.site_version
     change(m, ("queue", "a", {}), base=seen)

@@ -12,6 +12,7 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission
+from rota.manager.unix_groups import UnixGroups
 from rota.plan.planning import Planning
 from rota.plan.size import Size
 
@@ -29,7 +30,7 @@ def admission(*rules: dict[str, Any], **queues: dict[str, Any]) -> Admission:
         "rule": {f"r{at}": {"rank": 1000 + at, **rule} for at, rule in enumerate(rules)},
         "queue": queues,
     }
-    return Admission(world)
+    return Admission(world, groups=UnixGroups(lambda user: {"ann": ("staff",)}.get(user, ())))
 
 
 def test_a_plain_job_gets_the_default_queue_and_nothing_else() -> None:
@@ -166,3 +167,52 @@ def test_waiting_reservations_of_a_user_are_counted() -> None:
             id=id, key=str(id), spec=asked, spec_id=1, cmd="x", state=state, submission="s", submitted_at=0.0
         )
     assert (rules.waiting_reservations("ann"), rules.waiting_reservations("bob")) == (1, 0)
+
+
+# ------------------------------------------------------------------ who gave it, and from which groups
+
+
+def test_only_an_administrator_or_a_rule_takes_a_job_out_of_the_quotas() -> None:
+    exempt = spec(types=("no_quotas",))
+    rules = admission({"match": {"project": "ops"}, "set": {"type": "no_quotas"}})
+    with pytest.raises(BadInput, match="only an administrator or a rule may give 'no_quotas'"):
+        rules.admit(exempt)
+    assert rules.admit(exempt, admin=True).spec.types == ("no_quotas",)
+    with pytest.raises(BadInput, match="only an administrator"):
+        rules.admit(exempt)  # what an administrator was told is not told others
+    given = rules.admit(spec(project="ops")).spec
+    assert given.types == ("no_quotas",)
+    changed = msgspec.structs.replace(given, priority=5)
+    assert rules.admit(changed, before=given).spec.types == ("no_quotas",)
+
+
+def test_a_rule_matches_the_unix_groups_of_the_user() -> None:
+    rules = admission({"match": {"unix_group": "staff"}, "set": {"priority": 9}})
+    assert rules.admit(spec()).spec.priority == 9
+    assert rules.admit(spec(user="a stranger")).spec.priority == 0
+
+
+def test_groups_are_asked_for_only_where_a_rule_matches_them() -> None:
+    assert admission().to_look_up("ann", "bob") == []
+    rules = admission({"match": {"unix_group": "staff"}, "set": {"priority": 9}})
+    first, _second = rules.to_look_up("ann", "bob")
+    first()
+    assert len(rules.to_look_up("ann", "bob")) == 1
+
+
+def test_a_rule_binds_a_queue_to_nodes_beside_what_its_jobs_say() -> None:
+    rules = admission({"match": {"queue": "night"}, "set": {"where": "gpu = yes"}}, night={})
+    assert rules.admit(spec(queue="night")).spec.where == "gpu=yes"
+    own = rules.admit(spec(queue="night", where="mem > 5 or host='a'")).spec
+    assert own.where == "(mem>5 or host='a') and gpu=yes"
+    assert rules.admit(own).spec == own, "when it is modified nothing is added twice"
+    assert rules.admit(spec(where="mem  >  5")).spec.where == "mem  >  5", "what nobody changes stays as written"
+
+
+def test_types_of_the_site_are_matched_and_given() -> None:
+    rules = admission(
+        {"match": {"type": "type:yop"}, "set": {"priority": 7}},
+        {"match": {"user": "bob"}, "set": {"type": ["type:late", "type:yop"]}},
+    )
+    assert rules.admit(spec(types=("type:yop=3",))).spec.priority == 7
+    assert rules.admit(spec(user="bob", types=("noop",))).spec.types == ("noop", "type:late", "type:yop")

@@ -114,6 +114,32 @@ def test_who_is_read_from_the_ask() -> None:
     assert type_names(Types()) == frozenset()
 
 
+def test_types_of_the_site_are_counted_by_their_names() -> None:
+    assert type_names(Types(free=("type:cost=5", "type:yop"))) == {"type:cost", "type:yop"}
+    quotas = made({"*,*,type:yop,*": [4], "*,*,/,*": [8]})
+    yop, nop = Who(types=frozenset({"type:yop"})), Who(types=frozenset({"type:nop"}))
+    take(quotas, yop, 1, 4, 0.0, 10.0)
+    assert refused(quotas, yop, 1, 0.0, 5.0).rule == "*,*,type:yop,*"
+    counted = quotas.counted(nop)
+    assert counted is not None
+    assert quotas.refusal(counted, 8, 0.0, 5.0) is None
+    assert refused(quotas, nop, 9, 0.0, 5.0).rule == "*,*,/,*"
+
+
+def test_who_is_exempt_is_counted_nowhere() -> None:
+    quotas = made({"*,*,*,*": [4], "*,*,deploy,/": [1], "/,*,*,*": [0]})
+    assert quotas.counted(Who(types=frozenset({"no_quotas", "deploy"}))) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("no_quotas", "in no quota"), ("yop", "type:NAME"), ("type:", "no type")]
+)
+def test_a_quota_names_types_that_there_can_be(kind: str, said: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        made({f"*,*,{kind},*": [4]})
+    assert said in str(refusal.value)
+
+
 def test_whom_no_rule_concerns_is_not_counted() -> None:
     quotas = made({"admin,*,*,*": [1], "*,q,*,*": [1], "*,*,deploy,*": [1], "*,*,*,carol": [1], "*,*,*,*": [-1]})
     assert quotas.counted(ALICE) is None

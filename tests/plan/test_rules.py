@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.rule_form import BUILT_IN, CONDITIONS, FIELDS, from_words, read_rule, write_rule
-from rota.plan.rules import OF_ONE_HOST, Facts, Verdict, judge
+from rota.plan.rules import OF_ONE_HOST, Facts, Rule, Verdict, holds, judge
 
 HOUR = 3600.0
 GIB = 1 << 30
@@ -255,7 +255,7 @@ _kinds: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("walltime", "time", "walltime_over", "time_over"), _times),
     **dict.fromkeys(("mem", "disk", "mem_over", "disk_over"), _sizes),
     **dict.fromkeys(("cpus", "cpus_over"), st.integers(0, 9999).map(lambda n: n / 100)),
-    **dict.fromkeys(("interactive", "reservation", "system"), st.booleans()),
+    **dict.fromkeys(("interactive", "reservation", "system", "admin"), st.booleans()),
     **dict.fromkeys(("priority", "gpus", "retries", "reservations_over"), _numbers),
     **dict.fromkeys(("priority_over", "gpus_over", "retries_over"), _numbers),
 }
@@ -268,6 +268,77 @@ def _some(names: list[str], *, least: int) -> st.SearchStrategy[dict[str, Any]]:
     return st.sets(st.sampled_from(names), min_size=least, max_size=4).flatmap(
         lambda chosen: st.fixed_dictionaries({name: values[name] for name in sorted(chosen)})
     )
+
+
+def rule(**parts: Any) -> Rule:
+    return read_rule({"name": "r", **parts})
+
+
+def test_a_rule_binds_jobs_to_nodes_beside_what_they_say_themselves() -> None:
+    bind = rule(match={"queue": "gpu"}, set={"where": "gpu=yes and mem >= 64"})
+    assert judge([bind], Facts(queue="gpu")).facts.where == "gpu=yes and mem>=64"
+    both = judge([bind], Facts(queue="gpu", where="mem>=64 or switch='a'")).facts
+    assert both.where == "(mem>=64 or switch='a') and gpu=yes and mem>=64"
+    assert judge([bind], both).facts == both, "a second time it changes nothing"
+    assert judge([bind], Facts(queue="default")).facts.where == ""
+
+
+def test_a_default_leaves_jobs_alone_that_speak_of_properties() -> None:
+    fill = rule(default={"where": "gpu = no"})
+    assert judge([fill], Facts()).facts.where == "gpu=no"
+    assert judge([fill], Facts(where="mem>1")).facts.where == "mem>1"
+    assert judge([fill], Facts(wheres=("mem>1",))).facts.where == ""
+
+
+@pytest.mark.parametrize(
+    ("match", "expected"),
+    [
+        ({"where": "gpu"}, True),
+        ({"where": "gpu=yes*"}, True),
+        ({"where": ["!gpu"]}, False),
+        ({"where": ["!cpu"]}, True),
+        ({"where": "switch"}, True),
+        ({"where": ""}, False),
+        ({"unix_group": "staff"}, True),
+        ({"unix_group": ["stud*", "wheel"]}, False),
+        ({"unix_group": "!students"}, True),
+        ({"unix_group": "!st*"}, False),
+        ({"type": "type:yop"}, True),
+        ({"type": "type:*"}, True),
+        ({"type": "type:nop"}, False),
+        ({"type": "!type:yop"}, False),
+        ({"admin": False}, True),
+        ({"admin": True}, False),
+    ],
+)
+def test_rules_match_expressions_unix_groups_types_of_the_site_and_administrators(
+    match: dict[str, Any], expected: bool
+) -> None:
+    facts = Facts(
+        where="gpu=yes and mem>=64", wheres=("switch='a'",), unix_group=("ann", "staff"), type=("type:yop=5",)
+    )
+    assert holds(rule(match=match, set={"priority": 1}).match, facts) is expected
+
+
+def test_a_job_that_says_nothing_of_properties_can_be_matched() -> None:
+    match = rule(match={"where": ""}, set={"priority": 1}).match
+    assert holds(match, Facts())
+    assert not holds(match, Facts(where="gpu=yes"))
+
+
+@pytest.mark.parametrize(
+    ("where", "said"), [("gpu =", "column 6"), ("", "is empty"), (5, "property expression"), ("x" * 2000, "1024")]
+)
+def test_a_rule_with_a_bad_expression_is_refused(where: object, said: str) -> None:
+    with pytest.raises(BadInput, match="set: field 'where': ") as refused:
+        read_rule({"name": "r", "set": {"where": where}})
+    assert said in refused.value.message
+
+
+def test_commas_of_expressions_are_theirs() -> None:
+    words = ["where=switch in ('sw1', 'sw2')"]
+    assert from_words(words, option="--set") == {"where": "switch in ('sw1', 'sw2')"}
+    assert from_words(words, option="--match") == {"where": ["switch in ('sw1', 'sw2')"]}
 
 
 _CAPPED = [name for name, (_read, may) in FIELDS.items() if "cap" in may]

@@ -78,6 +78,12 @@ def test_types_that_go_together(words: tuple[str, ...]) -> None:
         ([""], "a type is empty", "types: besteffort"),
         (["=1"], "a type is empty", "types: besteffort"),
         (["noop,deploy"], "unknown type 'noop,deploy'", "give -t once for each type"),
+        (["type:"], "type 'type:' cannot be one of the site's own", "type:NAME"),
+        (["type:a b"], "type 'type:a b' cannot be one of the site's own", "type:NAME"),
+        (["type:é"], "type 'type:é' cannot be one of the site's own", "type:NAME"),
+        (["type:a", "type:a=1"], "type 'type:a' is given twice", "give it once"),
+        (["type:a="], "type 'type:a': '' is not a value", "type:a=WORD"),
+        (["yop"], "unknown type 'yop'", "one of the site's own is written type:yop"),
         (["noop", "noop"], "type 'noop' is given twice", "give it once"),
         (["inner=1", "inner=2"], "type 'inner' is given twice", "give it once"),
         (["noop=1"], "type 'noop' takes no value", "write noop"),
@@ -101,6 +107,13 @@ def test_a_mistake_is_named_with_its_fix(words: list[str], message: str, hint: s
     refused = refusal(*words)
     assert refused.message == message
     assert hint in refused.hint
+
+
+def test_a_site_may_have_types_of_its_own() -> None:
+    types = parse_types(["type:yop", "noop", "type:cost=5"], moment=moment)
+    assert types == Types(noop=True, free=("type:cost=5", "type:yop"))
+    assert type_words(types) == ("noop", "type:cost=5", "type:yop")
+    assert parse_types(type_words(types)) == types
 
 
 def test_kept_times_are_unix_seconds() -> None:

@@ -308,3 +308,15 @@ def test_http_and_pages_keep_to_the_same_rules(tmp_path: Path) -> None:
             assert http.post("/api/v1/jobs/actions", kill, headers=headers).status == 200
             wait_until(lambda: rota.state(id) == "cancelled", "it is over")
             ann.ok("retry", str(id))
+
+
+def test_a_job_is_taken_out_of_the_quotas_by_an_administrator_or_a_rule_and_by_nobody_else(
+    rota: Deployment, ann: Colleague
+) -> None:
+    done = ann.rota("add", "-t", "no_quotas", "--", "true")
+    assert (done.returncode, "only an administrator or a rule may give 'no_quotas'" in done.stderr) == (2, True)
+    own = ann.add("--after", "@later", "--allow-empty-group", "--", "true")
+    assert ann.rota("modify", str(own), "-t", "no_quotas").returncode == 2
+    assert rota.rota("modify", str(own), "-t", "no_quotas").returncode == 0
+    ann.ok("modify", str(own), "--priority", "3")
+    assert rota.json("show", str(own))["type"] == ["no_quotas"]

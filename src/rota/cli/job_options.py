@@ -57,7 +57,8 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
         ("-t", "--type"),
         {"metavar": "TYPE", **_MANY},
         "besteffort, idempotent, container, inner=ID, timesharing=user|*,name|*, placeholder=NAME, allowed=NAME, "
-        "deploy, cosystem, noop, deadline=WHEN, postpone=WHEN or expire=WHEN.",
+        "deploy, cosystem, noop, deadline=WHEN, postpone=WHEN, expire=WHEN, no_quotas (for administrators), or "
+        "type:NAME for one of the site's own.",
     ),
     "priority": (("--priority",), {"metavar": "N"}, "0 to 255, higher first (default: 0)."),
     "project": (("--project",), {"metavar": "TEXT"}, "Project to account to."),

@@ -24,8 +24,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def rule() -> None:
     """Admission rules: what the site makes of jobs before they are taken in.
 
-    Rules are tried in order. Each matches jobs (by user, queue, project, group, name, type, uses, interactive,
-    reservation, walltime_over, cpus_over, mem_over…) and then does one thing: default fills what a job left
+    Rules are tried in order. Each matches jobs (by user, unix_group, queue, project, group, name, type, uses, where,
+    interactive, reservation, admin, walltime_over, cpus_over, mem_over…) and then does one thing: default fills what a job left
     open, cap holds a value down, set decides it, reject refuses the job with a message.
     """
 
@@ -114,6 +114,7 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
     Examples:
       rota rule add short --match queue=besteffort --match user=bob --cap walltime=12h --position 3
       rota rule add project --match project= --reject 'say for which project: --project NAME'
+      rota rule add gpus --match queue=gpu --set where="gpu = yes"
       rota rule add --file rule.json
     """
     from rota.cli import records

@@ -36,6 +36,7 @@ _SHOWN: Final = (
         "gpus",
         "retries",
         "retry_on",
+        "where",
     ),
 )
 
@@ -43,6 +44,11 @@ _SHOWN: Final = (
 @command("test")
 @options_for(_FIELDS)
 @click.option("--user", metavar="NAME", help="Whose job it would be (default: yours).")
+@click.option(
+    "--unix-group", "unix_groups", metavar="NAME", multiple=True,
+    help="A Unix group of that user; repeat it (default: those that this host knows).",
+)  # fmt: skip
+@click.option("--admin", is_flag=True, help="As if an administrator added it.")
 @click.option("--interactive", is_flag=True, help="As with 'rota run -I'.")
 @click.option("--system", is_flag=True, help="As in a deployment that runs jobs of many users.")
 @click.option(
@@ -50,7 +56,14 @@ _SHOWN: Final = (
     help="With --at: how many reservations of the user would wait, this one included.",
 )  # fmt: skip
 def test_rules(
-    call: Invocation, user: str | None, interactive: bool, system: bool, reservations: int, **options: Any
+    call: Invocation,
+    user: str | None,
+    unix_groups: tuple[str, ...],
+    admin: bool,
+    interactive: bool,
+    system: bool,
+    reservations: int,
+    **options: Any,
 ) -> int:
     """Say which rules match a job, and what it would become or why it would be refused.
 
@@ -61,6 +74,7 @@ def test_rules(
     Examples:
       rota rule test -q besteffort --walltime 3d --user bob
       rota rule test -l nodes=4
+      rota rule test -q gpu --unix-group students
     """
     from rota.client.trial import KINDS, trial
     from rota.errors import BadInput
@@ -69,7 +83,14 @@ def test_rules(
     with call.connect() as client:
         records = client.site(*KINDS).site()
     tried = trial(
-        records, fields, user=user or _me(), interactive=interactive, system=system, reservations=reservations
+        records,
+        fields,
+        user=user or _me(),
+        interactive=interactive,
+        system=system,
+        reservations=reservations,
+        admin=admin,
+        unix_groups=unix_groups or None,
     )
     if call.json:
         print_json(tried.view())

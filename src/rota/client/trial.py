@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,9 +12,10 @@ from rota.client.new_spec import new_spec
 from rota.client.submission import base_wanted
 from rota.core.job import Spec
 from rota.errors import BadInput
-from rota.manager.admission import Rulebook
+from rota.manager.admission import By, Rulebook
 from rota.manager.rows import size_view
 from rota.manager.specs import check_texts, spec_from
+from rota.manager.unix_groups import groups_of
 from rota.plan import expression
 from rota.plan.grammar import check_alternative, parse_request
 from rota.plan.records import kinds_of, levels_of
@@ -52,6 +53,7 @@ class TriedJob(Struct):
     size: SizeView
     retries: int
     retry_on: list[str] | None = None
+    where: str = ""
 
 
 class TrialView(Struct):
@@ -87,7 +89,7 @@ class Trial(Struct):
         job = TriedJob(
             spec.user, spec.queue, spec.project, spec.name, list(spec.types), spec.priority, spec.walltime_s,
             list(spec.request) or None, size_view(spec.size), spec.retries,
-            None if spec.retry_on is None else list(spec.retry_on),
+            None if spec.retry_on is None else list(spec.retry_on), spec.where,
         )  # fmt: skip
         return TrialView(
             not self.error, verdict.rejected_by or None, self.error or None, list(verdict.matched), steps, job
@@ -103,8 +105,11 @@ def trial(
     system: bool,
     reservations: int,
     text: bool = True,
+    admin: bool = False,
+    unix_groups: Sequence[str] | None = None,
 ) -> Trial:
-    """Judge a job with the fields of `rota add`, as admission does it. `text`: they are words of the command line.
+    """Judge a job with the fields of `rota add`, as admission does it. `text`: they are words of the command line;
+    `unix_groups`: of the user, None: those that this machine knows.
 
     Raises `BadInput` if they are no job, whatever the rules say.
     """
@@ -113,7 +118,8 @@ def trial(
         spec = msgspec.structs.replace(spec, interactive=True)
     check_texts(spec)
     _check_words(spec, records)
-    judged = Rulebook(records, system=system).judge(spec, reservations=reservations)
+    by = By(admin, groups_of(user) if unix_groups is None else tuple(unix_groups))
+    judged = Rulebook(records, system=system).judge(spec, reservations=reservations, by=by)
     error, verdict = judged.error, judged.verdict
     said = "" if error is None else verdict.message if verdict.rejected_by else str(error)
     return Trial(judged.spec, verdict, said)

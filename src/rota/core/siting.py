@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -13,10 +13,12 @@ from rota.core.energy import on_host_set
 from rota.core.events import SiteChanged
 from rota.core.hosts import own_resources
 from rota.core.nodes import follow_records, refuse_used_nodes
-from rota.core.policing import refuse_used_queues
+from rota.core.policing import refuse_used_queues, rules_of
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
+from rota.plan import expression
+from rota.plan.expression import Kind
 from rota.plan.records import MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
 
 Records = dict[str, dict[str, Any]]
@@ -103,6 +105,19 @@ def _check_properties(before: Records, after: Records, changes: Iterable[Change]
                     hint=f"add it: rota property add {name}",
                 )
             check_value(name, value, kind)
+    if whole or any(kind == "rule" for kind, _, _ in changes):
+        _check_rules(after, kinds)
+
+
+def _check_rules(after: Records, kinds: Mapping[str, Kind]) -> None:
+    """Rules bind jobs only to properties that there are."""
+    for rule in rules_of(after):
+        where = rule.values.get("where")
+        if isinstance(where, str):
+            try:
+                expression.check(expression.parse(where), kinds)
+            except BadInput as error:
+                raise BadInput(f"rule '{rule.name}': field 'where': {error.message}", hint=error.hint) from None
 
 
 def summary(changes: list[Change]) -> str:

@@ -6,8 +6,8 @@ the reservations that a user has waiting.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import Final
 
 import msgspec
@@ -20,8 +20,11 @@ from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.specs import check_spec
 from rota.manager.terms import agreed
+from rota.manager.unix_groups import UnixGroups
+from rota.plan import expression
 from rota.plan.grammar import parse_request, request_text
 from rota.plan.policy import BESTEFFORT, Queue
+from rota.plan.quota_rules import NO_QUOTAS
 from rota.plan.records import Records, levels_of
 from rota.plan.request import Alternative
 from rota.plan.rule_form import shown_value
@@ -32,6 +35,19 @@ from rota.plan.types import parse_types, type_words
 _MOST_KNOWN: Final = 10_000
 _LONGEST_ID: Final = 17
 _COUNTED: Final = "reservations_over"
+_UNIX_GROUP: Final = "unix_group"
+
+
+class By(Struct, frozen=True):
+    """What rules may know of a submission that its jobs do not say."""
+
+    admin: bool = False  #: an administrator gave it
+    unix_groups: tuple[str, ...] = ()  #: of the user
+    exempt: bool = False  #: the job is in no quota already
+
+
+_ANYBODY: Final = By()
+_ADMIN: Final = By(admin=True)
 
 
 class Admitted(Struct, frozen=True):
@@ -56,6 +72,7 @@ class Rulebook:
         self.queues: dict[str, Queue] = queues_of(records)
         self.rules: list[Rule] = rules_of(records)
         self.counts_reservations = any(_COUNTED in rule.match for rule in self.rules)
+        self.asks_for_unix_groups = any(_UNIX_GROUP in rule.match for rule in self.rules)
         self._levels = levels_of(records)
         self._walltimes = {name: s for name, queue in self.queues.items() if (s := queue.walltime_s) is not None}
         self._system = system
@@ -72,26 +89,27 @@ class Rulebook:
         known |= {"": first} if first in known else {}
         return {asked: name for asked, name in known.items() if name not in self._walltimes}
 
-    def judge(self, spec: Spec, *, reservations: int = 1) -> Judged:
+    def judge(self, spec: Spec, *, reservations: int = 1, by: By = _ANYBODY) -> Judged:
         """What becomes of it, `reservations` being those of the user that would wait, this one included.
 
         All who ask what the rules say ask here: who adds, modifies and plans jobs, and `rota rule test`. How many
         reservations wait can only refuse one more: jobs share specifications, whatever their number. Raises
         `BadInput` for what is no job, whatever the rules say.
         """
-        first = self._judge(spec, 1)
+        first = self._judge(spec, 1, by)
         if reservations > 1 and spec.at is not None and self.counts_reservations and first.error is None:
-            counted = self._judge(spec, reservations)
+            counted = self._judge(spec, reservations, by)
             return first if counted.error is None else counted
         return first
 
-    def _judge(self, spec: Spec, reservations: int) -> Judged:
+    def _judge(self, spec: Spec, reservations: int, by: By) -> Judged:
         found = spec = agreed(spec)
-        facts = facts_of(spec, reservations=reservations, system=self._system)
+        facts = facts_of(spec, reservations=reservations, system=self._system, by=by)
         verdict = judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
         error: BadInput | None = None
         try:
             found = respecified(spec, verdict.facts)
+            _refuse_exemption(spec, by)
             refuse(verdict)
             found = agreed(found)
             if found.interactive and found.retries:  # nobody would be there for another attempt
@@ -102,13 +120,13 @@ class Rulebook:
             error = refused
         return Judged(spec=found, verdict=verdict, error=error)
 
-    def admit(self, spec: Spec) -> Admitted:
+    def admit(self, spec: Spec, by: By = _ANYBODY) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is refused."""
         if not (spec.request or spec.types or spec.where or spec.interactive) and spec.at is None:
             queue = self._plain.get(spec.queue)
             if queue is not None:
                 return Admitted(spec if queue == spec.queue else msgspec.structs.replace(spec, queue=queue))
-        judged = self.judge(spec)
+        judged = self.judge(spec, by=by)
         if judged.error is not None:
             raise judged.error
         return Admitted(judged.spec, notices(judged.verdict))
@@ -134,22 +152,37 @@ def _passes_by(rule: Rule, *, system: bool) -> bool:
 class Admission:
     """What a manager asks: the rulebook of the newest version of the site, and what it said before."""
 
-    def __init__(self, world: World, *, system: bool = False) -> None:
+    def __init__(self, world: World, *, system: bool = False, groups: UnixGroups | None = None) -> None:
         self._world = world
+        self._groups = groups or UnixGroups()
         self._system = system
         self._version = -1
         self._book: Rulebook | None = None
-        self._known: dict[Spec, Admitted] = {}
+        self._known: dict[tuple[Spec, By], Admitted] = {}
 
-    def admit(self, spec: Spec) -> Admitted:
-        """See `Rulebook.admit`."""
+    def admit(self, spec: Spec, *, admin: bool = False, before: Spec | None = None) -> Admitted:
+        """See `Rulebook.admit`. `before`: what the job was, of one that is changed."""
         book = self.rulebook()
-        found = self._known.get(spec)
+        by = self._by(book, spec, admin=admin, before=before)
+        found = self._known.get((spec, by))
         if found is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            found = self._known[spec] = book.admit(spec)
+            found = self._known[spec, by] = book.admit(spec, by)
         return found
+
+    def _by(self, book: Rulebook, spec: Spec, *, admin: bool, before: Spec | None = None) -> By:
+        groups = self._groups.of(spec.user) if book.asks_for_unix_groups else ()
+        exempt = before is not None and NO_QUOTAS in before.types
+        if not (groups or exempt):
+            return _ADMIN if admin else _ANYBODY
+        return By(admin, groups, exempt)
+
+    def to_look_up(self, *users: str) -> list[Callable[[], None]]:
+        """What has to be asked of the machine before jobs of these users are judged; it may take long."""
+        if not self.rulebook().asks_for_unix_groups:
+            return []
+        return [partial(self._groups.look_up, user) for user in users if not self._groups.is_fresh(user)]
 
     def rulebook(self) -> Rulebook:
         if self._book is None or self._version != self._world.site_version:
@@ -158,13 +191,16 @@ class Admission:
             self._known.clear()
         return self._book
 
-    def refuse_reservation(self, wished: Spec, count: int) -> None:
+    def refuse_reservation(self, wished: Spec, count: int, *, admin: bool = False) -> None:
         """Raise `BadInput` if a rule forbids that the user has so many reservations waiting, this one included.
 
         `wished`: as it was asked for. What the rules made of it may be something that they refuse.
         """
         book = self.rulebook()
-        if book.counts_reservations and (error := book.judge(wished, reservations=count).error) is not None:
+        if not book.counts_reservations:
+            return
+        by = self._by(book, wished, admin=admin)
+        if (error := book.judge(wished, reservations=count, by=by).error) is not None:
             raise error
 
     def is_known(self, key: str) -> bool:
@@ -204,6 +240,15 @@ def _has_yet_to_end(job: Job) -> bool:
     return job.lease is not None or job.state in WAITING
 
 
+def _refuse_exemption(spec: Spec, by: By) -> None:
+    """Raise `BadInput` if somebody takes a job out of the quotas who may not."""
+    if NO_QUOTAS in spec.types and not (by.admin or by.exempt):
+        raise BadInput(
+            f"field 'type': only an administrator or a rule may give '{NO_QUOTAS}'",
+            hint="leave it out, or ask an administrator",
+        )
+
+
 def refuse(verdict: Verdict) -> None:
     """Raise `BadInput` if a rule has refused the job."""
     if verdict.rejected_by:
@@ -226,9 +271,10 @@ def notices(verdict: Verdict) -> tuple[str, ...]:
 # ------------------------------------------------------------------ specifications and what rules see of them
 
 
-def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False) -> Facts:
+def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False, by: By = _ANYBODY) -> Facts:
     """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
     alternatives = _alternatives(spec)
+    wheres = dict.fromkeys(group.where for each in alternatives for group in each.groups)
     return Facts(
         user=spec.user,
         queue=spec.queue,
@@ -254,7 +300,18 @@ def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False) -> Fact
         reservation=spec.at is not None,
         reservations=reservations if spec.at is not None else 0,
         system=system,
+        where=_where(spec) if spec.where else "",
+        wheres=tuple(where for where in wheres if where),
+        unix_group=by.unix_groups,
+        admin=by.admin,
     )
+
+
+def _where(spec: Spec) -> str:
+    try:
+        return expression.text(expression.parse(spec.where))
+    except BadInput as error:
+        raise BadInput(f"field 'where': {error.message}", hint=error.hint) from None
 
 
 def respecified(spec: Spec, facts: Facts) -> Spec:
@@ -282,6 +339,7 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
         retry_on=facts.retry_on,
         given=tuple(word for word in ("mem", "disk", "time") if word in facts.given),
         request=request,
+        where=facts.where if spec.where == "" or facts.where != _where(spec) else spec.where,
     )
 
 

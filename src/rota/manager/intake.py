@@ -88,13 +88,23 @@ class Library:
 class Intake:
     """One submission on its way in."""
 
-    def __init__(self, submission: str, user: str, library: Library, limits: Limits, admission: Admission) -> None:
+    def __init__(
+        self,
+        submission: str,
+        user: str,
+        library: Library,
+        limits: Limits,
+        admission: Admission,
+        *,
+        admin: bool = False,
+    ) -> None:
         self.submission = submission
         self.user = user
         self.dep_groups: set[str] = set()  #: that its jobs may join
         self._library = library
         self._limits = limits
         self._admission = admission
+        self._admin = admin  #: an administrator brings it
         self._notices: list[str] = []  #: for the answer
         self._homes: set[str] = set()  #: containers that its jobs name
         self._reserving = False  #: it may bring reservations
@@ -164,7 +174,7 @@ class Intake:
                 uses = resolve(new.limits, self._limits, self._declared)
                 spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
                 check_texts(spec)
-                admitted = self._admission.admit(spec)
+                admitted = self._admission.admit(spec, admin=self._admin)
                 if spec.at is not None:
                     self._wished[len(self._specs)] = spec
                 spec = admitted.spec
@@ -218,7 +228,7 @@ class Intake:
             if wished is not None and new:
                 self._reserved += 1
                 try:
-                    self._admission.refuse_reservation(wished, waiting + self._reserved)
+                    self._admission.refuse_reservation(wished, waiting + self._reserved, admin=self._admin)
                 except BadInput as error:
                     line = line_of(add, position)
                     raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None

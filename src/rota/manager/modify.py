@@ -28,7 +28,13 @@ def changes(change: m.SpecChange) -> dict[str, Any]:
 
 
 def respecify(
-    spec: Spec, fields: dict[str, Any], limits: Limits, declared: dict[str, Limit], admission: Admission
+    spec: Spec,
+    fields: dict[str, Any],
+    limits: Limits,
+    declared: dict[str, Limit],
+    admission: Admission,
+    *,
+    admin: bool = False,
 ) -> Spec:
     """The specification with these fields over it. Raises `BadInput`."""
     if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
@@ -42,7 +48,7 @@ def respecify(
         new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
     if "limits" in new:
         new["limits"] = resolve(new["limits"], limits, declared)
-    changed = admission.admit(msgspec.structs.replace(spec, **new)).spec
+    changed = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec).spec
     check_spec(changed)
     return changed
 
@@ -54,11 +60,13 @@ def new_specs(
     limits: Limits,
     declared: dict[str, Limit],
     admission: Admission,
+    *,
+    admin: bool = False,
 ) -> tuple[dict[int, tuple[int, Spec]], list[tuple[int, str]]]:
     """Old number → (new number, specification), and rows for those that nobody had before."""
     rows: list[tuple[int, str]] = []
     specs = {}
     for old in spec_ids:
-        spec = respecify(library.specs[old], fields, limits, declared, admission)
+        spec = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)
         specs[old] = (library.spec(spec, rows), spec)
     return specs, rows

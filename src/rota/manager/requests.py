@@ -95,8 +95,14 @@ class Requests:
             case m.Why(n, job):
                 self._manager.tell(_by(peer, n), self._manager.queries.why(job, wall=clock.now()))
             case m.PlanFor(n):
+                await self._know_groups(message.user or peer.user)
                 ask = whatif.question(
-                    self._manager.world, self._admission, message, user=peer.user, wall=clock.now()
+                    self._manager.world,
+                    self._admission,
+                    message,
+                    user=peer.user,
+                    wall=clock.now(),
+                    admin=not restricted(peer),
                 )
                 self._manager.tell(_by(peer, n), await self._manager.read(ask))
             case m.Gantt(n, _since, _until, limit):
@@ -208,6 +214,11 @@ class Requests:
         if restricted(peer):
             await self._manager.read(lambda: self._belongings.check(jobs, peer.user))
 
+    async def _know_groups(self, *users: str) -> None:
+        """Before jobs of these users are judged: only rules that match Unix groups make anybody wait for them."""
+        for ask in self._admission.to_look_up(*users):
+            await self._manager.read(ask)
+
     # -- actions
 
     async def _act(self, peer: Peer, act: m.Act) -> None:
@@ -296,6 +307,7 @@ class Requests:
             known = manager.world.jobs
             meant = [job for id in jobs if (job := known.get(id) or loaded.get(id)) is not None]
             declared: dict[str, Limit] = {}
+            await self._know_groups(*{job.spec.user for job in meant})
             specs, rows = modify.new_specs(
                 {job.spec_id for job in meant},
                 fields,
@@ -303,6 +315,7 @@ class Requests:
                 manager.world.placement.limits,
                 declared,
                 self._admission,
+                admin=not restricted(peer),
             )
             if rows:
                 manager.happened(events.LibraryGrew(specs=rows, envs=[]))

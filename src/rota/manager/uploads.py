@@ -15,6 +15,7 @@ from rota.core.job import Job
 from rota.core.states import RETRYABLE
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.admission import Admission
+from rota.manager.belongings import restricted
 from rota.manager.intake import Intake
 from rota.manager.lookups import (
     Arrays,
@@ -60,6 +61,8 @@ class Uploads:
         """Take one chunk; the engine answers. Raises `RotaError` to refuse the whole submission."""
         manager = self._manager
         by = Asker(peer.id, add.n, peer.user)
+        for ask in self._admission.to_look_up(peer.user) if add.specs else ():
+            await manager.read(ask)
         if not 0 < len(add.submission) <= 64:
             raise BadInput("a submission needs an id of at most 64 characters")
         if add.first == 0:
@@ -82,7 +85,14 @@ class Uploads:
             if len(peer.uploads) >= _UPLOADS_MAX:
                 raise BadInput(f"more than {_UPLOADS_MAX} submissions are open", hint="finish one first")
             limits_now = manager.world.placement.limits
-            begun = Intake(add.submission, peer.user, manager.library, limits_now, self._admission)
+            begun = Intake(
+                add.submission,
+                peer.user,
+                manager.library,
+                limits_now,
+                self._admission,
+                admin=not restricted(peer),
+            )
             self._intakes[add.submission] = peer.uploads[add.submission] = begun
         intake = peer.uploads.get(add.submission)
         if intake is None or self._intakes.get(add.submission) is not intake:

@@ -22,7 +22,7 @@ _LONGEST_USER = 256
 
 
 def question(
-    world: World, admission: Admission, ask: m.PlanFor, *, user: str, wall: float
+    world: World, admission: Admission, ask: m.PlanFor, *, user: str, wall: float, admin: bool = False
 ) -> Callable[[], PlanView]:
     """Take what must be known from the world now; the answer may be worked out in another thread.
 
@@ -33,11 +33,11 @@ def question(
     uses = resolve(ask.spec.limits, world.placement.limits, {})
     wished = spec_from(ask.spec, uses, user=ask.user or user, env=0)
     check_texts(wished)
-    admitted = admission.admit(wished)
+    admitted = admission.admit(wished, admin=admin)
     spec, notices = admitted.spec, list(admitted.notices)
     check_spec(spec)
     if spec.at is not None:
-        admission.refuse_reservation(wished, admission.waiting_reservations(spec.user) + 1)
+        admission.refuse_reservation(wished, admission.waiting_reservations(spec.user) + 1, admin=admin)
     try:
         refuse_unplannable(world, spec)
     except NeverFits as never:

@@ -25,6 +25,8 @@ class Types(Struct, frozen=True, kw_only=True, gc=False):
     deadline: float | None = None  #: it must have ended by then
     postpone: float | None = None  #: it may not start before
     expire: float | None = None  #: it gives up if it has not started by then
+    no_quotas: bool = False  #: no quota counts it
+    free: tuple[str, ...] = ()  #: types of the site's own, such as "type:yop", in order
 
     @property
     def done_at_walltime(self) -> bool:

@@ -31,7 +31,7 @@ from rota.plan.predicates import (
 )
 from rota.plan.reading import shown, suggestion
 
-__all__ = ["Expression", "Kind", "Value", "check", "matches", "names", "parse", "text"]
+__all__ = ["Expression", "Kind", "Value", "check", "conjoined", "matches", "names", "parse", "text"]
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -56,6 +56,18 @@ def names(expression: Expression) -> frozenset[str]:
             return names(part)
         case Both(parts) | Either(parts):
             return frozenset().union(*map(names, parts))
+
+
+def conjoined(one: str, other: str) -> str:
+    """The text of both expressions, each part once; an empty text is no condition. Raises `BadInput`."""
+    parts: dict[Expression, None] = {}
+    for written in (one, other):
+        if written:
+            tree = parse(written)
+            parts.update(dict.fromkeys(tree.parts if isinstance(tree, Both) else (tree,)))
+    if not parts:
+        return ""
+    return text(next(iter(parts)) if len(parts) == 1 else Both(tuple(parts)))
 
 
 def check(expression: Expression, kinds: Mapping[str, Kind]) -> None:

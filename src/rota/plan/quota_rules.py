@@ -17,12 +17,14 @@ from rota.errors import BadInput
 from rota.plan.ask import Ask, Types
 from rota.plan.clock import SECOND
 from rota.plan.policy import BESTEFFORT
+from rota.plan.types import TYPES, is_free
 
 TOGETHER: Final = "*"
 EACH: Final = "/"
 NO_LIMIT: Final = -1
 
-TYPE_NAMES: Final = frozenset(Types.__struct_fields__)
+NO_QUOTAS: Final = "no_quotas"
+TYPE_NAMES: Final = frozenset(TYPES)
 
 FIELDS: Final = ("queue", "project", "type", "user")
 _VALUES: Final = ("resources", "jobs", "resource-hours")
@@ -48,10 +50,11 @@ def who_asks(ask: Ask) -> Who:
 
 
 def type_names(types: Types) -> frozenset[str]:
-    """Names of the types that a job has."""
+    """Names of the types that a job has; those of the site's own without their values."""
     if types == _PLAIN:
         return _NO_TYPES
-    return frozenset(name for name in TYPE_NAMES if _has(getattr(types, name)))
+    free = (word.partition("=")[0] for word in types.free)
+    return frozenset((*(name for name in TYPE_NAMES if _has(getattr(types, name))), *free))
 
 
 def _has(value: object) -> bool:
@@ -97,8 +100,11 @@ def _parse_rule(key: str, values: object, *, total: int, name: str) -> Rule:
     for field, part in zip(FIELDS, parts, strict=True):
         if not part:
             raise BadInput(f"{quota}: its {field} is empty", hint="write a name, * for all together or / for each")
-    if parts[2] not in (TOGETHER, EACH) and parts[2] not in TYPE_NAMES:
-        raise BadInput(f"{quota}: no type '{parts[2]}'", hint=f"types are {', '.join(sorted(TYPE_NAMES))}")
+    if parts[2] == NO_QUOTAS:
+        raise BadInput(f"{quota}: jobs of type '{NO_QUOTAS}' are in no quota", hint="name another type")
+    if parts[2] not in (TOGETHER, EACH) and parts[2] not in TYPE_NAMES and not is_free(parts[2]):
+        hint = f"types are {', '.join(sorted(TYPE_NAMES - {NO_QUOTAS}))}, and type:NAME for one of the site's own"
+        raise BadInput(f"{quota}: no type '{parts[2]}'", hint=hint)
     if isinstance(values, str) or not isinstance(values, Sequence) or not 1 <= len(values) <= len(_VALUES):
         raise BadInput(
             f"{quota}: {values!r} is not [resources, jobs, resource-hours]", hint="write it like [16, -1, -1]"
@@ -129,9 +135,10 @@ def _parse_value(value: object, where: str, *, total: int) -> float:
 def counters_of(pattern: Pattern, who: Who) -> list[Pattern]:
     """Under which names this rule counts such a job: none if it does not concern it.
 
-    Containers are never counted, their inner jobs are. Besteffort counts in its own queue, never among all.
+    Containers are never counted, their inner jobs are; nor is who is exempt. Besteffort counts in its own queue,
+    never among all.
     """
-    if "container" in who.types:
+    if "container" in who.types or NO_QUOTAS in who.types:
         return []
     if pattern[0] == TOGETHER and (who.queue == BESTEFFORT or BESTEFFORT in who.types):
         return []

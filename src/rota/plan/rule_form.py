@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from rota.errors import BadInput
+from rota.plan import expression
 from rota.plan.retry_codes import retry_codes
 from rota.plan.rules import Rule, Value
 from rota.plan.types import parse_types
@@ -23,6 +24,7 @@ ACTIONS: Final = ("default", "cap", "set", "reject")
 KEYS: Final = ("name", "match", *ACTIONS)
 
 LONGEST: Final = 255
+_LONGEST_WHERE: Final = 1024
 _MOST_WORDS: Final = 1000
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CORES: Final = re.compile(r"[0-9]{1,7}(?:\.[0-9]{1,2})?")
@@ -94,6 +96,14 @@ def _types(value: object) -> tuple[str, ...]:
     return words
 
 
+def _where(value: object) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST_WHERE:
+        raise BadInput(
+            f"must be a property expression of at most {_LONGEST_WHERE} characters", hint="write it like gpu = yes"
+        )
+    return expression.text(expression.parse(value))
+
+
 def _words(value: object) -> tuple[str, ...]:
     """Patterns: a list, or one text."""
     words = [value] if isinstance(value, str) else value
@@ -138,12 +148,14 @@ FIELDS: Final[dict[str, tuple[Reader, tuple[str, ...]]]] = {
     "gpus": (_whole(1024), ("cap", "set")),
     "retries": (_whole(10_000), ("cap", "set")),
     "retry_on": (_codes, ("default", "set")),
+    "where": (_where, ("default", "set")),
 }
 
 #: Conditions, and how the value of each is read.
 CONDITIONS: Final[dict[str, Reader]] = {
-    **dict.fromkeys(("user", "queue", "project", "group", "name", "type", "uses"), _words),
-    **dict.fromkeys(("interactive", "reservation", "system"), _flag),
+    **dict.fromkeys(("user", "unix_group", "queue", "project", "group", "name", "type", "uses"), _words),
+    "where": _words,
+    **dict.fromkeys(("interactive", "reservation", "system", "admin"), _flag),
     **{f"{field}_over": FIELDS[field][0] for field in ("walltime", "cpus", "mem", "disk", "time", "gpus")},
     **{f"{field}_over": FIELDS[field][0] for field in ("priority", "retries")},
     "reservations_over": _whole(1_000_000),
@@ -235,8 +247,8 @@ def from_words(words: Iterable[str], *, option: str) -> dict[str, Any]:
             raise BadInput(f"{option}: '{word[:40]}' is not FIELD=VALUE", hint=f"write it like {option} queue=x")
         many = key == "type" or (option == "--match" and CONDITIONS.get(key) is _words)
         if many:
-            # A comma belongs to a type: timesharing=user,*
-            found[key] = [*found.get(key, ()), *([value] if key == "type" else value.split(","))]
+            # A comma belongs to a type, timesharing=user,*, or to an expression: switch in ('sw1', 'sw2')
+            found[key] = [*found.get(key, ()), *([value] if key in ("type", "where") else value.split(","))]
         elif key in found:
             raise BadInput(f"{option}: '{key}' is given twice", hint="give it once")
         else:

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rota.plan import expression
 from rota.plan.policy import BESTEFFORT
 
 #: A value of a field or of a condition: texts, numbers in seconds, bytes or hundredths of a core, yes or no.
@@ -58,6 +59,10 @@ class Facts(Struct, frozen=True, kw_only=True):
     reservation: bool = False
     reservations: int = 0  #: of this user that would wait, this one included
     system: bool = False  #: the deployment runs jobs of many users
+    where: str = ""  #: a property expression, in its canonical text
+    wheres: tuple[str, ...] = ()  #: those of the groups of its request
+    unix_group: tuple[str, ...] = ()  #: of the user, where the manager runs
+    admin: bool = False  #: an administrator gave it
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -152,7 +157,18 @@ def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str], usual:
     if name == "type":
         # `inner` is meant by any `inner=12`.
         return _any_of(wanted, (*facts.type, *(word.partition("=")[0] for word in facts.type)))
+    if name == "unix_group":
+        return _any_of(wanted, facts.unix_group)
+    if name == "where":
+        return _any_of(wanted, _said_of_properties(facts))
     return _any_of(wanted, (getattr(facts, name),))
+
+
+def _said_of_properties(facts: Facts) -> tuple[str, ...]:
+    """The expressions of a job, and the properties that they name; for a job without any, nothing said."""
+    texts = [text for text in (facts.where, *facts.wheres) if text]
+    names = {name for text in texts for name in expression.names(expression.parse(text))}
+    return (*texts, *sorted(names)) or ("",)
 
 
 def _amount(field: str, facts: Facts, usual: float | None) -> float:
@@ -253,6 +269,8 @@ def _is_given(field: str, value: Value, facts: Facts, queue_walltimes: Mapping[s
         return bool(facts.type) or facts.queue not in ("", LAST_QUEUE, BESTEFFORT)
     if field == "retry_on":
         return facts.retry_on is not None
+    if field == "where":
+        return bool(facts.where or any(facts.wheres))
     if field == "walltime":
         if facts.walltime is not None or facts.queue in queue_walltimes:
             return True
@@ -278,6 +296,9 @@ def _set(field: str, value: Value, facts: Facts, *, whole: bool) -> Facts:
         assert isinstance(value, tuple)
         more = tuple(word for word in value if word not in facts.type)
         return msgspec.structs.replace(facts, type=(*facts.type, *more))
+    if field == "where":
+        assert isinstance(value, str)
+        return msgspec.structs.replace(facts, where=expression.conjoined(facts.where, value))
     if field == "walltime":
         # A default leaves alternatives alone that say it themselves.
         each = tuple(value if whole and one is not None else one for one in facts.walltimes)

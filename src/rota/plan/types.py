@@ -1,5 +1,8 @@
 """The types of a job, as `-t` gives them: words such as `besteffort`, `inner=12` or `timesharing=user,*`.
 
+A site may have types of its own, `type:NAME` or `type:NAME=VALUE`: only its quotas and rules know what they mean.
+The prefix tells them from a word that was mistyped.
+
 Kept words (`type_words`) are in one order and spelling, their times in Unix seconds.
 """
 
@@ -28,12 +31,16 @@ TYPES: Final = {
     "deadline": "TIME",
     "postpone": "TIME",
     "expire": "TIME",
+    "no_quotas": "",
 }
+#: What words begin with that only the site knows.
+FREE: Final = "type:"
 
 #: Types whose value is a time.
 MOMENTS: Final = tuple(name for name, value in TYPES.items() if value == "TIME")
 
 _LONGEST: Final = 255
+_FREE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _UNIX: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _PLACES: Final = ("deploy", "cosystem", "noop")
 
@@ -48,15 +55,19 @@ def unix_seconds(text: str) -> float:
 def parse_types(words: Sequence[str], *, moment: Callable[[str], float] = unix_seconds) -> Types:
     """The terms these words say; `moment` reads a TIME and may raise `BadInput`. Raises `BadInput`."""
     given: dict[str, Any] = {}
+    free: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
         name, value = name.strip(), value.strip()
-        if name not in TYPES:
-            raise _unknown(name)
-        if name in given:
+        if name in given or name in free:
             raise BadInput(f"type '{name}' is given twice", hint="give it once")
-        given[name] = _value(name, value, moment=moment, has_value=bool(equals))
-    types = Types(**given)
+        if name.startswith(FREE):
+            free[name] = _free(name, value, has_value=bool(equals))
+        elif name not in TYPES:
+            raise _unknown(name)
+        else:
+            given[name] = _value(name, value, moment=moment, has_value=bool(equals))
+    types = Types(**given, free=tuple(sorted(free.values()))) if free else Types(**given)
     _refuse_contradictions(types)
     return types
 
@@ -74,7 +85,12 @@ def type_words(types: Types) -> tuple[str, ...]:
             words.append(f"{name}={f'{value:.6f}'.rstrip('0').rstrip('.')}")
         elif value:
             words.append(f"{name}={value}")
-    return tuple(words)
+    return (*words, *types.free)
+
+
+def is_free(name: str) -> bool:
+    """Can this be the name of a type of a site's own?"""
+    return name.startswith(FREE) and _FREE_NAME.fullmatch(name, len(FREE)) is not None
 
 
 def check_reservation(types: Types, at: float) -> None:
@@ -97,7 +113,25 @@ def _unknown(name: str) -> BadInput:
     if "," in name:
         return BadInput(f"unknown type {shown(name)}", hint="give -t once for each type")
     hint = suggestion(name, TYPES, what="types")
-    return BadInput(f"unknown type {shown(name)}", hint=hint if "mean" in hint else f"types: {', '.join(TYPES)}")
+    if "mean" not in hint:
+        hint = f"types: {', '.join(TYPES)}"
+    if is_free(FREE + name):
+        hint += f"; one of the site's own is written {FREE}{name}"
+    return BadInput(f"unknown type {shown(name)}", hint=hint)
+
+
+def _free(name: str, value: str, *, has_value: bool) -> str:
+    if not is_free(name):
+        raise BadInput(
+            f"type {shown(name)} cannot be one of the site's own",
+            hint=f"write {FREE}NAME with letters, digits and . _ - (at most 64)",
+        )
+    if not has_value:
+        return name
+    require_readable(value, what=f"value of type '{name}'", longest=_LONGEST)
+    if not value or not value.isprintable() or "," in value:
+        raise BadInput(f"type '{name}': {shown(value)} is not a value", hint=f"write {name}, or {name}=WORD")
+    return f"{name}={value}"
 
 
 def _value(

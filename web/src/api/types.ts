@@ -583,6 +583,8 @@ export interface RuleTest {
   interactive?: boolean;
   system?: boolean;
   reservations?: number;
+  admin?: boolean;
+  unix_groups?: string[] | null;
 }
 
 /** An admission rule: whom it concerns, and the one thing of default, cap, set and reject that it does. */
@@ -724,6 +726,7 @@ export interface TriedJob {
   size: SizeView;
   retries: number;
   retry_on?: string[] | null;
+  where?: string;
 }
 
 /** `rota usage`: how machines spent their time. */

@@ -128,6 +128,10 @@ class RuleTest(Struct, forbid_unknown_fields=True):
     interactive: bool = False
     system: Annotated[bool, Meta(description="As in a deployment that runs jobs of many users.")] = False
     reservations: Annotated[int, Meta(ge=0, le=1_000_000, description="How many the user has already.")] = 0
+    admin: Annotated[bool, Meta(description="As if an administrator added it.")] = False
+    unix_groups: Annotated[
+        list[str] | None, Meta(description="Of the user; null: those that the manager's host knows.")
+    ] = None
 
 
 @table.post("/rules/test", body=RuleTest, answer=TrialView)
@@ -144,5 +148,7 @@ async def test_rules(ask: Ask) -> TrialView:
         system=asked.system,
         reservations=asked.reservations + 1,
         text=False,
+        admin=asked.admin,
+        unix_groups=asked.unix_groups,
     )
     return judged.view()
