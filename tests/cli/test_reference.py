@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -9,7 +10,9 @@ import pytest
 
 from rota.cli.main import COMMANDS
 from rota.cli.reference import commands, pages
+from rota.client.fields import FIELDS
 from rota.config import all_settings
+from rota.plan.policy import DEFAULT_QUEUES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,6 +34,18 @@ def test_every_command_is_documented_with_an_example() -> None:
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert option.help, f"{path} {option.name}"
+
+
+def test_every_field_of_an_input_is_documented() -> None:
+    table = (DOCS / "cli.md").read_text("utf-8").partition("## Input")[2].partition("## Exit status")[0]
+    first = "\n".join(line.split("|")[1] for line in table.splitlines() if line.startswith("| `"))
+    assert set(re.findall(r"`([a-z_]+)`", first)) == {"cmd", *FIELDS}
+
+
+def test_every_queue_that_is_always_there_is_documented() -> None:
+    for page, line in (("cli.md", "| `queue` | name of a queue"), ("policy.md", "are always there")):
+        (said,) = [each for each in (DOCS / page).read_text("utf-8").splitlines() if line in each]
+        assert set(re.findall(r"`([a-z]+)`", said)) - {"queue"} == set(DEFAULT_QUEUES)
 
 
 def test_every_setting_is_documented() -> None:

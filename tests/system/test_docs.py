@@ -15,7 +15,7 @@ from tests.system.tours import TOP, paste
     [
         (
             "docs/tutorial.md", "# Tutorial",
-            ["exit status 5", "55\t10", "I was not disturbed", "never fits"],
+            ["exit status 5", "55\t10", "I was not disturbed", "rota: 8 complete", "never fits"],
         ),
         (
             "docs/simulate.md", "# Simulating a site",

@@ -14,6 +14,7 @@ import click
 
 from rota.cli.main import rota
 from rota.config import Setting, all_settings
+from rota.plan.policy import DEFAULT_QUEUES
 
 _NOTE = "<!-- Made by `python -m rota.cli.reference`; change the definitions, not this page. -->"
 
@@ -44,7 +45,7 @@ def cli_page() -> str:
             parts.append(f"```\n{path} {usage}\n```")
             if options := _options(command, without=_names(rota)):
                 parts.append(options)
-    return "\n\n".join(part for part in [*parts, _INPUT, _STATUSES] if part) + "\n"
+    return "\n\n".join(part for part in [*parts, _input(), _STATUSES] if part) + "\n"
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -111,7 +112,12 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | field | value |
 |---|---|
 | `cmd` | text for the shell, or a list of texts that is executed directly |
-| `cwd`, `name`, `group`, `project`, `queue` | text; the only queue is `default` |
+| `cwd`, `name`, `group`, `project` | text |
+| `queue` | name of a queue, as `rota queue list` shows them; QUEUES are always there |
+| `request` | text, or list of alternatives: `"nodes=2/core=4,walltime=1h"`; see [requests](requests.md). null or `"none"`: none |
+| `where` | text: a condition on the properties of resources, `"gpu = 'YES' and mem_gb >= 64"`; null or `"none"`: any |
+| `type` | list, or text with commas, of job types: `"besteffort"`, `"container"`, `"inner=12"` … |
+| `at` | time of a reservation: `"2026-11-16T08:00"` (local, or with a zone), `"now+10m"`, `"@1700000000"`; null or `"none"`: none |
 | `env` | object of texts, added to the captured environment |
 | `cpus` | number, 0 or more, in steps of 0.01 |
 | `mem`, `disk` | size: `"500M"`, `"4G"`, `"1.5T"` (powers of 1024) |
@@ -138,6 +144,12 @@ Flags give the defaults of lines that do not say. A line's `env` is added to tha
 
 A number without a unit is refused where a time or a size is meant.
 """  # noqa: E501
+
+
+def _input() -> str:
+    names = [f"`{name}`" for name in DEFAULT_QUEUES]
+    return _INPUT.replace("QUEUES", f"{', '.join(names[:-1])} and {names[-1]}")
+
 
 _STATUSES = """\
 ## Exit status
