@@ -24,9 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 def rule() -> None:
     """Admission rules: what the site makes of jobs before they are taken in.
 
-    Rules are tried in order. Each matches jobs (by user, unix_group, queue, project, group, name, type, uses, where,
-    interactive, reservation, admin, walltime_over, cpus_over, mem_over…) and then does one thing: default fills what a job left
-    open, cap holds a value down, set decides it, reject refuses the job with a message.
+    Rules are tried in order. Each matches jobs (by user, unix_group, queue, project, group, name, type, uses,
+    where, interactive, reservation, admin, walltime_over, cpus_over, mem_over…) and then does one thing: default
+    fills what a job left open, cap holds a value down, set decides it, reject refuses the job with a message.
     """
 
 
