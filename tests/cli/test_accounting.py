@@ -26,7 +26,8 @@ def rows(made: Deployment, *args: str) -> Any:
 def test_attempts_and_jobs_are_counted(used: Deployment) -> None:
     (row,) = [row for row in rows(used, "--by", "project") if row["project"] == "p"]
     assert (row["attempts"], row["jobs"], row["failed"]) == (4, 3, 2)
-    assert 0 < row["used_s"] < row["asked_s"]
+    assert 0 < row["used_s"] < row["given_s"]
+    assert (row["asked_s"], row["unasked"]) == (0, 4)
     assert (row["user"], row["queue"]) == ("", "")
     assert row["at"].endswith("T00:00:00Z")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from rota.core.accounting import ASKED, HOUR_US, USED, Key, micros, spread
+from rota.core.accounting import ASKED, GIVEN, HOUR_US, USED, Key, micros, spread
 from rota.core.changes import Changes
 from rota.core.job import Outcome, Spec
 from rota.errors import BadInput
@@ -127,7 +127,36 @@ def test_an_attempt_adds_what_it_used_and_what_it_asked_for() -> None:
     (row,) = accounted(machine)
     assert (row.user, row.project, row.queue) == ("ann", "p", "default")
     assert (row.attempts, row.jobs, row.failed) == (1, 1, 0)
-    assert (row.used_s, row.asked_s, row.cpu_s) == (50.0, 600.0, 12.5)
+    assert (row.used_s, row.given_s, row.asked_s, row.cpu_s) == (50.0, 600.0, 600.0, 12.5)
+
+
+def test_what_was_asked_for_is_neither_what_was_learned_nor_a_default() -> None:
+    """Four attempts run for a second each of which two asked for five; what they were given is something else."""
+    machine = Machine()
+    machine.with_runner()
+    sizes = [(Size(time_s=5.0), ("time",)), (Size(), ())] * 2
+    for n, (size, said) in enumerate(sizes):
+        (job,) = machine.add(f"tool {n}", size=size, given=said).added
+        machine.advance(1.0)
+        machine.end(job)
+    (row,) = accounted(machine)
+    assert (row.used_s, row.asked_s, row.unasked) == (4.0, 10.0, 2)
+    assert row.given_s > 600.0
+
+
+def test_what_was_asked_for_is_not_known_of_hours_that_an_earlier_version_summed_up() -> None:
+    rows: dict[Key, list[int]] = {}
+    spread(rows, ANN, HOUR_US // 2, 5 * HOUR_US + 7, 100, USED)
+    spread(rows, ANN, HOUR_US // 2, 5 * HOUR_US + 7, 100, GIVEN)
+    spread(rows, ANN, 7 * HOUR_US, 8 * HOUR_US, 100, ASKED)
+    found = Accounts([(*key, *row) for key, row in rows.items()], [], asked_since=6)
+    seen = accounts.view(found, {}, begin=0, end=9, window_s=3600, by=accounts.BY, now=0.0).rows
+    assert [(row.at.hour, row.asked_s, row.unasked) for row in seen] == [
+        *((hour, None, None) for hour in range(6)),
+        (7, 3600.0, 0),
+    ]
+    (whole,) = accounts.view(found, {}, begin=0, end=1, window_s=DAY_S, by=accounts.BY, now=0.0).rows
+    assert (whole.asked_s, whole.given_s) == (None, whole.used_s)
 
 
 @pytest.mark.parametrize("lasted", [10.0, 4000.0, 9000.0])
@@ -267,21 +296,25 @@ class Accounted(Histories):
         specs: dict[int, Spec] = store.load().specs
         used: Counter[int] = Counter()
         asked: Counter[int] = Counter()
+        lent: Counter[int] = Counter()
         for spec_id, size, started_at, ended_at in self.told.values():
             spec, start = specs[spec_id], micros(started_at)
             its = size or spec.size
             if start and its.cpus:
                 used.update(dict(by_hour(start, micros(ended_at), its.cpus)))
-                whole = micros(spec.walltime_s or its.time_s)
-                part = dict(by_hour(start, min(micros(ended_at), start + whole), its.cpus))
-                asked.update(part)
-                asked[micros(ended_at) // HOUR_US] += its.cpus * whole // 100 - sum(part.values())
+                said = spec.walltime_s or (spec.size.time_s if "time" in spec.given else 0.0)
+                for sums, seconds in ((lent, spec.walltime_s or its.time_s), (asked, said)):
+                    whole = micros(seconds)
+                    part = dict(by_hour(start, min(micros(ended_at), start + whole), its.cpus))
+                    sums.update(part)
+                    sums[micros(ended_at) // HOUR_US] += its.cpus * whole // 100 - sum(part.values())
         rows = accounted(self.m)
         assert store.accounts(first=0, end=1).running == []
         assert total(rows, "attempts") == len(self.told)
         assert found(rows, "used_s") == +used
+        assert found(rows, "given_s") == +lent
         assert found(rows, "asked_s") == +asked
-        for name in ("attempts", "used_s", "asked_s", "cpu_s", "wait_s"):
+        for name in ("attempts", "used_s", "given_s", "asked_s", "cpu_s", "wait_s"):
             sums = {round(total(until_now(self.m, hours * 3600), name) * 1e6) for hours in (1, 5, 24, 168)}
             assert len(sums) == 1, name
 

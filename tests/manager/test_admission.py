@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rota.core.amounts import asked_of
 from rota.core.job import Job, Spec
 from rota.core.states import State
 from rota.core.world import World
@@ -47,6 +48,26 @@ def test_equal_specifications_are_judged_once_until_the_site_changes() -> None:
     world.site = {"rule": {"mine": {"rank": 1, "set": {"priority": 7}}}}
     world.site_version += 1
     assert rules.admit(PLAIN).spec.priority == 7
+
+
+def test_what_was_asked_for_stays_known_whatever_rules_make_of_it() -> None:
+    rules = admission(
+        {"match": {"user": "ann"}, "cap": {"mem": "1G"}}, {"match": {"user": "ann"}, "default": {"walltime": "2h"}}
+    )
+    asked = spec(size=Size(mem=8 << 30), given=("mem",))
+    found = rules.admit(asked).spec
+    assert (found.size.mem, found.walltime_s) == (1 << 30, 2 * HOUR)
+    assert asked_of(found) == (100, 8 << 30, None, None, None)
+    again = rules.admit(found).spec
+    assert asked_of(again) == asked_of(found), "also when it is judged once more"
+    assert rules.admit(spec(size=Size(mem=1 << 20), given=("mem",), walltime_s=60.0)).spec.wrote is None
+
+
+def test_the_walltime_that_a_queue_gives_to_a_request_was_not_asked_for() -> None:
+    rules = admission(long={"walltime_s": 7200.0})
+    found = rules.admit(spec(queue="long", request=("/nodes=2/core=3", "core=6,walltime=1h"))).spec
+    assert found.wrote is not None
+    assert (asked_of(found).walltime_s, asked_of(found).cpus) == (None, 600)
 
 
 RULES: list[dict[str, Any]] = [

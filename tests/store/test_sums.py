@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rows import a_world, attempt_row, changes, observation
 from tests.dose import dose
 
-from rota.core.accounting import ASKED, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
+from rota.core.accounting import ACCOUNT_COLUMNS, GIVEN, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
 from rota.core.changes import Changes
 from rota.core.job import Spec
 from rota.plan.placement import Given
@@ -27,7 +27,7 @@ from rota.store.statements import migrations
 
 ANN = ("ann", "p", "default")
 BOB = ("bob", "", "night")
-A_ROW = [1, 1, 0, 5, 0, 6, 0, 7, 8]
+A_ROW = [1, 1, 0, 5, 0, 6, 0, 7, 8, 4, 0, 1]
 
 
 def test_sums_are_added_up(store, reopen):
@@ -45,12 +45,22 @@ def test_sums_are_added_up(store, reopen):
 
 def test_what_goes_on_from_before_is_a_step_at_the_first_hour(store):
     store.commit(
-        changes(accounts={(2, *ANN): [0, 0, 0, 9, 100, 9, 50, 0, 0], (3, *ANN): [0, 0, 0, 0, 7, 0, -50, 0, 0]})
+        changes(
+            accounts={
+                (2, *ANN): [0, 0, 0, 9, 100, 9, 50, 0, 0, 0, 3, 0],
+                (3, *ANN): [0, 0, 0, 0, 7, 0, -50, 0, 0, 0, 0, 0],
+            }
+        )
     )
     store.commit(
-        changes(accounts={(1, *BOB): [0, 0, 0, 0, 4, 0, 0, 0, 0], (2, *BOB): [0, 0, 0, 0, -4, 0, 0, 0, 0]})
+        changes(
+            accounts={
+                (1, *BOB): [0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0],
+                (2, *BOB): [0, 0, 0, 0, -4, 0, 0, 0, 0, 0, 0, 0],
+            }
+        )
     )
-    assert store.accounts(first=4, end=9).rows == [(4, *ANN, 0, 0, 0, 0, 107, 0, 0, 0, 0)]
+    assert store.accounts(first=4, end=9).rows == [(4, *ANN, 0, 0, 0, 0, 107, 0, 0, 0, 0, 0, 3, 0)]
 
 
 def test_what_runs_is_told_with_what_accounts_for_it(store):
@@ -151,13 +161,13 @@ SPECS = {
     1: Spec(user="ann", cwd="/", env=1, project="p"),
     2: Spec(user="bob", cwd="/", env=1, queue="night", walltime_s=7200.0, size=Size(cpus=250)),
 }
-GIVEN = Given(Size(cpus=200), "1-6", "0-1", (("h", 2), ("i", 4)), 86_400.0)
+TAKEN = Given(Size(cpus=200), "1-6", "0-1", (("h", 2), ("i", 4)), 86_400.0)
 #: spec, size, given, started_at, ended_at, outcome
 ATTEMPTS = [
     (1, None, None, 7000.0, 7300.25, "complete"),
     (1, Size(cpus=400, time_s=60.0), None, 7000.5, 400_000.0, "failed"),
     (2, None, None, 7100.0, 7200.0, "cancelled"),
-    (2, None, GIVEN, 10_000.0, 20_000.123456, "complete"),
+    (2, None, TAKEN, 10_000.0, 20_000.123456, "complete"),
     (1, None, None, None, 7000.0, "failed"),
     (1, None, None, 7000.0, None, None),
 ]
@@ -200,18 +210,19 @@ def test_an_old_database_is_added_up_as_if_it_had_been_from_the_beginning(third:
         spec = SPECS[spec_id]
         its = size or spec.size
         who = (spec.user, spec.project, spec.queue)
-        row = expected.setdefault((micros(ended_at) // HOUR_US, *who), [0] * 9)
+        row = expected.setdefault((micros(ended_at) // HOUR_US, *who), [0] * ACCOUNT_COLUMNS)
         for column, value in enumerate([1, 1, outcome == "failed", 0, 0, 0, 0, 1_500_000]):
             row[column] += value
         if started_at is not None:
             row[8] += micros(started_at) - micros(6900.0)
             start = micros(started_at)
             cpus = 600 if taken else its.cpus
-            asked_s = (taken and taken.walltime_s) or spec.walltime_s or its.time_s
+            given_s = (taken and taken.walltime_s) or spec.walltime_s or its.time_s
             spread(expected, who, start, micros(ended_at), cpus, USED)
-            spread(expected, who, start, start + micros(asked_s), cpus, ASKED)
+            spread(expected, who, start, start + micros(given_s), cpus, GIVEN)
     store = SqliteStore(third, reserve=0)
     found = store.accounts(first=0, end=1000)
+    assert found.asked_since == 1 + max(hour for hour, *_ in expected), "nobody wrote down what was asked for"
     assert found.rows == sorted((*key, *row) for key, row in expected.items())
     assert [(row.spec, row.started_at) for row in found.running] == [(1, 7000.0)]
     minutes = store.minutes(since=0)
@@ -253,7 +264,7 @@ def test_sums_are_the_same_however_many_there_are_in_a_batch(home: Path, users: 
 
 def test_a_sum_that_no_column_can_hold_does_not_stop_the_commit(home: Path) -> None:
     with closing(SqliteStore(home, reserve=0)) as store:
-        store.commit(changes(accounts={(5, *ANN): [1, 1, 0, 5, 0, 6, 0, 1 << 70, 8]}, meta={"a": "b"}))
+        store.commit(changes(accounts={(5, *ANN): [1, 1, 0, 5, 0, 6, 0, 1 << 70, 8, 0, 0, 0]}, meta={"a": "b"}))
         store.commit(changes(accounts={(5, *ANN): A_ROW}))
         assert store.accounts(first=0, end=9).rows[0][4:8] == (2, 2, 0, 10)
         assert store.load().meta["a"] == "b"

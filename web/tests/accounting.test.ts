@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { hours } from "../src/pages/accounting/amounts";
+import { hours, leftOut, told } from "../src/pages/accounting/amounts";
 import { picked, rangeOf } from "../src/pages/accounting/ranges";
 import { type AccountRow, OTHERS, csv, stack, totals, whole } from "../src/pages/accounting/sums";
 
 const DAY = 86_400_000;
 const row = (at: string, user: string, used_s: number, queue = "default"): AccountRow => ({
-  at, user, project: "", queue, attempts: 2, jobs: 1, failed: 0, used_s, asked_s: 0, cpu_s: 0, wait_s: 0,
+  at, user, project: "", queue, attempts: 2, jobs: 1, failed: 0, used_s, asked_s: 0, cpu_s: 0, wait_s: 0, given_s: 0, unasked: 0,
 });
 const rows = [row("2026-01-01T00:00:00Z", "bob", 10), row("2026-01-01T00:00:00Z", "eve", 30), row("2026-01-03T00:00:00Z", "bob", 50), row("2026-01-03T00:00:00Z", "amy", 1)];
 
@@ -24,11 +24,26 @@ describe("sums of accounting", () => {
   });
 });
 
+describe("what was asked for", () => {
+  const old = { ...row("2026-01-01T00:00:00Z", "bob", 10), asked_s: null, unasked: null };
+  const late = { ...row("2026-01-03T00:00:00Z", "bob", 50), asked_s: 3600, unasked: 2 };
+  it("is not known where an earlier version did not write it down", () => {
+    expect(told("asked_s", whole(totals([old], ["user"], "used_s")))).toBe("not known");
+    expect(csv([old], ["user"]).split("\r\n")[1]).toBe("2026-01-01T00:00:00Z,bob,10,0,,0,0,1,2,0");
+  });
+  it("is a lower bound where a part of it is not known", () => {
+    const sum = whole(totals([old, late], ["user"], "used_s"));
+    expect([told("asked_s", sum), told("used_s", sum)]).toEqual(["≥ 1", "0.02"]);
+    expect(leftOut(sum)).toContain("2 attempts asked for no time");
+  });
+  it("says nothing else where everything is known", () => expect(leftOut(whole(totals([{ ...late, unasked: 0 }], ["user"], "jobs")))).toBe(""));
+});
+
 describe("the CSV file", () => {
   it("has a line for every row, with what it is by", () => {
     const lines = csv(rows, ["user"]).split("\r\n");
     expect(lines).toHaveLength(6);
-    expect(lines[1]).toBe("2026-01-01T00:00:00Z,bob,10,0,0,0,1,2,0");
+    expect(lines[1]).toBe("2026-01-01T00:00:00Z,bob,10,0,0,0,0,1,2,0");
   });
   it("has no formulas and no broken lines, whatever somebody is called", () => {
     const line = csv([row("2026-01-01T00:00:00Z", '=1+"x",\n', 1)], ["user"]).slice(csv([], ["user"]).length);

@@ -29,11 +29,13 @@ _WINDOWS: Final = {"day": 86_400, "hour": 3600}
     help="How much time a row is about. Days begin at midnight UTC.",
 )  # fmt: skip
 def accounting(call: Invocation, since: str | None, until: str | None, by: str, window: str) -> int:
-    """Show who used what: attempts and jobs that ended, core hours used and asked for, time waited.
+    """Show who used what: attempts and jobs that ended, core hours used, given and asked for, time waited.
 
-    What is used counts in every window in which an attempt ran; those that run are counted up to now. Asked is
-    what the walltime, or else the estimate, would have taken: it counts while the attempt runs, and what is left
-    of it when the attempt ends counts then. WHEN is like 2026-11-16, -2d or @1700000000; windows are whole.
+    What is used counts in every window in which an attempt ran; those that run are counted up to now. Given is
+    what the walltime with which attempts were started, or else their expected time, would have taken. Asked is the
+    same for what was asked for: '(+3)' are three attempts for which nobody gave a time, '-' that it is not known.
+    Both count while the attempt runs, and what is left of them when it ends counts then. WHEN is like 2026-11-16,
+    -2d or @1700000000; windows are whole.
 
     \b
     Examples:
@@ -77,7 +79,7 @@ def _table(view: AccountingView, columns: list[str]) -> Shown:
     from rota.cli.terminal import table
 
     head = ["WINDOW", *(name.upper() for name in columns)]
-    figures = ["ATTEMPTS", "JOBS", "FAILED", "USED", "ASKED", "CPU", "WAIT/ATTEMPT"]
+    figures = ["ATTEMPTS", "JOBS", "FAILED", "USED", "GIVEN", "ASKED", "CPU", "WAIT/ATTEMPT"]
     rows = [[_window(row, view.window_s), *_names(row, columns), *_figures([row])] for row in view.rows]
     if len(rows) > 1:
         rows.append(["all", *([""] * len(columns)), *_figures(view.rows)])
@@ -105,10 +107,21 @@ def _figures(rows: list[AccountRow]) -> list[str]:
         f"{sum(row.jobs for row in rows):,}",
         f"{sum(row.failed for row in rows):,}",
         _hours(sum(row.used_s for row in rows)),
-        _hours(sum(row.asked_s for row in rows)),
+        _hours(sum(row.given_s for row in rows)),
+        _asked(rows),
         _hours(sum(row.cpu_s for row in rows)),
         about_duration(waited / attempts) if attempts else "-",
     ]
+
+
+def _asked(rows: list[AccountRow]) -> str:
+    """What was asked for, as far as it is known, and how many attempts asked for no time."""
+    known = [row.asked_s for row in rows if row.asked_s is not None]
+    if not known:
+        return "-"
+    unasked = sum(row.unasked or 0 for row in rows)
+    least = "≥ " if len(known) < len(rows) else ""
+    return f"{least}{_hours(sum(known))}" + (f" (+{unasked:,})" if unasked else "")
 
 
 def _hours(seconds: float) -> str:

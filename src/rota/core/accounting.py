@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from rota.core.amounts import asked_s, cores_of, given_s
 from rota.core.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -23,8 +24,9 @@ CORE_HOUR_US: Final = HOUR_US // CORE
 #: (hour since 1970, user, project, queue)
 Key = tuple[int, str, str, str]
 #: The columns of a sum after its key. `*_STEP`: so many hundredths of cores more in all whole hours from then on.
-ATTEMPTS, JOBS, FAILED, USED, USED_STEP, ASKED, ASKED_STEP, CPU, WAIT = range(9)
-ACCOUNT_COLUMNS: Final = 9
+#: UNASKED: attempts of which nobody said for how long.
+ATTEMPTS, JOBS, FAILED, USED, USED_STEP, GIVEN, GIVEN_STEP, CPU, WAIT, ASKED, ASKED_STEP, UNASKED = range(12)
+ACCOUNT_COLUMNS: Final = 12
 
 #: The columns of a minute. Times are those of the manager's clock.
 STARTED, COMPLETE, FAILED_NOW, CANCELLED, WAITED, RAN = range(6)
@@ -42,15 +44,6 @@ def micros(at: float | None) -> int:
     return int(at * 1e6) if at is not None and 0.0 <= at <= _LATEST else 0
 
 
-def cores_of(size: Size, given: Given | None) -> int:
-    """Hundredths of cores that an attempt holds."""
-    if given is None or not given.nodes:
-        return size.cpus
-    if len(given.nodes) == 1 and not given.elsewhere:
-        return given.size.cpus  # perhaps a part of a core
-    return CORE * sum(cores for _host, cores in given.nodes)
-
-
 def suspended_us(given: Given | None, now: int) -> int:
     """For how long an attempt has been suspended up to now."""
     pause = given.pause if given is not None else None
@@ -59,10 +52,15 @@ def suspended_us(given: Given | None, now: int) -> int:
     return micros(pause.before_s) + (max(0, now - micros(pause.since)) if pause.since is not None else 0)
 
 
-def asked_us(spec: Spec, size: Size, given: Given | None) -> int:
-    """For how long an attempt asked: its walltime, else its estimate."""
-    walltime_s = (given.walltime_s if given is not None else None) or spec.walltime_s or size.time_s
-    return micros(walltime_s if walltime_s < MAX_SECONDS else MAX_SECONDS)
+def given_us(spec: Spec, size: Size, given: Given | None) -> int:
+    """For how long an attempt was given its cores."""
+    return micros(min(given_s(spec, size, given), MAX_SECONDS))
+
+
+def asked_us(spec: Spec, given: Given | None) -> int | None:
+    """For how long it was asked; None: nobody said."""
+    seconds = asked_s(spec, given)
+    return None if seconds is None else micros(min(seconds, MAX_SECONDS))
 
 
 def spread(
@@ -101,12 +99,12 @@ def account_attempt(
     cpu_s: float,
     suspended_s: float = 0.0,
 ) -> None:
-    """An attempt is over: what it used and asked for, in the hours in which it did.
+    """An attempt is over: what it used, was given and asked for, in the hours in which it did.
 
     What it was suspended for is left out at its beginning.
 
-    What it asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in an hour that
-    is still to come, so that windows of any length that end now have the same sums.
+    What it was given or asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in
+    an hour that is still to come, so that windows of any length that end now have the same sums.
     """
     spec, given = job.spec, lease.given
     start, end = micros(started_at), micros(ended_at) or micros(turn.wall)
@@ -124,17 +122,22 @@ def account_attempt(
         start = min(end, start + micros(suspended_s))
     size = job.learned or spec.size
     cpus = size.cpus if given is None else cores_of(size, given)
-    asked = asked_us(spec, size, given)
+    lent, asked = given_us(spec, size, given), asked_us(spec, given)
+    if asked is None:
+        row[UNASKED] += 1
+        asked = 0
     if start // HOUR_US == hour and start < end:
         # As nearly always, and just what `spread` would do.
         row[USED] += cpus * (end - start) // CORE
+        row[GIVEN] += cpus * lent // CORE
         row[ASKED] += cpus * asked // CORE
     else:
         who = (spec.user, spec.project, spec.queue)
-        while_held = min(asked, max(0, end - start))
         spread(turn.changes.accounts, who, start, end, cpus, USED)
-        spread(turn.changes.accounts, who, start, start + while_held, cpus, ASKED)
-        row[ASKED] += cpus * asked // CORE - cpus * while_held // CORE
+        for column, whole in ((GIVEN, lent), (ASKED, asked)):
+            while_held = min(whole, max(0, end - start))
+            spread(turn.changes.accounts, who, start, start + while_held, cpus, column)
+            row[column] += cpus * whole // CORE - cpus * while_held // CORE
     if end > start:
         _minute(turn)[RAN] += end - start
     if lease.started_at is None:

@@ -75,6 +75,15 @@ class Reason(Struct, frozen=True, array_like=True, gc=False):
     message: str
 
 
+class Wrote(Struct, frozen=True, array_like=True, gc=False):
+    """What a user asked for, where the rules of the site made something else of it. As in `Spec`."""
+
+    size: Size
+    walltime_s: float | None
+    given: tuple[str, ...]
+    request: tuple[str, ...]
+
+
 class Spec(Struct, frozen=True, kw_only=True, gc=False):
     """Everything that many jobs of one submission have in common. Stored once, never changed."""
 
@@ -114,6 +123,7 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     interactive: bool = False  #: its command has a terminal, which somebody is attached to
     job_key: str = ""  #: SHA-256 of a secret: whoever shows that may enter the job
     retry_on: tuple[str, ...] | None = None  #: of `plan.retry_codes`; None: all but walltime, where it can help
+    wrote: Wrote | None = None  #: what was asked for, where rules changed that; None: this
 
     @property
     def on_terms(self) -> bool:

@@ -15,20 +15,24 @@ from rota.core.accounting import (
     CORE_HOUR_US,
     CPU,
     FAILED,
+    GIVEN,
+    GIVEN_STEP,
     HOUR_S,
     JOBS,
     MINUTE_COLUMNS,
     MINUTES_KEPT,
+    UNASKED,
     USED,
     USED_STEP,
     WAIT,
     Key,
     asked_us,
-    cores_of,
+    given_us,
     micros,
     spread,
     suspended_us,
 )
+from rota.core.amounts import cores_of
 from rota.core.job import Spec
 from rota.errors import BadInput
 from rota.manager import clock
@@ -45,6 +49,8 @@ _MOST_WINDOWS: Final = 50_000
 _MOST_ROWS: Final = 50_000
 
 Who = tuple[str, str, str]
+#: Hour, and what is used, given and asked for more from then on.
+Step = tuple[int, int, int, int]
 
 
 def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> AccountingView:
@@ -91,34 +97,43 @@ def view(
     hours = window_s // HOUR_S
     shown = tuple(name in by for name in BY)
     sums: dict[tuple[int, Who], list[int]] = defaultdict(lambda: [0] * ACCOUNT_COLUMNS)
-    steps: dict[Who, list[tuple[int, int, int]]] = defaultdict(list)  #: (hour, used, asked)
+    steps: dict[Who, list[Step]] = defaultdict(list)
+    unknown: set[tuple[int, Who]] = set()  #: sums of which it is not known what was asked for
     first = begin * hours
-    for (hour, *names), row in _rows(found, specs, now):
+    for (hour, *names), row, stored in _rows(found, specs, now):
         if hour >= end * hours:
             continue
         who: Who = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
-        if row[USED_STEP] or row[ASKED_STEP]:
-            steps[who].append((max(hour, first), row[USED_STEP], row[ASKED_STEP]))
+        if row[USED_STEP] or row[GIVEN_STEP] or row[ASKED_STEP]:
+            steps[who].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
         if hour >= first:  # before that there may be what runs
             total = sums[hour // hours, who]
             for column in range(ACCOUNT_COLUMNS):
                 total[column] += row[column]
+            if stored and hour < found.asked_since and row[GIVEN]:
+                unknown.add((hour // hours, who))
     for who, changes in steps.items():
-        _between(sums, who, changes, hours=hours, end=end * hours)
-    rows = [_row(window * window_s, who, total) for (window, who), total in sorted(sums.items()) if _says(total)]
+        windows = _between(sums, who, changes, hours=hours, end=end * hours)
+        unknown.update((window, who) for window in windows if window * hours < found.asked_since)
+    rows = [
+        _row(window * window_s, who, total, known=(window, who) not in unknown)
+        for (window, who), total in sorted(sums.items())
+        if _says(total)
+    ]
     if len(rows) > _MOST_ROWS:
         raise BadInput(f"these are more than {_MOST_ROWS:,} rows", hint="ask for a shorter time, or for days")
     return AccountingView(window_s=window_s, rows=rows)
 
 
-def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tuple[Key, list[int]]]:
-    """The stored sums, and after them those of what runs, up to now."""
+def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tuple[Key, list[int], bool]]:
+    """The stored sums, and after them those of what runs, up to now; each with whether it is stored."""
     for hour, user, project, queue, *row in found.rows:
-        yield (hour, user, project, queue), row
+        yield (hour, user, project, queue), row, True
     running: dict[Key, list[int]] = {}
     for attempt in found.running:
         _add_running(running, specs[attempt.spec], attempt, micros(now))
-    yield from running.items()
+    for key, row in running.items():
+        yield key, row, False
 
 
 def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt, now: int) -> None:
@@ -127,32 +142,37 @@ def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt
     if start:
         start = min(now, start + suspended_us(given, now))
         spread(rows, who, start, now, cpus, USED)
-        spread(rows, who, start, min(now, start + asked_us(spec, size, given)), cpus, ASKED)
+        spread(rows, who, start, min(now, start + given_us(spec, size, given)), cpus, GIVEN)
+        spread(rows, who, start, min(now, start + (asked_us(spec, given) or 0)), cpus, ASKED)
 
 
 def _between(
-    sums: dict[tuple[int, Who], list[int]], who: Who, changes: list[tuple[int, int, int]], *, hours: int, end: int
-) -> None:
-    """The hours that are only meant by steps."""
-    used = asked = 0
+    sums: dict[tuple[int, Who], list[int]], who: Who, changes: list[Step], *, hours: int, end: int
+) -> set[int]:
+    """The hours that are only meant by steps. Answers the windows that they lie in."""
+    used = given = asked = 0
+    windows: set[int] = set()
     changes.sort()
-    for (hour, more_used, more_asked), (until, _, _) in zip(changes, [*changes[1:], (end, 0, 0)], strict=True):
-        used += more_used
-        asked += more_asked
-        if not used and not asked:
+    ends = [*(hour for hour, *_ in changes[1:]), end]
+    for (hour, more_used, more_given, more_asked), until in zip(changes, ends, strict=True):
+        used, given, asked = used + more_used, given + more_given, asked + more_asked
+        if not used and not given and not asked:
             continue
         for window in range(hour // hours, -(-until // hours)):
             its = min(until, (window + 1) * hours) - max(hour, window * hours)
             total = sums[window, who]
             total[USED] += its * used * CORE_HOUR_US
+            total[GIVEN] += its * given * CORE_HOUR_US
             total[ASKED] += its * asked * CORE_HOUR_US
+            windows.add(window)
+    return windows
 
 
 def _says(total: list[int]) -> bool:
-    return any(total[column] for column in (ATTEMPTS, JOBS, USED, ASKED, CPU, WAIT))
+    return any(total[column] for column in (ATTEMPTS, JOBS, USED, GIVEN, ASKED, CPU, WAIT))
 
 
-def _row(at: int, who: Who, total: list[int]) -> AccountRow:
+def _row(at: int, who: Who, total: list[int], *, known: bool) -> AccountRow:
     return AccountRow(
         at=datetime.fromtimestamp(at, UTC),
         user=who[0],
@@ -162,9 +182,11 @@ def _row(at: int, who: Who, total: list[int]) -> AccountRow:
         jobs=total[JOBS],
         failed=total[FAILED],
         used_s=total[USED] / 1e6,
-        asked_s=total[ASKED] / 1e6,
+        asked_s=total[ASKED] / 1e6 if known else None,
         cpu_s=total[CPU] / 1e6,
         wait_s=total[WAIT] / 1e6,
+        given_s=total[GIVEN] / 1e6,
+        unasked=total[UNASKED] if known else None,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.core.job import Job, Spec
+from rota.core.job import Job, Spec, Wrote
 from rota.core.policing import queues_of, rules_of
 from rota.core.states import WAITING
 from rota.core.world import World
@@ -326,7 +326,7 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
             text if each.walltime_s == own else request_text(msgspec.structs.replace(each, walltime_s=own))
             for text, each, own in zip(spec.request, read, facts.walltimes, strict=True)
         )
-    return msgspec.structs.replace(
+    found = msgspec.structs.replace(
         spec,
         queue=facts.queue,
         project=facts.project,
@@ -341,6 +341,12 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
         request=request,
         where=facts.where if spec.where == "" or facts.where != _where(spec) else spec.where,
     )
+    wish = spec.wrote or _wrote(spec)
+    return msgspec.structs.replace(found, wrote=None if wish == _wrote(found) else wish)
+
+
+def _wrote(spec: Spec) -> Wrote:
+    return Wrote(spec.size, spec.walltime_s, spec.given, spec.request)
 
 
 def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:

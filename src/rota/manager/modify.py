@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.job import Spec
+from rota.core.job import Spec, Wrote
 from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.intake import Library
@@ -48,9 +48,22 @@ def respecify(
         new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
     if "limits" in new:
         new["limits"] = resolve(new["limits"], limits, declared)
+    if spec.wrote is not None:
+        new["wrote"] = _rewritten(spec.wrote, new, sizes)
     changed = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec).spec
     check_spec(changed)
     return changed
+
+
+def _rewritten(wrote: Wrote, new: dict[str, Any], sizes: dict[str, Any]) -> Wrote:
+    """What was asked for at first, with what is asked for now over it; the rules had changed the rest."""
+    words = {*wrote.given, *(word for name in sizes if (word := _SIZES[name]))}
+    return Wrote(
+        size=msgspec.structs.replace(wrote.size, **sizes),
+        walltime_s=new.get("walltime_s", wrote.walltime_s),
+        given=tuple(word for word in ("mem", "disk", "time") if word in words),
+        request=new.get("request", wrote.request),
+    )
 
 
 def new_specs(

@@ -179,6 +179,7 @@ class Accounts(Struct, gc=False):
     #: (hour, user, project, queue, and the columns of `core.accounting`); of one key there may be several
     rows: list[tuple[Any, ...]]
     running: list[RunningAttempt]
+    asked_since: int = 0  #: the first hour of which it is known what was asked for
 
 
 class Point(Struct, frozen=True, gc=False):

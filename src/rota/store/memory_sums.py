@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.core.accounting import ACCOUNT_COLUMNS, ASKED_STEP, MINUTES_KEPT, USED_STEP, Key
+from rota.core.accounting import ACCOUNT_COLUMNS, ASKED_STEP, GIVEN_STEP, MINUTES_KEPT, USED_STEP, Key
 from rota.core.changes import Changes
 from rota.core.usage import GONE
 
@@ -37,8 +37,8 @@ class MemorySums:
         for (hour, *who), row in self._accounts.items():
             if hour < first:
                 steps = before.setdefault((first, *who), [0] * ACCOUNT_COLUMNS)  # type: ignore[arg-type]
-                steps[USED_STEP] += row[USED_STEP]
-                steps[ASKED_STEP] += row[ASKED_STEP]
+                for step in (USED_STEP, GIVEN_STEP, ASKED_STEP):
+                    steps[step] += row[step]
         within = {key: row for key, row in self._accounts.items() if first <= key[0] < end}
         going_on = {key: row for key, row in before.items() if any(row)}
         return sorted((*key, *row) for rows in (going_on, within) for key, row in rows.items())

@@ -25,12 +25,14 @@ class SqliteSums(SqliteReads):
             # In one transaction: an attempt is in the sums, or it runs.
             (rows,) = connection.execute(sql["accounts_between"], (first, end)).fetchone()
             (running,) = connection.execute(sql["running_attempts"]).fetchone()
+            (asked_since,) = connection.execute(sql["asked_since"]).fetchone()
             return Accounts(
                 _rows.decode(rows),
                 [
                     RunningAttempt(spec, columns.size(size), columns.given(given), float(started_at))
                     for spec, size, given, started_at in _rows.decode(running)
                 ],
+                asked_since,
             )
 
     def minutes(self, *, since: int) -> list[tuple[int, ...]]:

@@ -18,9 +18,13 @@ class AccountRow(Struct, kw_only=True, gc=False):
     jobs: int  #: that ended
     failed: int  #: of these attempts
     used_s: float  #: cores × seconds, those of running attempts up to now
-    asked_s: float  #: cores × seconds of walltime, or else of the estimate; what is left at the end counts then
+    #: cores × seconds of the walltime, or else the time, that was asked for, by those who asked for any; what is
+    #: left at the end counts then. Null: not known, for an earlier version did not write it down
+    asked_s: float | None
     cpu_s: float
     wait_s: float  #: from ready to running
+    given_s: float = 0.0  #: likewise, of the walltime, or else the expected time, with which attempts were started
+    unasked: int | None = None  #: of these attempts, those for which no time was asked; null: not known
 
 
 class AccountingView(Struct, kw_only=True, gc=False):

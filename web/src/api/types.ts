@@ -18,9 +18,11 @@ export interface AccountRow {
   jobs: number;
   failed: number;
   used_s: number;
-  asked_s: number;
+  asked_s: number | null;
   cpu_s: number;
   wait_s: number;
+  given_s?: number;
+  unasked?: number | null;
 }
 
 /** `rota accounting`: who used what. */

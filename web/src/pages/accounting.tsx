@@ -103,7 +103,7 @@ export default function Accounting(): ReactNode {
         <div className="stack">
           <Card>
             <dl className="figures account-figures">
-              <Figure name="Core-hours used" value={amount("used_s", sum.used_s)} more={`${percent(sum.used_s, sum.asked_s)} of what was asked`} />
+              <Figure name="Core-hours used" value={amount("used_s", sum.used_s)} more={`${percent(sum.used_s, sum.given_s)} of what was given`} />
               <Figure name="CPU hours" value={amount("cpu_s", sum.cpu_s)} more={`${percent(sum.cpu_s, sum.used_s)} of what was held`} />
               <Figure name="Jobs" value={amount("jobs", sum.jobs)} more={`${percent(sum.failed, sum.attempts)} of attempts failed`} />
               <Figure name="Mean wait" value={sum.attempts ? duration(sum.wait_s / sum.attempts) : "–"} more="of an attempt" />

@@ -16,3 +16,11 @@ SELECT DISTINCT
        hour, block
 FROM (SELECT coalesce((ended_at - started_at) / 3600, 0) AS lasted, CAST(ended_at AS INTEGER) / 3600 AS hour, job >> 12 AS block
       FROM attempts WHERE outcome IS NOT NULL AND outcome <> 'void' AND ended_at > 0);
+-- Accounting: what the columns asked_* held is what attempts were given (a walltime, or what learning expected). What
+-- was asked for has columns of its own from now on; of the hours before that it is not known.
+ALTER TABLE accounts RENAME COLUMN asked_us TO given_us;
+ALTER TABLE accounts RENAME COLUMN asked_step TO given_step;
+ALTER TABLE accounts ADD COLUMN asked_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE accounts ADD COLUMN asked_step INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE accounts ADD COLUMN unasked INTEGER NOT NULL DEFAULT 0;
+INSERT INTO meta (key, value) SELECT 'asked_since', n FROM (SELECT max(hour) + 1 AS n FROM accounts) WHERE n IS NOT NULL;

@@ -245,27 +245,31 @@ ON CONFLICT (grp, state) DO UPDATE SET jobs = jobs + excluded.jobs;
 -- name: add_accounts
 -- What attempts that ended add to the sums of their hours.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
-INSERT INTO accounts (hour, user, project, queue, attempts, jobs, failed, used_us, used_step, asked_us, asked_step,
-                      cpu_us, wait_us)
+INSERT INTO accounts (hour, user, project, queue, attempts, jobs, failed, used_us, used_step, given_us, given_step,
+                      cpu_us, wait_us, asked_us, asked_step, unasked)
 SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10, v ->> 11,
-       v ->> 12
+       v ->> 12, v ->> 13, v ->> 14, v ->> 15
 FROM r WHERE true
 ON CONFLICT (hour, user, project, queue) DO UPDATE SET
     attempts = attempts + excluded.attempts, jobs = jobs + excluded.jobs, failed = failed + excluded.failed,
     used_us = used_us + excluded.used_us, used_step = used_step + excluded.used_step,
+    given_us = given_us + excluded.given_us, given_step = given_step + excluded.given_step,
+    cpu_us = cpu_us + excluded.cpu_us, wait_us = wait_us + excluded.wait_us,
     asked_us = asked_us + excluded.asked_us, asked_step = asked_step + excluded.asked_step,
-    cpu_us = cpu_us + excluded.cpu_us, wait_us = wait_us + excluded.wait_us;
+    unasked = unasked + excluded.unasked;
 
 -- name: add_account
 -- The same for one hour.
-INSERT INTO accounts (hour, user, project, queue, attempts, jobs, failed, used_us, used_step, asked_us, asked_step,
-                      cpu_us, wait_us)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO accounts (hour, user, project, queue, attempts, jobs, failed, used_us, used_step, given_us, given_step,
+                      cpu_us, wait_us, asked_us, asked_step, unasked)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (hour, user, project, queue) DO UPDATE SET
     attempts = attempts + excluded.attempts, jobs = jobs + excluded.jobs, failed = failed + excluded.failed,
     used_us = used_us + excluded.used_us, used_step = used_step + excluded.used_step,
+    given_us = given_us + excluded.given_us, given_step = given_step + excluded.given_step,
+    cpu_us = cpu_us + excluded.cpu_us, wait_us = wait_us + excluded.wait_us,
     asked_us = asked_us + excluded.asked_us, asked_step = asked_step + excluded.asked_step,
-    cpu_us = cpu_us + excluded.cpu_us, wait_us = wait_us + excluded.wait_us;
+    unasked = unasked + excluded.unasked;
 
 -- name: add_minutes
 -- What happened in a minute.
@@ -441,16 +445,24 @@ CROSS JOIN host_states AS h ON h.host = l.host AND h.at = l.at WHERE h.state <> 
 -- The sums of the hours from the first up to the second, all in one JSON value. What began earlier and goes on is
 -- a step at the first hour.
 WITH w(first, up_to) AS (SELECT ?, ?)
-SELECT json_group_array(json_array(hour, user, project, queue, attempts, jobs, failed, used_us, used_step, asked_us,
-                                   asked_step, cpu_us, wait_us))
+SELECT json_group_array(json_array(hour, user, project, queue, attempts, jobs, failed, used_us, used_step, given_us,
+                                   given_step, cpu_us, wait_us, asked_us, asked_step, unasked))
 FROM (
     SELECT first AS hour, user, project, queue, 0 AS attempts, 0 AS jobs, 0 AS failed, 0 AS used_us,
-           sum(used_step) AS used_step, 0 AS asked_us, sum(asked_step) AS asked_step, 0 AS cpu_us, 0 AS wait_us
+           sum(used_step) AS used_step, 0 AS given_us, sum(given_step) AS given_step, 0 AS cpu_us, 0 AS wait_us,
+           0 AS asked_us, sum(asked_step) AS asked_step, 0 AS unasked
     FROM w CROSS JOIN accounts WHERE accounts.hour < first
-    GROUP BY user, project, queue HAVING sum(used_step) <> 0 OR sum(asked_step) <> 0
+    GROUP BY user, project, queue
+    HAVING sum(used_step) <> 0 OR sum(given_step) <> 0 OR sum(asked_step) <> 0
     UNION ALL
-    SELECT accounts.* FROM w CROSS JOIN accounts WHERE accounts.hour >= first AND accounts.hour < up_to
+    SELECT hour, user, project, queue, attempts, jobs, failed, used_us, used_step, given_us, given_step, cpu_us,
+           wait_us, asked_us, asked_step, unasked
+    FROM w CROSS JOIN accounts WHERE accounts.hour >= first AND accounts.hour < up_to
     ORDER BY 1, 2, 3, 4);
+
+-- name: asked_since
+-- The first hour of which it is known what was asked for: an earlier version wrote down only what was given.
+SELECT coalesce(max(CAST(value AS INTEGER)), 0) FROM meta WHERE key = 'asked_since';
 
 -- name: running_attempts
 -- What runs now: specification, size and what was given (JSON), and since when; one JSON value, times as text.

@@ -6,9 +6,14 @@ export type { AccountRow };
 
 export const SUBJECTS = ["user", "project", "queue"] as const;
 export type Subject = (typeof SUBJECTS)[number];
-export const MEASURES = ["used_s", "asked_s", "cpu_s", "wait_s", "jobs", "attempts", "failed"] as const;
+export const MEASURES = ["used_s", "given_s", "asked_s", "cpu_s", "wait_s", "jobs", "attempts", "failed"] as const;
 export type Measure = (typeof MEASURES)[number];
-export type Total = Record<Measure, number> & { key: string; words: string[] };
+/** `windows` are summed up, of which `unknown` do not say what was asked for; `unasked` attempts asked for no time. */
+export type Sum = Record<Measure, number> & { unasked: number; windows: number; unknown: number };
+export type Total = Sum & { key: string; words: string[] };
+const PARTS = [...MEASURES, "unasked", "windows", "unknown"] as const;
+
+const nothing = (): Sum => ({ used_s: 0, given_s: 0, asked_s: 0, cpu_s: 0, wait_s: 0, jobs: 0, attempts: 0, failed: 0, unasked: 0, windows: 0, unknown: 0 });
 
 export const isSubject = (word: string): word is Subject => SUBJECTS.some((each) => each === word);
 export const isMeasure = (word: string): word is Measure => MEASURES.some((each) => each === word);
@@ -26,17 +31,20 @@ export function totals(rows: readonly AccountRow[], by: readonly Subject[], meas
     const key = words.join(SEPARATOR);
     let total = found.get(key);
     if (!total) {
-      total = { key, words, used_s: 0, asked_s: 0, cpu_s: 0, wait_s: 0, jobs: 0, attempts: 0, failed: 0 };
+      total = { key, words, ...nothing() };
       found.set(key, total);
     }
-    for (const each of MEASURES) total[each] += row[each];
+    for (const each of MEASURES) total[each] += row[each] ?? 0;
+    total.unasked += row.unasked ?? 0;
+    total.windows += 1;
+    if (row.asked_s === null) total.unknown += 1;
   }
   return [...found.values()].sort((a, b) => b[measure] - a[measure] || a.key.localeCompare(b.key));
 }
 
-export function whole(all: readonly Total[]): Record<Measure, number> {
-  const sum = { used_s: 0, asked_s: 0, cpu_s: 0, wait_s: 0, jobs: 0, attempts: 0, failed: 0 };
-  for (const total of all) for (const each of MEASURES) sum[each] += total[each];
+export function whole(all: readonly Total[]): Sum {
+  const sum = nothing();
+  for (const total of all) for (const each of PARTS) sum[each] += total[each];
   return sum;
 }
 
@@ -62,13 +70,14 @@ export function stack(
   for (const row of rows) {
     const place = Math.round((Math.floor(Date.parse(row.at) / step) * step - first) / step);
     const values = layers[places.get(wordsOf(row, by).join(SEPARATOR)) ?? -1]?.values;
-    if (values && place >= 0 && place < values.length) values[place] = (values[place] ?? 0) + row[measure];
+    if (values && place >= 0 && place < values.length) values[place] = (values[place] ?? 0) + (row[measure] ?? 0);
   }
   return { windows, layers };
 }
 
 /** Text as a field of CSV. A spreadsheet must not take what somebody called a queue for a formula. */
-function field(value: string | number): string {
+function field(value: string | number | null | undefined): string {
+  if (value === null || value === undefined) return "";
   if (typeof value === "number") return String(Math.round(value * 1000) / 1000);
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
