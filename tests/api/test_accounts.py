@@ -83,6 +83,7 @@ def test_a_learning_group_has_points(worked: Site) -> None:
     assert sorted(point["ok"] for point in points) == [False, True, True]
     assert set(points[0]) == {
         "job", "at", "input_bytes", "asked_mem", "used_mem", "most_mem", "asked_time_s", "used_time_s", "ok",
+        "given_mem", "given_time_s",
     }  # fmt: skip
     assert all(group["points"] == [] for group in get(worked, "/learning"))
 

@@ -27,7 +27,7 @@ def job(number: int = 1, *, spec_id: int = 1, cmd: str = "blast x") -> Job:
 
 def saw(made: World, mem: int, *, times: int = 1, outcome: str = "complete", asked: int = 0) -> None:
     for _ in range(times):
-        model_of(made, "blast").observe(Observation(0.0, mem, 0, 1.0, outcome, asked_mem=asked))
+        model_of(made, "blast").observe(Observation(0.0, mem, 0, 1.0, outcome, given_mem=asked))
 
 
 def taken(made: World, one: Job) -> Size:

@@ -463,9 +463,9 @@ observations = st.builds(
     time_s=times,
     outcome=st.sampled_from(["complete"] * 6 + ["memory", "disk", "walltime", "time", "exit"]),
     input_bytes=st.none() | amounts,
-    asked_mem=amounts,
-    asked_disk=amounts,
-    asked_time_s=times,
+    given_mem=amounts,
+    given_disk=amounts,
+    given_time_s=times,
 )
 resources = st.sampled_from(RESOURCES)
 

@@ -10,4 +10,9 @@ DELIBERATE: dict[tuple[str, str], str] = {
         "schemas.AccountRow.properties.asked_s.type",
     ): "what was given was told as asked, and is given_s; null "
     "for hours of which it was not written down what was asked for",
+    (
+        "0.1.0",
+        "schemas.LearningPoint.properties.asked_mem.type",
+    ): "what was given was told as asked, and is given_mem; null where nothing was asked for",
+    ("0.1.0", "schemas.LearningPoint.properties.asked_time_s.type"): "likewise",
 }

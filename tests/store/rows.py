@@ -40,7 +40,7 @@ def attempt_row(job: int, number: int = 1, **other: Any) -> tuple[Any, ...]:
 def observation(group: str, place: int = 0, **other: Any) -> tuple[Any, ...]:
     row = {
         "group": group, "place": place, "at": 1000.1 + place, "mem": 1 << 33, "disk": 0, "time_s": 0.1,
-        "outcome": "complete", "input_bytes": None, "asked_mem": 1 << 30, "asked_disk": 5, "asked_time_s": 3600.0,
+        "outcome": "complete", "input_bytes": None, "given_mem": 1 << 30, "given_disk": 5, "given_time_s": 3600.0,
     }  # fmt: skip
     return tuple((row | other).values())
 

@@ -106,12 +106,16 @@ def test_states_of_hosts_begin_with_what_was_before(store, reopen):
 
 
 def test_points_are_the_newest_first(store, reopen):
-    store.commit(changes(observations=[observation("g", 0), (*observation("g", 1, outcome="memory"), 17)]))
+    store.commit(
+        changes(observations=[observation("g", 0), (*observation("g", 1, outcome="memory"), 17, 7, None, 0.3)])
+    )
     store.commit(changes(observations=[(*observation("other"), 3)]))
     store = reopen(store)
     first, second = store.points("g", limit=9)
     assert (first.job, first.ok, second.job, second.ok) == (17, False, None, True)
-    assert (first.at, first.used_mem, first.asked_mem, first.used_time_s) == (1001.1, 1 << 33, 1 << 30, 0.1)
+    assert (first.at, first.used_mem, first.given_mem, first.used_time_s) == (1001.1, 1 << 33, 1 << 30, 0.1)
+    assert (first.asked_mem, first.asked_time_s) == (7, 0.3)
+    assert (second.asked_mem, second.asked_time_s) == (None, None), "nothing was asked for"
     assert [point.job for point in store.points("g", limit=1)] == [17]
     assert store.points("nothing", limit=9) == []
 

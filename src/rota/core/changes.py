@@ -86,7 +86,8 @@ class Changes:
         self.limits: dict[str, str | None] = {}
         #: (kind, name) of a site record → its value as JSON, or None when it is removed
         self.site: dict[tuple[str, str], str | None] = {}
-        #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, asked mem, disk and time_s, job)
+        #: (learning group, place, at, mem, disk, time_s, outcome, input_bytes, given mem, disk and time_s, job,
+        #: asked mem, disk and time_s or None each)
         self.observations: list[Row] = []
         #: (learning group,): everything observed before this batch is forgotten
         self.forgotten: list[Row] = []

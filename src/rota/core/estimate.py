@@ -5,6 +5,7 @@ The models are `core.learning`'s, the rules of sizes `core.sizing`'s; here they 
 
 from __future__ import annotations
 
+from rota.core.amounts import asked_of, asked_s, given_s
 from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.job import Job, Outcome
@@ -123,6 +124,7 @@ def learn(
     if started_at is None or code in _TEACH_NOTHING:
         return
     size = job.size
+    given = job.lease.given if job.lease is not None else None
     elapsed_s = max(0.0, outcome.ended_at - started_at)
     disk = min(outcome.peak_disk, _MOST)
     mem = min(outcome.peak_mem, _MOST) or at_most(min(outcome.most_mem, _MOST))
@@ -135,12 +137,14 @@ def learn(
         job.input_bytes,
         size.mem,
         size.disk,
-        size.time_s,
+        given_s(job.spec, size, given),
     )
     name = learning_group(job)
     model = model_of(world, name)
     place = model.observe(seen)
-    turn.changes.observations.append((name, *to_row(place, seen), job.id))
+    asked = asked_of(job.spec, given)
+    asked_for = (asked.mem, asked.disk, asked_s(job.spec, given))
+    turn.changes.observations.append((name, *to_row(place, seen), job.id, *asked_for))
     if code in LACKED:
         world.placement.sizes_changed()
     elif place & (place + 1) == 0 and (said := advice(model)) != model.told:

@@ -19,7 +19,7 @@ COMPLETE: Final = "complete"
 
 
 class Observation(Struct, frozen=True, array_like=True, gc=False):
-    """One ended attempt: what it used, what it had asked for, and how it ended."""
+    """One ended attempt: what it used, what it was given, and how it ended."""
 
     at: float  #: when it ended
     mem: int  #: peak, in bytes; 0 = not measured; below 0 = not known, but no more than that (`at_most`)
@@ -27,9 +27,9 @@ class Observation(Struct, frozen=True, array_like=True, gc=False):
     time_s: float  #: from start to end
     outcome: str = COMPLETE  #: or the code of the reason
     input_bytes: int | None = None
-    asked_mem: int = 0
-    asked_disk: int = 0
-    asked_time_s: float = 0.0
+    given_mem: int = 0
+    given_disk: int = 0
+    given_time_s: float = 0.0  #: its walltime, or the time it was expected to take
 
     def used(self, resource: Resource) -> float:
         if resource == "mem":
@@ -45,9 +45,9 @@ class Observation(Struct, frozen=True, array_like=True, gc=False):
         """How much of what it lacked is proven not to be enough."""
         lacked = LACKED[self.outcome]
         if lacked == "time":
-            # The time asked for is an estimate that never ends a job: only what passed is proven.
+            # The time it was expected to take never ends a job: only what passed is proven.
             return self.time_s if 0 <= self.time_s <= MAX_SECONDS else 0.0
-        return max(self.mem, self.asked_mem) if lacked == "mem" else max(self.disk, self.asked_disk)
+        return max(self.mem, self.given_mem) if lacked == "mem" else max(self.disk, self.given_disk)
 
     def is_measured(self, resource: Resource) -> bool:
         """Was this measured, and can it be true?"""
@@ -75,7 +75,7 @@ def to_row(place: int, seen: Observation) -> Row:
         seen.time_s,
         seen.outcome,
         seen.input_bytes,
-        seen.asked_mem,
-        seen.asked_disk,
-        seen.asked_time_s,
+        seen.given_mem,
+        seen.given_disk,
+        seen.given_time_s,
     )

@@ -36,6 +36,8 @@ def points(found: list[Point]) -> list[LearningPoint]:
             used_time_s=each.used_time_s,
             ok=each.ok,
             most_mem=-each.used_mem if each.used_mem < 0 else None,
+            given_mem=each.given_mem,
+            given_time_s=each.given_time_s,
         )
         for each in found
     ]

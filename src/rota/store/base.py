@@ -183,16 +183,18 @@ class Accounts(Struct, gc=False):
 
 
 class Point(Struct, frozen=True, gc=False):
-    """What one attempt of a learning group asked for and used."""
+    """What one attempt of a learning group asked for, was given and used."""
 
     job: int | None
     at: float
     input_bytes: int | None
-    asked_mem: int
+    given_mem: int
     used_mem: int  #: as in `core.observation`
-    asked_time_s: float
+    given_time_s: float
     used_time_s: float
     ok: bool
+    asked_mem: int | None = None  #: None: nothing, or an earlier version did not write it down
+    asked_time_s: float | None = None
 
 
 class Clause(Struct, frozen=True, gc=False):

@@ -534,12 +534,16 @@ def _point(
     time_s: float,
     outcome: str,
     input_bytes: int | None,
-    asked_mem: int,
-    _asked_disk: int,
-    asked_time_s: float,
+    given_mem: int,
+    _given_disk: int,
+    given_time_s: float,
     job: int | None = None,
+    asked_mem: int | None = None,
+    _asked_disk: int | None = None,
+    asked_time_s: float | None = None,
 ) -> Point:
-    return Point(job, at, input_bytes, asked_mem, mem, asked_time_s, time_s, outcome == "complete")
+    ok = outcome == "complete"
+    return Point(job, at, input_bytes, given_mem, mem, given_time_s, time_s, ok, asked_mem, asked_time_s)
 
 
 def _jobs_before_groups(edge: tuple[Parent, int]) -> tuple[bool, Parent, int]:

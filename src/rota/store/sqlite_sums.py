@@ -49,6 +49,17 @@ class SqliteSums(SqliteReads):
         with self._reader() as connection:
             (text,) = connection.execute(statements()["points"], (group, limit)).fetchone()
             return [
-                Point(job, float(at), input_bytes, asked or 0, used or 0, float(asked_s), float(used_s), bool(ok))
-                for job, at, input_bytes, asked, used, asked_s, used_s, ok in _rows.decode(text)
+                Point(
+                    job,
+                    float(at),
+                    input_bytes,
+                    given or 0,
+                    used or 0,
+                    float(given_s),
+                    float(used_s),
+                    bool(ok),
+                    asked,
+                    None if asked_s is None else float(asked_s),
+                )
+                for job, at, input_bytes, given, used, given_s, used_s, ok, asked, asked_s in _rows.decode(text)
             ]

@@ -330,17 +330,19 @@ class BucketView(Struct, array_like=True, gc=False):
 
 
 class LearningPoint(Struct, kw_only=True, gc=False):
-    """What one attempt of a learning group asked for and used."""
+    """What one attempt of a learning group asked for, was given and used."""
 
     job: int | None  #: null: not known, in rows of earlier versions
     at: datetime
     input_bytes: int | None
-    asked_mem: int
+    asked_mem: int | None  #: null: nothing, or not known, in rows of earlier versions
     used_mem: int  #: 0: not measured
-    asked_time_s: float
+    asked_time_s: float | None  #: its walltime, or else its time; null: likewise
     used_time_s: float
     ok: bool
     most_mem: int | None = None  #: not measured, but no more than this
+    given_mem: int = 0
+    given_time_s: float = 0.0  #: its walltime, or the time it was expected to take
 
 
 class LearnedGroupView(Struct, kw_only=True, gc=False):

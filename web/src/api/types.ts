@@ -317,17 +317,19 @@ export interface LearnedView {
   time_s: number | null;
 }
 
-/** What one attempt of a learning group asked for and used. */
+/** What one attempt of a learning group asked for, was given and used. */
 export interface LearningPoint {
   job: number | null;
   at: string;
   input_bytes: number | null;
-  asked_mem: number;
+  asked_mem: number | null;
   used_mem: number;
-  asked_time_s: number;
+  asked_time_s: number | null;
   used_time_s: number;
   ok: boolean;
   most_mem?: number | null;
+  given_mem?: number;
+  given_time_s?: number;
 }
 
 export interface LimitChange {

@@ -24,3 +24,11 @@ ALTER TABLE accounts ADD COLUMN asked_us INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE accounts ADD COLUMN asked_step INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE accounts ADD COLUMN unasked INTEGER NOT NULL DEFAULT 0;
 INSERT INTO meta (key, value) SELECT 'asked_since', n FROM (SELECT max(hour) + 1 AS n FROM accounts) WHERE n IS NOT NULL;
+
+-- Learning: the same. Null: nothing was asked for, or an earlier version wrote the row.
+ALTER TABLE observations RENAME COLUMN asked_mem TO given_mem;
+ALTER TABLE observations RENAME COLUMN asked_disk TO given_disk;
+ALTER TABLE observations RENAME COLUMN asked_time_s TO given_time_s;
+ALTER TABLE observations ADD COLUMN asked_mem INTEGER;
+ALTER TABLE observations ADD COLUMN asked_disk INTEGER;
+ALTER TABLE observations ADD COLUMN asked_time_s REAL;

@@ -143,9 +143,10 @@ DELETE FROM observations WHERE grp IN (SELECT value ->> 0 FROM json_each(?));
 -- name: insert_observations
 -- What attempts taught.
 WITH r(v) AS MATERIALIZED (SELECT value FROM json_each(?))
-INSERT INTO observations (grp, place, at, mem, disk, time_s, outcome, input_bytes, asked_mem, asked_disk,
-                          asked_time_s, job)
-SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10, v ->> 11
+INSERT INTO observations (grp, place, at, mem, disk, time_s, outcome, input_bytes, given_mem, given_disk,
+                          given_time_s, job, asked_mem, asked_disk, asked_time_s)
+SELECT v ->> 0, v ->> 1, v ->> 2, v ->> 3, v ->> 4, v ->> 5, v ->> 6, v ->> 7, v ->> 8, v ->> 9, v ->> 10, v ->> 11,
+       v ->> 12, v ->> 13, v ->> 14
 FROM r;
 
 -- name: cut_observations
@@ -489,10 +490,10 @@ SELECT json_group_array(json_array(host, at, state)) FROM (
     ORDER BY 1, 2);
 
 -- name: points
--- What the newest attempts of a learning group asked for and used, newest first, all in one JSON value.
+-- What the newest attempts of a learning group asked for, were given and used, newest first, as one JSON value.
 SELECT json_group_array(json_array(
-    job, printf('%!.18g', at), input_bytes, asked_mem, mem, printf('%!.18g', asked_time_s), printf('%!.18g', time_s),
-    outcome = 'complete'))
+    job, printf('%!.18g', at), input_bytes, given_mem, mem, printf('%!.18g', given_time_s), printf('%!.18g', time_s),
+    outcome = 'complete', asked_mem, iif(asked_time_s IS NULL, NULL, printf('%!.18g', asked_time_s))))
 FROM (SELECT * FROM observations WHERE grp = ? ORDER BY n DESC LIMIT ?);
 
 -- name: all_dep_groups
@@ -514,7 +515,7 @@ SELECT json_group_array(id) FROM jobs WHERE replaced_by IS NOT NULL;
 
 -- name: newest_observations
 -- For the snapshot: so many of each learning group, in the order in which they were made.
-SELECT grp, place, at, mem, disk, time_s, outcome, input_bytes, asked_mem, asked_disk, asked_time_s FROM (
+SELECT grp, place, at, mem, disk, time_s, outcome, input_bytes, given_mem, given_disk, given_time_s FROM (
     SELECT *, row_number() OVER (PARTITION BY grp ORDER BY n DESC) AS age FROM observations)
 WHERE age <= ? ORDER BY n;
 

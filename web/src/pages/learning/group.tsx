@@ -1,16 +1,19 @@
-/** One learning group: what it recommends, what its jobs asked for and used, and how to forget it. */
+/** One learning group: what it recommends, what its jobs asked for, were given and used, and how to forget it. */
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { get, remove } from "../../api/client";
 import type { LearnedGroupView } from "../../api/types";
 import { count, duration, moment, percent, plural, size } from "../../format";
+import { useParam } from "../../router";
 import { useAdmin } from "../../session";
 import { Dialog } from "../../ui/dialog";
+import { Segments } from "../../ui/form";
 import { Button, Card, Skeleton, Trouble } from "../../ui/parts";
 import { Figure } from "../../ui/sheet";
 import { useSay } from "../../ui/toasts";
 import { Histogram } from "./histogram";
+import { AGAINST, isAgainst } from "./points";
 import { Scatter } from "./scatter";
 
 
@@ -32,7 +35,7 @@ function Forget({ name, gone }: { name: string; gone: () => void }): ReactNode {
       <Button small kind="danger" icon="trash" onClick={() => setAsking(true)}>Forget</Button>
       {asking ? (
         <Dialog title={`Forget ${name}?`} close={() => setAsking(false)}>
-          <p className="muted">What its jobs used is dropped, and jobs get what they ask for until enough of them have ended. It cannot be undone.</p>
+          <p className="muted">What its jobs used is dropped, and jobs get what they ask for, or the defaults, until enough of them have ended. It cannot be undone.</p>
           {error ? <Trouble error={error} /> : null}
           <div className="actions">
             <Button kind="ghost" onClick={() => setAsking(false)}>Cancel</Button>
@@ -46,6 +49,8 @@ function Forget({ name, gone }: { name: string; gone: () => void }): ReactNode {
 
 export function Group({ name, gone }: { name: string; gone: () => void }): ReactNode {
   const admin = useAdmin();
+  const [word, setAgainst] = useParam("against", "given");
+  const against = isAgainst(word) ? word : "given";
   const { data, error } = useQuery({
     queryKey: ["learned", name],
     queryFn: ({ signal }) => get<LearnedGroupView>(`/learning/${encodeURIComponent(name)}`, {}, signal),
@@ -67,8 +72,12 @@ export function Group({ name, gone }: { name: string; gone: () => void }): React
           {Object.keys(data.lines).length ? `Jobs that name their input get more exact figures for ${Object.keys(data.lines).join(", ")}.` : ""}
         </p>
       </Card>
-      <div className="pair"><Scatter what="mem" points={data.points} /><Scatter what="time" points={data.points} /></div>
-      {data.points.length ? <p className="muted learn-note">The newest {plural(data.points.length, "attempt")}. A point opens its job.</p> : null}
+      <div className="learn-against">
+        <span className="muted">Used, beside what was</span>
+        <Segments label="Compare with" value={against} change={setAgainst} options={AGAINST.map((each) => [each, each === "given" ? "given by Rota" : "asked for"])} />
+      </div>
+      <div className="pair"><Scatter what="mem" against={against} points={data.points} /><Scatter what="time" against={against} points={data.points} /></div>
+      {data.points.length ? <p className="muted learn-note">The newest {plural(data.points.length, "attempt")}; those that asked for nothing, or were not measured, have no point. A point opens its job.</p> : null}
       <div className="pair"><Histogram what="mem" buckets={data.mem_histogram} /><Histogram what="time" buckets={data.time_histogram} /></div>
     </div>
   );

@@ -1,9 +1,13 @@
-/** What jobs asked for and used, as points of a chart with logarithmic axes. */
+/** What jobs asked for or were given, and what they used, as points of a chart with logarithmic axes. */
 
 import type { LearningPoint } from "../../api/types";
 
 export type Point = LearningPoint;
 export type Asked = "mem" | "time";
+/** What is used is compared with: what Rota gave, or what somebody asked for. */
+export const AGAINST = ["given", "asked"] as const;
+export type Against = (typeof AGAINST)[number];
+export const isAgainst = (word: string): word is Against => AGAINST.some((each) => each === word);
 
 /** Nothing has no logarithm: what is less than this is shown as this. */
 const LEAST: Record<Asked, number> = { mem: 1 << 20, time: 0.01 };
@@ -14,12 +18,13 @@ export interface Dot {
   point: Point;
 }
 
-/** Asked to the right, used upwards. What was not asked for, or not measured, has no place. */
-export function dots(points: readonly Point[], what: Asked): Dot[] {
+/** Given or asked to the right, used upwards. What was not asked for, or not measured, has no place. */
+export function dots(points: readonly Point[], what: Asked, against: Against): Dot[] {
   const found: Dot[] = [];
   for (const point of points) {
-    const [asked, used] = what === "mem" ? [point.asked_mem, point.used_mem] : [point.asked_time_s, point.used_time_s];
-    if (asked > 0 && (used > 0 || what === "time")) found.push({ x: Math.max(asked, LEAST[what]), y: Math.max(used, LEAST[what]), point });
+    const used = what === "mem" ? point.used_mem : point.used_time_s;
+    const of = { given: { mem: point.given_mem, time: point.given_time_s }, asked: { mem: point.asked_mem, time: point.asked_time_s } }[against][what];
+    if (of !== null && of !== undefined && of > 0 && (used > 0 || what === "time")) found.push({ x: Math.max(of, LEAST[what]), y: Math.max(used, LEAST[what]), point });
   }
   return found;
 }
@@ -49,8 +54,8 @@ export function timeRange(all: readonly Dot[]): [number, number] {
   return [low, high];
 }
 
-/** Of all that was asked for, how much was used; null: nothing is known. */
+/** Of all that was given, or asked for, how much was used; null: nothing is known. */
 export function used(all: readonly Dot[]): number | null {
-  const asked = all.reduce((sum, dot) => sum + dot.x, 0);
-  return asked > 0 ? all.reduce((sum, dot) => sum + dot.y, 0) / asked : null;
+  const whole = all.reduce((sum, dot) => sum + dot.x, 0);
+  return whole > 0 ? all.reduce((sum, dot) => sum + dot.y, 0) / whole : null;
 }

@@ -1,4 +1,4 @@
-/** Asked against used: below the line something was left over, above it a job took more than it said. */
+/** Given, or asked, against used: below the line something was left over, above it a job took more than that. */
 
 import type { EChartsCoreOption, EChartsType } from "echarts/core";
 import { type ReactNode, useCallback, useMemo } from "react";
@@ -7,18 +7,20 @@ import { moment, percent, size } from "../../format";
 import { go } from "../../router";
 import { colour } from "../../theme";
 import { Card } from "../../ui/parts";
-import { type Asked, type Dot, type Point, TIMES, dots, range, timeRange, used } from "./points";
+import { type Against, type Asked, type Dot, type Point, TIMES, dots, range, timeRange, used } from "./points";
 import { brief, shown } from "./shown";
 
 function tip(what: Asked, { x, y, point }: Dot): string {
+  const [asked, given] = what === "mem" ? [point.asked_mem, point.given_mem] : [point.asked_time_s, point.given_time_s];
   const words = [
-    `${point.job === null ? "a job of the past" : `job ${point.job}`}, ${moment(point.at)}`, `asked ${shown(what, x)}, used ${shown(what, y)} (${percent(y, x)})`,
+    `${point.job === null ? "a job of the past" : `job ${point.job}`}, ${moment(point.at)}`,
+    `asked ${asked === null ? "–" : shown(what, asked)}, given ${shown(what, given ?? 0)}, used ${shown(what, y)} (${percent(y, x)})`,
     ...(point.input_bytes === null ? [] : [`input ${size(point.input_bytes)}`]), ...(point.ok ? [] : ["failed"]),
   ];
   return words.join("\n");
 }
 
-function options(what: Asked, all: Dot[]): EChartsCoreOption {
+function options(what: Asked, against: Against, all: Dot[]): EChartsCoreOption {
   const [low, high] = what === "time" ? timeRange(all) : range(all, 2);
   const marks = what === "time" ? { customValues: TIMES.filter((each) => each >= low && each <= high) } : {};
   const text = colour("text-2");
@@ -36,7 +38,7 @@ function options(what: Asked, all: Dot[]): EChartsCoreOption {
   return {
     animation: false,
     grid: { left: 64, right: 16, top: 12, bottom: 48 },
-    xAxis: { ...axis, name: "asked", nameGap: 30 },
+    xAxis: { ...axis, name: against, nameGap: 30 },
     yAxis: { ...axis, name: "used", nameGap: 48 },
     tooltip: {
       trigger: "item", renderMode: "richText", confine: true, backgroundColor: colour("raised"), borderColor: colour("line-strong"),
@@ -60,18 +62,18 @@ function open(chart: EChartsType): void {
   });
 }
 
-export function Scatter({ what, points }: { what: Asked; points: Point[] }): ReactNode {
-  const all = useMemo(() => dots(points, what), [points, what]);
-  const make = useCallback(() => options(what, all), [what, all]);
+export function Scatter({ what, against, points }: { what: Asked; against: Against; points: Point[] }): ReactNode {
+  const all = useMemo(() => dots(points, what, against), [points, what, against]);
+  const make = useCallback(() => options(what, against, all), [what, against, all]);
   const name = what === "mem" ? "Memory" : "Time";
   const part = used(all);
   return (
-    <Card title={`${name}: asked and used`} aside={part === null ? null : <span className="muted num">{part < 0.005 ? "< 1" : Math.round(part * 100)} % of it used</span>}>
-      {all.length === 0 ? <p className="muted chart-empty">No job that asked for {name.toLowerCase()} has ended yet.</p> : (
+    <Card title={`${name}: ${against} and used`} aside={part === null ? null : <span className="muted num">{part < 0.005 ? "< 1" : Math.round(part * 100)} % of it used</span>}>
+      {all.length === 0 ? <p className="muted chart-empty">{against === "asked" ? `No job that asked for ${name.toLowerCase()} has ended yet.` : `No job whose ${name.toLowerCase()} was measured has ended yet.`}</p> : (
         <>
-          <Chart options={make} height={280} onReady={open} label={`${name} that ${all.length} jobs asked for and used`} />
+          <Chart options={make} height={280} onReady={open} label={`${name} that ${all.length} jobs ${against === "asked" ? "asked for" : "were given"} and used`} />
           <ul className="learn-legend">
-            <li><i className="dot" />done</li><li><i className="triangle" />failed</li><li><i className="dash" />asked = used</li>
+            <li><i className="dot" />done</li><li><i className="triangle" />failed</li><li><i className="dash" />{against} = used</li>
           </ul>
         </>
       )}
