@@ -211,6 +211,7 @@ export interface HostUsage {
   idle_s: number;
   down_s: number;
   asleep_s: number;
+  unseen_s: number;
 }
 
 export interface JobPage {
@@ -444,7 +445,7 @@ export interface NodeDetailView {
   history: NodeHistory[];
 }
 
-/** What a host did for a while: busy, idle, drained, suspected, asleep, away, gone. */
+/** What a host did for a while: busy, idle, draining, drained, suspected, closed, asleep, away, unseen (no manager was running), gone. */
 export interface NodeHistory {
   at: string;
   until: string | null;
