@@ -14,6 +14,7 @@ from rota.core.energy_rules import EnergyRules
 from rota.core.explain import why
 from rota.core.job import Condition, Outcome
 from rota.core.leases import NodeFault
+from rota.core.leaving import Leaving
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager import nodes
@@ -25,6 +26,7 @@ from rota.plan.placement import Capacity
 from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.plan.whatif import ask_when
+from rota.units import about_duration
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.runners import Report
 from tests.core.sleepers import Cluster
@@ -732,3 +734,66 @@ def test_who_is_planned_behind_many_equal_jobs_is_told_that_it_may_begin_later(m
     reasons, start = why(m.world, m.world.jobs[other], wall=m.wall)
     assert not any("no planned start" in each.message for each in reasons)
     assert start == m.wall + 600.0
+
+
+# ------------------------------------------------------------------ in time for a reservation
+
+
+def low_job(m: Machine, **fields: Any) -> int:
+    return add(m, types=("besteffort", "idempotent"), queue="besteffort", **{"request": "core=2", **fields})
+
+
+def test_a_besteffort_job_leaves_so_early_that_a_reservation_begins_on_time(m: Machine) -> None:
+    m.world.time_to_leave = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    low = low_job(m, checkpoint_s=60.0)
+    start = m.wall + 100
+    reserved = add(m, request="core=2,walltime=0:10:0", at=start)
+    (model,) = m.runners.values()
+    m.advance(58.0)
+    m.pump()
+    assert m.state(low) is State.RUNNING
+    due = m.engine.next_due()
+    assert due is not None
+    assert due < start - 35.0
+    m.advance(due - m.wall)
+    m.commit()
+    assert m.state(low) is State.FINISHING
+    assert m.world.jobs[low].preempted == reserved
+    m.pump()  # it is gone
+    assert m.state(low) is State.READY
+    assert running(m) == set()
+    m.advance(start - m.wall)
+    m.pump()
+    assert running(m) == {reserved}
+    story = [note.text for note in m.store.events(low) if note.kind == "preempted"]
+    assert story == [f"reservation {reserved} begins on its resources in {about_duration(start - due)}"]
+    assert model.connected
+
+
+def test_a_job_without_a_checkpoint_leaves_later_than_one_that_writes_one(m: Machine) -> None:
+    leaving = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    with_one, without = (spec(checkpoint_s=each) for each in (60.0, None))
+    assert leaving.leave_s(with_one) == leaving.leave_s(without) + 30.0
+    assert leaving.leave_s(spec(signal="USR1")) == leaving.leave_s(with_one), "who names a signal gets it first"
+    assert leaving.leave_s(spec(on_exit=("cleanup",))) > leaving.leave_s(without)
+    assert Leaving(epilogue_s=60.0).leave_s(without) >= 60.0
+    assert Leaving().leave_s(with_one) == 0.0
+
+
+def test_who_must_leave_for_a_reservation_is_told_though_the_manager_crashed_meanwhile(m: Machine) -> None:
+    m.world.time_to_leave = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    low = low_job(m, checkpoint_s=60.0)
+    start = m.wall + 100
+    reserved = add(m, request="core=2,walltime=0:10:0", at=start)
+    m.advance(50.0)
+    m.crash()
+    m.world.time_to_leave = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    (model,) = m.runners.values()
+    m.join(model)
+    m.pump()
+    m.advance(30.0)
+    m.pump()
+    assert m.state(low) is State.READY
+    m.advance(start - m.wall)
+    m.pump()
+    assert running(m) == {reserved}

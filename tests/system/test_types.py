@@ -323,3 +323,22 @@ def test_a_reservation_whose_resources_never_come_fails_at_its_end(queue: Queue)
         assert queue.look(job).attempt == 0
     finally:
         queue.ok("resource", "set", "--hosts", name, "--no-drain")
+
+
+def test_a_besteffort_job_writes_its_checkpoint_before_a_reservation_begins(queue: Queue) -> None:
+    saves = "trap 'echo saved >> checkpoint; exit 1' USR2; touch up; while :; do sleep 0.1; done"
+    low = queue.put(
+        ["bash", "-c", saves], type=["besteffort"], request=["core=4,walltime=1:0:0"], checkpoint="30s", retries=0
+    )
+    queue.until("running", low)
+    wait_until((queue.work / "up").exists, "it knows the signal")
+    at = int(time.time()) + 5
+    job = queue.put("cat checkpoint", request=["core=4,walltime=0:1:0"], at=f"@{at}", retries=0)
+    queue.until("failed", low)
+    shown = queue.look(low)
+    assert shown.reason is not None
+    assert shown.reason.message == f"ended to make room for job {job}"
+    assert shown.ended_at is not None
+    assert shown.ended_at.timestamp() < at, "it was told in time, and not only when the reservation begins"
+    queue.until("complete", job)
+    assert queue.ok("logs", str(job)) == "saved\n"

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from zoneinfo import ZoneInfo
 
+from msgspec.structs import replace
+
 from rota.core import pauses
 from rota.core.hosts import site_now
 from rota.core.job import Job, Spec
@@ -59,7 +61,10 @@ class WorldTerms:
         if ask is None:
             if len(self._asks) >= _MOST_ASKS:
                 self._asks.clear()
-            ask = self._asks[key] = ask_of(found.spec, size)
+            ask = ask_of(found.spec, size)
+            if leave_s := self._world.time_to_leave.leave_s(found.spec):
+                ask = replace(ask, leave_s=leave_s)
+            self._asks[key] = ask
         return ask
 
     def submitted(self, job: int) -> float:

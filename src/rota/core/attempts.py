@@ -135,7 +135,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         if job.reason is not None and job.reason.code == "container":
             reason = Reason("container", f"ended with its container {preempted}")
         else:
-            reason = Reason("preempted", f"ended for {named(preempted)}, which began on its resources")
+            reason = Reason("preempted", f"ended to make room for {named(preempted)}")
         again = reason.message if _idempotent(job) else ""
     elif _asks_again(job, outcome, lease) and not killed:
         state = State.FAILED

@@ -17,6 +17,7 @@ from rota.core.suspending import may_go_on
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, move, touch, write
 from rota.plan.placement import Reserved
+from rota.units import about_duration
 
 #: The key of `Changes.meta` under which granted reservations are kept.
 RESERVED = "reserved"
@@ -30,7 +31,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
     news = world.placement.take_news()
     kills: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     freed = bool(news.ended)
-    for id, by, code in news.preempted:
+    for id, by, code, at in news.preempted:
         job = world.jobs.get(id)
         if job is None or job.lease is None or job.preempted or job.kill or job.lease.ended is not None:
             continue
@@ -43,7 +44,7 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         if job.state not in (State.LOST, State.FINISHING):
             move(world, job, State.FINISHING)
         write(turn, job)
-        turn.note(id, job.attempt, code, ended if code == "container" else f"job {by} begins on its resources")
+        turn.note(id, job.attempt, code, ended if code == "container" else _told_to_leave(by, at, turn.wall))
         if id in world.nowhere:
             end_nowhere(world, turn, job, reason="kill_requested", message=ended)
             freed = True
@@ -67,6 +68,13 @@ def act_on_plan(world: World, turn: Turn) -> bool:
         if len(news.moved) <= _FEW_MOVED:
             touch(world, (job for each in news.moved if (job := world.jobs.get(each.job)) is not None))
     return freed and not (world.paused or world.draining or world.stopping)
+
+
+def _told_to_leave(by: int, at: float | None, wall: float) -> str:
+    """Why a besteffort job ends now."""
+    if at is None or at <= wall:
+        return f"job {by} begins on its resources"
+    return f"reservation {by} begins on its resources in {about_duration(at - wall)}"
 
 
 def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:

@@ -21,6 +21,7 @@ from rota.core.groups import DepGroup
 from rota.core.hook_records import ServerHooks
 from rota.core.job import Command, Job, Outcome, Parent, Reason, Spec
 from rota.core.learning import Model, Usual
+from rota.core.leaving import Leaving
 from rota.core.reach import Reaches
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
@@ -166,6 +167,7 @@ class World:
         self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.serving`)
         self.nowhere: set[int] = set()  #: jobs that hold resources and run nowhere (`core.elsewhere`)
         self.special_hosts: dict[str, str] = {}  #: type of job → the host that commands of such jobs run on
+        self.time_to_leave = Leaving()  #: how long jobs may take to make room for others
         self.patience_s = PATIENCE_S  #: how long reservations wait for resources that are missing
         self.leaving: dict[int, int] = {}  #: job → batches not yet on disk after which it may leave memory
         self.capacity: dict[str, Capacity] = {}

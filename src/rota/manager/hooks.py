@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from rota.core.effects import RunServerScript
 from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
 from rota.core.fencing import to_fence
+from rota.core.leaving import Leaving
 from rota.core.serving import EPILOGUE, PROLOGUE
 from rota.core.suspecting import to_heal
 from rota.core.world import World
@@ -49,6 +50,11 @@ def set_up(world: World, settings: Settings, *, own_host: str) -> None:
     world.placement.ahead = not world.server_hooks.prologue
     world.server_hooks.epilogue = settings.server_epilogue is not None
     world.patience_s = settings.reservation_patience
+    world.time_to_leave = Leaving(
+        checkpoint_s=settings.checkpoint_grace,
+        grace_s=settings.grace,
+        epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,
+    )
     own = own_host if own_host in world.capacity else ""
     world.special_hosts = {
         "deploy": settings.deploy_host or own,

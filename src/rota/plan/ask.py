@@ -51,3 +51,4 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False):
     limits: tuple[LimitUse, ...] = ()
     types: Types = Types()
     at: float | None = None  #: an advance reservation for this moment
+    leave_s: float = 0.0  #: once it is told to make room, it is gone after so long at the latest

@@ -74,8 +74,9 @@ def victims(planner: Search, entry: Entry) -> list[int]:
     """Besteffort jobs that must end before this one begins."""
     if entry.ask.types.besteffort or planner.counted:
         return []
+    begin = max(planner.now, entry.start or planner.now)
     guests = running(planner)
-    found = [other.id for other in guests if _is_in_the_way(other, entry)]
+    found = [other.id for other in guests if is_in_the_way(other, entry)]
     if entry.taking is not None:
         # Those that hold memory and the like on the same hosts, the youngest first.
         guests.sort(key=_youngest_first)
@@ -87,7 +88,7 @@ def victims(planner: Search, entry: Entry) -> list[int]:
                     for other in guests
                     if other.taking and name in other.taking and other.resources & of_host
                 ]
-                excess = planner.ledger.excess(host, name, planner.now)
+                excess = planner.ledger.excess(host, name, begin)
                 for gone in [True, False]:
                     for other in there:
                         if excess > 0 and other.taking is not None and (other.id in found) == gone:
@@ -100,7 +101,8 @@ def victims(planner: Search, entry: Entry) -> list[int]:
     return found
 
 
-def _is_in_the_way(guest: Entry, entry: Entry) -> bool:
+def is_in_the_way(guest: Entry, entry: Entry) -> bool:
+    """Does a besteffort job hold what another one was given?"""
     if guest.id == entry.home or not guest.resources & entry.resources:
         return False
     return not (guest.home == entry.home and may_overlap(guest.ask, entry.ask))
@@ -111,23 +113,28 @@ def _youngest_first(entry: Entry) -> tuple[float, int, int]:
 
 
 def avoid(planner: Search, entry: Entry, now: float) -> None:
-    """Who begins now takes, of what is free for it, what ends the fewest besteffort jobs."""
-    if not any(_is_in_the_way(other, entry) for other in planner.guests.values()):
+    """Who begins, now or at its reserved time, takes what ends the fewest besteffort jobs."""
+    if not any(is_in_the_way(other, entry) for other in planner.guests.values()):
         return
-    if planner.counted or planner.lies_inside(entry):
+    if planner.counted or planner.lies_inside(entry) or entry.id in planner.told_for:
         return
     if entry.start is None or entry.end is None or entry.ask.types.besteffort:
         return
-    planner.drop(entry, since=now)
+    begin = max(now, entry.start)
+    planner.drop(entry, since=begin)
     room = planner.room(entry)
     if isinstance(room, Slots):
-        free = room.common(now, entry.end)
+        free = room.common(begin, entry.end)
         others = [other for other in running(planner) if other.id != entry.home]
         others = [other for other in others if not may_overlap(other.ask, entry.ask) or other.home != entry.home]
-        taken = _choose(others, planner.picking(entry), free, (now, entry.end), entry.resources.bit_count())
+        if entry.fixed and now <= entry.start:
+            for other in others:
+                if entry.start - other.ask.leave_s < now:
+                    free &= ~other.resources  # it would not be gone in time
+        taken = _choose(others, planner.picking(entry), free, (begin, entry.end), entry.resources.bit_count())
         if taken:
             planner.exchange(entry, taken)
-    planner.hold(entry, since=now)
+    planner.hold(entry, since=begin)
     if entry.ask.types.container:
         planner.open_inside(entry)
 

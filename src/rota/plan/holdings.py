@@ -68,6 +68,11 @@ class Holdings:
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
         self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
         self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
+        self.notices: list[tuple[float, int]] = []  #: heap: when to look who must leave for which reservation
+        #: besteffort jobs that must leave now: the reservation that they leave for, and when that begins
+        self.noticed: list[tuple[int, int, float]] = []
+        self.told_for: set[int] = set()  #: reservations that some were told to leave for: they take nothing else
+        self.exchanged: list[int] = []  #: reservations that took other resources, so that fewer must leave
         self.wakes: list[float] = []  #: heap of moments at which somebody who has no planned start may begin
         self._children: dict[int, list[Entry]] = {}
         self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it

@@ -180,6 +180,7 @@ class LivePlan:
         self._unpark()
         if not planner.unsettled:
             planner.tick(wall)
+            self._give_notice()
         for begin in self.standby.take():
             self._begin(begin, now, opened, chosen)
         while not planner.unsettled:
@@ -192,6 +193,22 @@ class LivePlan:
             for begin in begun:
                 self._begin(begin, now, opened, chosen)
         return opened, chosen
+
+    def _give_notice(self) -> None:
+        """End besteffort jobs so early that they are gone when a reservation begins."""
+        planner = self.planner
+        exchanged, planner.exchanged = planner.exchanged, []
+        for job in exchanged:
+            if (entry := planner.reserved.get(job)) is not None:
+                where = planner.site.spans(entry.resources)
+                self._news.reserved[job] = Reserved(where, entry.alternative)
+        noticed, planner.noticed = planner.noticed, []
+        for victim, job, at in noticed:
+            if victim in self.leases.jobs:
+                self._news.preempted.append(Preempted(victim, job, at=at))
+            elif victim in planner.entries:
+                self._put_back(victim)
+                self.lineup.fresh.add(self.lineup.where[victim])
 
     def _begin(self, begin: Begin, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
         """Lease a job whose time has come, unless somebody must end first."""

@@ -86,6 +86,7 @@ class Preempted(NamedTuple):
     job: int
     by: int
     code: str = "preempted"  #: or "container": the one that it ran in is gone
+    at: float | None = None  #: when that job, a reservation, will begin (wall time); None: now
 
 
 class Away(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf, nextafter
 
-from rota.plan import backfill, besteffort, changes, extension, lateness, reservations, suspension, waiting
+from rota.plan import backfill, besteffort, changes, extension, lateness, notice, reservations, suspension, waiting
 from rota.plan.ask import Ask
 from rota.plan.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, Begin, Entry
 from rota.plan.passes import REFRESH_S, Passes
@@ -126,6 +126,7 @@ class Planner(Passes):
             self.unplan(other)
         self.hold(entry, since=max(ask.at, now))
         self.reserved[id] = entry
+        notice.reserved(self, entry)
         if ask.types.container and not self.counted:
             self.inside[id] = Slots.within(resources, ask.at, end)
         self._will_start(entry)
@@ -155,6 +156,7 @@ class Planner(Passes):
         self.forget_ties(entry)
         if not was_running:
             self.reserved.pop(id, None)
+            self.told_for.discard(id)
             self._late.pop(id, None)
             if entry in self.starting:
                 self.starting.remove(entry)
@@ -197,6 +199,8 @@ class Planner(Passes):
             entry = self.entries.get(id)
             if entry is not None and entry.state == WAITING:
                 self.expired.append(id)
+        if self.notices and self.notices[0][0] <= now:
+            notice.give(self, now)
         woken = False
         while self.wakes and self.wakes[0] <= now:
             woken = heappop(self.wakes) <= now
@@ -211,7 +215,7 @@ class Planner(Passes):
     def _is_due(self, now: float) -> bool:
         """Is there something that time alone has changed?"""
         moments = [self._refreshed + REFRESH_S]
-        moments += [heap[0][0] for heap in (self.overdue, self._expiries) if heap] + self.wakes[:1]
+        moments += [heap[0][0] for heap in (self.overdue, self._expiries, self.notices) if heap] + self.wakes[:1]
         return bool(self._late) or min(moments) <= now
 
     def begin(self, now: float) -> list[Begin]:
@@ -261,8 +265,8 @@ class Planner(Passes):
         return begun
 
     def _begin(self, entry: Entry, now: float) -> Begin:
-        self._leave(entry)
         besteffort.avoid(self, entry, now)
+        self._leave(entry)
         victims = besteffort.victims(self, entry)
         late = entry.start is not None and entry.start < now
         if late:
@@ -300,6 +304,8 @@ class Planner(Passes):
                 break
             heappop(self.overdue)
         times += self.wakes[:1]
+        if self.notices:
+            times.append(self.notices[0][0])
         if self._expiries:
             times.append(nextafter(self._expiries[0][0], inf))
         if self._ranks_change():
@@ -349,6 +355,7 @@ class Planner(Passes):
         """The job waits no more."""
         if entry.fixed:
             self.reserved.pop(entry.id, None)
+            self.told_for.discard(entry.id)
         elif entry.ask.types.besteffort:
             self.low.discard(entry)
         else:
@@ -362,6 +369,8 @@ class Planner(Passes):
             suspension.begun(self, entry)
         if entry.ask.types.besteffort:
             self.guests[entry.id] = entry
+            if self.reserved:
+                notice.guest_runs(self, entry)
         if entry.ask.types.container and entry.id not in self.inside and not self.counted:
             self.open_inside(entry)
         if entry.end is not None:

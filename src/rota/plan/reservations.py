@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Final
 
-from rota.plan import backfill
+from rota.plan import backfill, notice
 from rota.plan.entry import Entry, by_rank
 from rota.plan.placement import Waits
 from rota.plan.sharing import may_share
@@ -45,6 +45,7 @@ def reserve(planner: Planner, entry: Entry, now: float) -> Iterator[None]:
     if planner.place(entry, now, since=at, before=nextafter(at, inf)):
         entry.fixed = True
         planner.reserved[entry.id] = entry
+        notice.reserved(planner, entry)
         for other in _endless_before(planner, entry):
             planner.unplan(other)
             if other.rank < entry.rank:
