@@ -213,8 +213,16 @@ class Brute:
         found = [job for job in self.jobs.values() if job.state == "waiting" and not job.fixed and job.low == low]
         return sorted(found, key=lambda job: job.rank)
 
-    def container(self, name: str) -> Job | None:
-        return next((job for job in self.jobs.values() if str(job.id) == name and job.ask.types.container), None)
+    def containers(self, name: str) -> list[Job]:
+        """That of this id, or all of this name that have a place, by their start."""
+        found = [job for job in self.jobs.values() if job.ask.types.container]
+        if any(str(job.id) == name for job in found):
+            return [job for job in found if str(job.id) == name and job.start is not None]
+        named = [job for job in found if job.ask.name == name and job.start is not None]
+        return sorted(named, key=lambda job: (job.start, job.id))
+
+    def asked_for(self, job: Job, container: Job) -> bool:
+        return job.ask.types.inner in {str(container.id), container.ask.name} - {""}
 
     def inside(self, container: Job) -> list[Job]:
         return [job for job in self.jobs.values() if job.home == container.id and job.start is not None]
@@ -315,18 +323,19 @@ class Brute:
             if found is None or found.end is None or (found.low and not job.low and found.state == "waiting"):
                 return None
             earliest = max(earliest, found.end)
-        job.home = 0
+        homes = [0]
         if types.inner:
-            container = self.container(types.inner)
-            if container is None or container.start is None:
-                return None
-            job.home = container.id
+            homes = [each.id for each in self.containers(types.inner) if each is not job]
+        best_home = job.home = 0
         if at is not None and earliest > at:
             return None
         best: tuple[float, float, Free] | None = None
-        for number, (length, hard) in enumerate(job.lengths(self.policy)):
+        for home, number, (length, hard) in (
+            (home, number, each) for home in homes for number, each in enumerate(job.lengths(self.policy))
+        ):
             alternative = job.ask.alternatives[number]
-            if job.home and not hard:
+            job.home = home
+            if home and not hard:
                 continue
             for start in [at] if at is not None else self.moments(earliest):
                 end = start + length
@@ -339,8 +348,9 @@ class Brute:
                 taken = self.naive.choose(alternative, self.free(job, start, end, hard=hard or at is not None))
                 if taken and not self.over_quota(job, len(taken), start, end):
                     best = (start, end, taken)
-                    job.option = number
+                    job.option, best_home = number, home
                     break
+        job.home = best_home
         return best
 
     def moments(self, earliest: float) -> list[float]:
@@ -380,7 +390,18 @@ class Brute:
             if job.id in child.after:
                 wrong = child.start is None or job.end is None or child.start < job.end
             else:
-                wrong = child.ask.types.inner == str(job.id) and (child.start is None or job.start is None)
+                wrong = (
+                    self.asked_for(child, job)
+                    and child is not job
+                    and (
+                        child.start is None
+                        or (
+                            child.home == job.id
+                            if job.start is None
+                            else child.home != job.id and child.start > job.start
+                        )
+                    )
+                )
             if wrong:
                 self.out(child)
                 self.place(child)

@@ -191,15 +191,21 @@ class Plans(RuleBasedStateMachine):
     def submit_without_walltime(self, group: Group, user: str, real: float) -> None:
         self._submit(Ask(alternatives=(Alternative((group,)),), user=user, time_s=25.0), real=real)
 
-    @rule(group=st.sampled_from(GROUPS[2:8]), real=reals, length=st.sampled_from((50.0, 80.0)))
-    def submit_container(self, group: Group, real: float, length: float) -> None:
-        ask = Ask(alternatives=(Alternative((group,), length),), user="ann", types=Types(container=True))
+    @rule(
+        group=st.sampled_from(GROUPS[2:8]),
+        real=reals,
+        length=st.sampled_from((50.0, 80.0)),
+        name=st.sampled_from(("", "box")),
+    )
+    def submit_container(self, group: Group, real: float, length: float, name: str) -> None:
+        types = Types(container=True)
+        ask = Ask(alternatives=(Alternative((group,), length),), user="ann", name=name, types=types)
         self._submit(ask, real=real)
 
     @rule(data=st.data(), group=st.sampled_from(GROUPS[:8]), real=reals, nested=st.booleans())
     def submit_inner(self, data: st.DataObject, group: Group, real: float, nested: bool) -> None:
         homes = [entry.id for entry in self.planner.entries.values() if entry.ask.types.container]
-        home = data.draw(st.sampled_from([*homes, 999]))
+        home = data.draw(st.sampled_from([*homes, "box", 999]))
         types = Types(inner=str(home), container=nested)
         walltime = data.draw(st.sampled_from((10.0, 20.0, 40.0)))
         self._submit(Ask(alternatives=(Alternative((group,), walltime),), user="bob", types=types), real=real)

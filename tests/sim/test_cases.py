@@ -135,6 +135,17 @@ def test_inner_jobs_wait_for_each_other_and_not_for_those_outside() -> None:
     assert found.place(3) == (30, "1-16")
 
 
+def test_containers_of_one_name_are_all_used_and_each_ends_its_own() -> None:
+    box = job("nodes=2,walltime=40s", type="container", name="box")
+    longer = job("nodes=2,walltime=100s", type="container", name="box")
+    inner = job("nodes=2,walltime=100s", type="inner=box")
+    short = job("nodes=2,walltime=40s", type="inner=box")
+    found = run(P32, box, longer, inner, short)
+    assert [found.place(id)[0] for id in (3, 4)] == [0, 0]
+    assert [found[id]["state"] for id in (3, 4)] == ["complete", "complete"]
+    assert found[3]["end"] == 100, "the end of the other container is none of its business"
+
+
 def test_containers_nest() -> None:
     found = plan(
         P32,

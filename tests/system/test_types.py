@@ -238,6 +238,24 @@ def test_inner_jobs_run_on_the_cores_of_their_container_and_end_with_it(queue: Q
     assert [each["code"] for each in queue.why(late)["reasons"]] == ["container"]
 
 
+def test_jobs_that_name_a_container_run_in_any_of_that_name(queue: Queue) -> None:
+    boxes = [
+        holds(queue, f"box{n}", name="box", type=["container"], request=["core=2,walltime=1h"]) for n in (1, 2)
+    ]
+    queue.until("running", *boxes)
+    inner = [holds(queue, "in", type=["inner=box"], request=["core=2,walltime=10m"]) for _ in range(2)]
+    queue.until("running", *inner)
+    of = {resources(queue, box): box for box in boxes}
+    other = next(job for job in inner if of[resources(queue, job)] == boxes[1])
+    queue.open("box1")
+    queue.until("complete", boxes[0])
+    queue.until("failed", next(job for job in inner if job != other))
+    assert queue.state(other) == "running", "it runs in the other one"
+    queue.open("in")
+    queue.until("complete", other)
+    queue.open("box2")
+
+
 def test_a_noop_container_keeps_room_for_others(queue: Queue) -> None:
     box = queue.put("true", type=["container", "noop"], request=["core=4,walltime=1h"])
     queue.until("running", box)

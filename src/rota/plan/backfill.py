@@ -143,10 +143,19 @@ def follow(planner: Search, entry: Entry, now: float, *, turn: Rank | None = Non
         if entry.id in child.after:
             wrong = child.start is None or entry.end is None or child.start < entry.end
         else:
-            # Neither planned: nothing moved; containers that lie in each other would follow for ever.
-            wrong = (child.start is None) != (entry.start is None)
+            wrong = _should_lie_in(child, entry)
         if wrong:
             again(planner, child, now, turn=turn)
+
+
+def _should_lie_in(child: Entry, container: Entry) -> bool:
+    """Has its container come or gone, or has another one of that name an earlier start?"""
+    if container.start is None:
+        # Neither planned: nothing moved; containers that lie in each other would follow for ever.
+        return child.start is not None and child.home == container.id
+    if child.start is None:
+        return child is not container
+    return child.home != container.id and child.start > container.start
 
 
 # ------------------------------------------------------------------ only the first has a reservation
@@ -155,8 +164,25 @@ def follow(planner: Search, entry: Entry, now: float, *, turn: Rank | None = Non
 def _first_only(planner: Search, klass: Class, now: float) -> None:
     """`none`, `easy` and `easy-sjbf`: start what fits, reserve for the first that does not, let others pass.
 
-    Who can not be planned at all is nobody's obstacle.
+    Who can not be planned at all is nobody's obstacle. When a container begins, those before it in the line who
+    wait for one of its name have another turn.
     """
+    begun = len(planner.starting)
+    _look_once(planner, klass, now)
+    while any(_opened_for(entry, klass) for entry in planner.starting[begun:]):
+        begun = len(planner.starting)
+        _look_once(planner, klass, now)
+
+
+def _opened_for(entry: Entry, klass: Class) -> bool:
+    """Did a container begin that somebody waits for?"""
+    if not entry.ask.types.container:
+        return False
+    names = {str(entry.id), entry.ask.name} - {""}
+    return any(other.ask.types.inner in names for other in klass.line)
+
+
+def _look_once(planner: Search, klass: Class, now: float) -> None:
     if klass.head is not None:
         planner.unplan(klass.head)
         klass.head = None
@@ -308,14 +334,14 @@ def _try_again(
     if (
         start is not None
         and end is not None
-        and entry.home == home
+        and (not home or home in planner.inside)
         and _is_worse(entry, end, resources)
         and planner.not_before(entry, now)[0] <= start
     ):
         # All that is free may be more than a quota allows, or less than before: its old place is as good as ever.
         planner.unplan(entry)
         planner.restore([(entry, start, end, resources, home, alternative)])
-    if entry.start == start and entry.resources == resources and entry.end == end:
+    if (entry.start, entry.end, entry.resources, entry.home) == (start, end, resources, home):
         planner.restore(inner)
         del planner.given[mark:]
         if first_time:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rota.plan.entry import RUNNING, Entry
 from rota.plan.shapes import TRIES
 from rota.plan.sharing import may_overlap
-from rota.plan.slots import Pick, Slots
+from rota.plan.slots import Pick
 
 if TYPE_CHECKING:
     from rota.plan.search import Search
@@ -122,9 +122,8 @@ def avoid(planner: Search, entry: Entry, now: float) -> None:
         return
     begin = max(now, entry.start)
     planner.drop(entry, since=begin)
-    room = planner.room(entry)
-    if isinstance(room, Slots):
-        free = room.common(begin, entry.end)
+    if not entry.home or entry.home in planner.inside:
+        free = planner.room(entry).common(begin, entry.end)
         others = [other for other in running(planner) if other.id != entry.home]
         others = [other for other in others if not may_overlap(other.ask, entry.ask) or other.home != entry.home]
         if entry.fixed and now <= entry.start:

@@ -268,12 +268,14 @@ class Holdings:
 
     # -- containers, and who depends on whom
 
-    def container(self, name: str) -> Entry | None:
-        """The container of this id or name."""
+    def containers(self, name: str) -> list[Entry]:
+        """The container of this id, or all of this name: those with a place, by start, or else the others."""
         if name.isdigit() and (found := self.entries.get(int(name))) is not None and found.ask.types.container:
-            return found
-        named = (e for e in self.entries.values() if e.ask.types.container and e.ask.name == name)
-        return next(named, None)
+            return [found]
+        open = [entry for id in self.inside if (entry := self.entries[id]).ask.name == name]
+        if open:
+            return sorted(open, key=lambda entry: (entry.start or 0.0, entry.id))
+        return [entry for entry in self.entries.values() if entry.ask.types.container and entry.ask.name == name]
 
     def open_inside(self, entry: Entry) -> None:
         """All of the container is free for those who ask to lie in it."""

@@ -86,9 +86,8 @@ class Planner(Passes):
         if end <= now:
             end = lateness.new_end(start, now)
         entry.start, entry.end, entry.resources = start, end, resources
-        container = self.container(ask.types.inner) if ask.types.inner else None
-        if container is not None and container.id in self.inside:
-            entry.home = container.id
+        if ask.types.inner:
+            entry.home = self._lay_in(entry)
         in_the_way = lateness.in_the_way(self, entry, now, end)
         for other in in_the_way:
             self.unplan(other)
@@ -402,11 +401,20 @@ class Planner(Passes):
                 failed.append(child)
         return matters
 
+    def _lay_in(self, entry: Entry) -> int:
+        """The container that a job which runs already was placed in; 0: it is not there."""
+        homes = [each for each in self.containers(entry.ask.types.inner) if each.id in self.inside]
+        homes.sort(key=lambda each: (bool(entry.resources & ~each.resources), each.state != RUNNING))
+        return homes[0].id if homes else 0
+
     def _empty(self, entry: Entry, now: float) -> None:
         """The container is gone: what runs inside holds its resources by itself from now on."""
         if self.inside.pop(entry.id, None) is None:
             return
-        self.orphans += [(each.id, entry.id) for each in self._asked_inside(entry) if each.id in self.suspended]
+        for each in self._asked_inside(entry):
+            pinned = self.suspended.get(each.id)
+            if pinned is not None and not pinned.mask & ~entry.resources:
+                self.orphans.append((each.id, entry.id))
         for inner in self.lies_inside(entry):
             if inner.state != RUNNING:
                 self.unplan(inner)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, nextafter
+from typing import Final
 
 from rota.plan import suspension
 from rota.plan.ask import Ask
@@ -16,6 +18,8 @@ from rota.plan.shapes import Shape
 from rota.plan.sharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.slots import Choosing, Pick, Slots
 from rota.plan.waking import ready_times
+
+_NOWHERE: Final = (0,)
 
 
 class Search(Holdings):
@@ -125,28 +129,32 @@ class Search(Holdings):
             entry.reason = waits
             entry.blamed = True
             return None
-        room = self.room(entry)
-        if isinstance(room, Waits):
-            entry.reason, entry.blamed = room, True
+        homes = self._homes(entry)
+        if isinstance(homes, Waits):
+            entry.reason, entry.blamed, entry.home = homes, True, 0
             return None
-        slots, earliest = room, max(earliest, since if since is not None else now)
+        earliest = max(earliest, since if since is not None else now)
         best: tuple[float, int, int] | None = None
-        best_end = inf
+        best_end, best_home = inf, 0
         entry.reason = None
-        for at, option in enumerate(entry.options):
-            if entry.home and not option.hard:
-                continue
-            limit = before
-            if types.deadline is not None:
-                limit = min(limit, nextafter(types.deadline - option.length, inf))
-            if types.expire is not None:
-                limit = min(limit, nextafter(types.expire, inf))
-            if best is not None:
-                limit = min(limit, best_end - option.length)
-            found = self._search(entry, option, slots, after=earliest, before=limit, fresh=since is None)
-            if found is not None and found[0] + option.length < best_end:
-                best = (*found, at)
-                best_end = found[0] + option.length
+        for home in homes:
+            entry.home = home
+            slots = self.room(entry)
+            for at, option in enumerate(entry.options):
+                if home and not option.hard:
+                    continue
+                limit = before
+                if types.deadline is not None:
+                    limit = min(limit, nextafter(types.deadline - option.length, inf))
+                if types.expire is not None:
+                    limit = min(limit, nextafter(types.expire, inf))
+                if best is not None:
+                    limit = min(limit, best_end - option.length)
+                found = self._search(entry, option, slots, after=earliest, before=limit, fresh=since is None)
+                if found is not None and found[0] + option.length < best_end:
+                    best = (*found, at)
+                    best_end, best_home = found[0] + option.length, home
+        entry.home = best_home
         if best is None and entry.reason is None:
             entry.reason = self._why_nowhere(entry, before)
         return best
@@ -284,6 +292,9 @@ class Search(Holdings):
             return None  # only an early start was looked for
         types = entry.ask.types
         if types.inner:
+            number = len(self.containers(types.inner))
+            if number > 1:
+                return Waits("container", f"it fits in none of the {number} containers named {types.inner}")
             return Waits("container", f"it does not fit in its container {types.inner}")
         if types.deadline is not None:
             return Waits("resources", "no start lets it end before its deadline")
@@ -299,24 +310,27 @@ class Search(Holdings):
 
     # -- what is free, as a job sees it
 
-    def room(self, entry: Entry) -> Slots | Waits:
-        """The free resources as this job sees them."""
+    def _homes(self, entry: Entry) -> Sequence[int] | Waits:
+        """The containers in which it may lie, those that begin first first; 0: it lies in none."""
         inner = entry.ask.types.inner
-        slots, home = self.slots, 0
-        if inner:
-            container = self.container(inner)
-            if container is None:
-                return Waits(
-                    "container",
-                    f"its container {inner} is not there: no container of this id or name waits or runs",
-                )
-            if container.id not in self.inside:
-                return Waits("container", f"its container {inner} has no planned start")
-            if not any(option.hard for option in entry.options):
-                return Waits("container", f"without a walltime it cannot be placed in container {inner}")
-            home = container.id
-            slots = self.inside[home]
-        entry.home = home
+        if not inner:
+            return _NOWHERE
+        found = [each for each in self.containers(inner) if each is not entry]
+        if not found:
+            return Waits(
+                "container",
+                f"its container {inner} is not there: no container of this id or name waits or runs",
+            )
+        homes = [each.id for each in found if each.id in self.inside]
+        if not homes:
+            return Waits("container", f"its container {inner} has no planned start")
+        if not any(option.hard for option in entry.options):
+            return Waits("container", f"without a walltime it cannot be placed in container {inner}")
+        return homes
+
+    def room(self, entry: Entry) -> Slots:
+        """The free resources as this job sees them, in the container that it lies in."""
+        slots = self.inside[entry.home] if entry.home else self.slots
         return self._shared(entry, slots) if entry.special else slots
 
     def room_beside(self, entry: Entry) -> Slots:

@@ -67,8 +67,8 @@ def _unplanned(planner: Planner, entry: Entry) -> Waits:
     if reason.code == "dependency" and entry.after:
         return reason._replace(blockers=tuple(sorted(entry.after)))
     if reason.code == "container":
-        home = planner.container(entry.ask.types.inner)
-        return reason if home is None else reason._replace(blockers=(home.id,))
+        homes = [each.id for each in planner.containers(entry.ask.types.inner) if each is not entry]
+        return reason._replace(blockers=tuple(sorted(homes))[:_MOST]) if homes else reason
     if reason.code == "reservation" and planner.reserved:
         return reason._replace(blockers=tuple(sorted(planner.reserved))[:_MOST])
     return reason

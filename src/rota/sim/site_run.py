@@ -301,12 +301,21 @@ class SiteRun:
         names = {str(container.job.id), container.job.ask.name} - {""}
         ending = {id for end, _order, id, _attempt in self._ends if end <= now}
         for record in self._records.values():
-            if record.state == "running" and record.job.ask.types.inner in names:
+            if (
+                record.state == "running"
+                and record.job.ask.types.inner in names
+                and self._lies_in(record, container)
+            ):
                 if record.job.id in ending:
                     self._end(record, now)
                 else:
                     self._over(record, "failed", Waits("container", "its container ended"), now)
                     self._leave(record, now)
+
+    def _lies_in(self, record: Record, container: Record) -> bool:
+        """Several containers may have its name."""
+        entry = self._planner.entries.get(record.job.id)
+        return entry is not None and entry.home == container.job.id
 
     def _preempt(self, record: Record, now: float) -> None:
         """A besteffort job makes room."""
