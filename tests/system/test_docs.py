@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rota.core.states import as_mermaid
-from tests.system.tours import TOP, paste
+from tests.system.tours import LONGEST_S, TOP, paste
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,7 @@ from tests.system.tours import TOP, paste
         ),
     ],
 )  # fmt: skip
+@pytest.mark.timeout(LONGEST_S + 10)
 def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:
     paste(tmp_path, page=page, begin=begin, expected=expected)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.tours import paste
+from tests.system.tours import LONGEST_S, paste
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,6 @@ from tests.system.tours import paste
         ),
     ],
 )  # fmt: skip
+@pytest.mark.timeout(LONGEST_S + 10)
 def test_a_tour_works_when_pasted(tmp_path: Path, page: str, begin: str, expected: list[str]) -> None:
     paste(tmp_path, page=page, begin=begin, expected=expected)

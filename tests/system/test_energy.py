@@ -97,7 +97,8 @@ def test_idle_nodes_sleep_and_a_job_over_all_of_them_wakes_them_and_runs(site: S
     nodes = ("n1", "n2", "n3", "n4")
     site.begin(*nodes)
     site.asleep(*nodes)
-    assert not any(site.lives(node) for node in nodes)
+    # What put them to sleep has ended before their agents have.
+    wait_until(lambda: not any(site.lives(node) for node in nodes), "their agents have ended")
     ran = site.made.rota("run", "-l", "nodes=4,walltime=5m", "--", "sh", "-c", "cat $ROTA_NODEFILE", timeout=180)
     assert ran.returncode == 0, ran.stderr + site.made.logs()
     assert sorted(ran.stdout.split()) == list(nodes)
