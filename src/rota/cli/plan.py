@@ -63,7 +63,7 @@ def _lines(found: PlanView) -> list[str]:
     lines = []
     rows: list[tuple[str, str]] = []
     if found.start is None:
-        lines.append("it would have no planned start")
+        lines.append("nobody can say when it would start")
     else:
         wait = (found.start - datetime.now(UTC)).total_seconds()
         lines.append("it would start " + (f"in {about_duration(wait)}" if wait >= 1 else "now"))
@@ -71,6 +71,8 @@ def _lines(found: PlanView) -> list[str]:
         if found.end is not None:
             length = about_duration((found.end - found.start).total_seconds())
             rows.append(("end", f"{found.end.astimezone():%Y-%m-%d %H:%M:%S} (after {length})"))
+        elif found.expected_reason is not None:
+            rows.append(("end", f"not known: {found.expected_reason.message}"))
         rows.append(("resources", found.resources or "none of its own"))
         rows.append(("hosts", harmless(fold(found.hosts))))
         if found.request is not None:

@@ -73,7 +73,19 @@ def summary(found: StatusView, now: datetime) -> list[str]:
     if found.expected_end:
         left = left_text(found.expected_end, now)
         lines.append(f"expected end: {found.expected_end.astimezone():%Y-%m-%d %H:%M:%S}, in {left}")
-    return ["  ".join(lines)] if lines else []
+    said = ["  ".join(lines)] if lines else []
+    return [*said, *_end_unknown(found)]
+
+
+def _end_unknown(found: StatusView) -> list[str]:
+    """Why there is no expected end, or what it leaves out."""
+    why = found.end_reason or next(iter(found.group_end_reasons.values()), None)
+    if why is None or found.paused or found.draining:
+        return []  # or it is said already
+    group = next((name for name, each in found.group_end_reasons.items() if each == why), "")
+    whose = f"group '{harmless(group)}': " if group and len(found.groups) > 1 else ""
+    said = "this leaves out: " if found.expected_end else "expected end: not known: "
+    return [f"{said}{whose}{harmless(why.message)}"]
 
 
 def busiest(groups: Mapping[str, Mapping[str, int]]) -> list[str]:

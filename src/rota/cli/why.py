@@ -38,4 +38,9 @@ def why(call: Invocation, id: str) -> int:
             say(f"    try          {reason.hint}")
     if found.expected_start:
         say(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
+    if found.expected_end:
+        say(f"  expected end:   {found.expected_end.astimezone():%Y-%m-%d %H:%M:%S}")
+    elif found.expected_reason is not None:
+        what = "expected end:  " if found.expected_start else "expected start:"
+        say(f"  {what} not known: {found.expected_reason.message}")
     return 0

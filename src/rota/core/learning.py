@@ -244,6 +244,10 @@ class Model:
                 points.append((seen.input_bytes, seen.used(resource)))
         return points
 
+    def times(self, most: int) -> list[float]:
+        """How long the newest successes took. May be asked from another thread."""
+        return [seen.time_s for _place, seen in list(self._successes)[-most:]]
+
     @property
     def forgotten(self) -> int:
         """Rows with a smaller place are not needed any more."""

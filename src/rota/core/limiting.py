@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta, tzinfo
+from math import inf
 
 import msgspec
 
@@ -21,6 +22,9 @@ MOST_UNITS = 1_000_000_000
 LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
 _HINT = "write it like blast:5, blast:unlimited, night@22:00-06:00 or night@always"
+_DAY = 24 * 60
+#: Windows that are never open together are given up after so many looks.
+_MOST_LOOKS = 64
 #: The hours of a limit that has none, where somebody says so.
 ALWAYS = Window(0, 24 * 60)
 
@@ -137,14 +141,39 @@ def follow_clock(world: World, turn: Turn) -> None:
 
 def minute_of_day(world: World, wall: float) -> int:
     """Of the local time."""
-    local = datetime.fromtimestamp(wall, UTC).astimezone(world.zone)
-    return local.hour * 60 + local.minute
+    return _minute(world.zone, wall)
 
 
 def next_opening(world: World, window: Window, wall: float) -> float:
     """When the window opens next, as wall time."""
-    local = datetime.fromtimestamp(wall, UTC).astimezone(world.zone)
-    opens = local.replace(hour=window.start // 60, minute=window.start % 60, second=0, microsecond=0)
-    if opens <= local:
-        opens = (opens + timedelta(days=1)).replace(tzinfo=world.zone)
-    return opens.timestamp()
+    return _next(world.zone, window.start, wall)
+
+
+def openings(zone: tzinfo, windows: list[Window]) -> Callable[[float], tuple[float, float]]:
+    """A function that says from when on, beginning with a moment, all these windows are open, and until when."""
+
+    def hours(after: float) -> tuple[float, float]:
+        moment = after
+        for _ in range(_MOST_LOOKS):
+            shut = [window for window in windows if not window.open_at(_minute(zone, moment))]
+            if not shut:
+                closes = [_next(zone, window.end % _DAY, moment) for window in windows if window != ALWAYS]
+                return moment, min(closes, default=inf)
+            moment = max(_next(zone, window.start, moment) for window in shut)
+        return inf, inf
+
+    return hours
+
+
+def _minute(zone: tzinfo, wall: float) -> int:
+    local = datetime.fromtimestamp(wall, UTC).astimezone(zone)
+    return local.hour * 60 + local.minute
+
+
+def _next(zone: tzinfo, minute: int, wall: float) -> float:
+    """When it is this minute of the day next, later than now."""
+    local = datetime.fromtimestamp(wall, UTC).astimezone(zone)
+    found = local.replace(hour=minute // 60, minute=minute % 60, second=0, microsecond=0)
+    if found <= local:
+        found = (found + timedelta(days=1)).replace(tzinfo=zone)
+    return found.timestamp()

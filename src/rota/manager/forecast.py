@@ -1,123 +1,146 @@
-"""When jobs will be done, as far as that can be said: from the rate at which those of the same group ended lately,
-else from how long they took, or from the user's own estimate, and how many run at once. What is not known stays
-unknown: no group is taken to be like another, and a learned size, which is rounded up, is no forecast.
-
-The cost is that of the groups and of the jobs that run, never of those that wait.
-"""
+"""Expected starts and ends as everybody is told them: worked out at most so often, and away from the loop."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Final
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
+from rota.core.expectation import RESTING, Snapshot, Unknown, snapshot
+from rota.core.expected import Expectations
 from rota.core.holding import cores_held, holders
 from rota.core.job import Job
-from rota.core.pauses import suspended_s
 from rota.core.states import LIVE, State
 from rota.core.world import World
+from rota.manager import clock
 from rota.manager.rates import Rates
+from rota.manager.told import moment, reason_view
 from rota.plan.size import CORE
 from rota.wire.views import StatusView
 
-#: These end without anybody's doing; of held, blocked, suspended and lost jobs nobody can say when.
-_MOVING: Final = [state.label for state in sorted(LIVE - {State.HELD, State.BLOCKED, State.SUSPENDED, State.LOST})]
-#: With fewer rounds left than this, those that run now decide: a rate says nothing about a few long ones.
-_ROUNDS: Final = 4
-#: Further ahead nothing can be foreseen (nor written as a date).
-_FAR_S: Final = 10 * 365 * 86_400.0
+if TYPE_CHECKING:
+    from rota.manager.service import Manager
+
+#: With so few jobs it is done at once: that is quicker than to ask another thread.
+_FEW: Final = 500
+#: What took a second to work out is told for so many seconds.
+_REST: Final = 20.0
 
 
-class Running:
-    """The jobs of one group that run now."""
+class Forecasts:
+    """The newest expectations, which all answers share."""
 
-    __slots__ = ("jobs", "ran_s", "time_s", "timed")
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self.latest: Expectations | None = None
+        self._until = 0.0  #: for so long (monotonic) they are told
+        self._pending: asyncio.Task[Expectations] | None = None
 
-    def __init__(self) -> None:
-        self.jobs = 0
-        self.ran_s = 0.0  #: how long, together
-        self.timed = 0  #: of how many the user said how long they take
-        self.time_s = 0.0  #: what was said of these, together
+    async def current(self) -> Expectations:
+        """What can be said now, or could a moment ago if much waits. Belongs to the loop's thread."""
+        if self.latest is not None and time.monotonic() < self._until:
+            return self.latest
+        if self._pending is None or self._pending.done():
+            self._pending = self._manager.loop.create_task(self._work_out())
+        return await asyncio.shield(self._pending)
 
-    def add(self, job: Job, wall: float) -> None:
-        self.jobs += 1
-        if job.lease is not None and job.lease.started_at is not None:
-            self.ran_s += max(0.0, wall - job.lease.started_at - suspended_s(job.lease, wall))
-        if "time" in job.spec.given:
-            self.timed += 1
-            self.time_s += job.spec.size.time_s
+    async def _work_out(self) -> Expectations:
+        manager = self._manager
+        taken = self.snapshot()
+        begun = time.thread_time()
+        if len(manager.world.jobs) <= _FEW:
+            found, took = Expectations(taken), time.thread_time() - begun
+        else:
+            found, took = await manager.read(lambda: _timed(taken))
+        self.latest, self._until = found, time.monotonic() + _REST * took
+        return found
+
+    def snapshot(self) -> Snapshot:
+        """What answers are made of."""
+        return snapshot(self._manager.world, self._manager.rates, now=time.monotonic(), wall=clock.now())
 
 
-def foresee(status: StatusView, world: World, rates: Rates, *, now: float, wall: float) -> None:
-    """Fill in rates, expected ends and the use of cores. `now` is the clock of the rates, `wall` that of
-    the calendar. Belongs to the loop's own thread."""
-    running = _running(status, world, wall)
-    begin = datetime.fromtimestamp(wall, UTC)
-    latest, unknown, rate_in_all = 0.0, False, 0.0
+def _timed(taken: Snapshot) -> tuple[Expectations, float]:
+    begun = time.thread_time()
+    return Expectations(taken), time.thread_time() - begun
+
+
+def measure(status: StatusView, world: World, rates: Rates, *, now: float) -> None:
+    """Fill in how fast jobs end, and the use of cores. Belongs to the loop's thread."""
+    in_all = 0.0
     for group, counts in status.groups.items():
-        left = _left(counts)
-        if not left:
-            continue
         whole = world.counts.get(group)
-        if whole is None or left != _left_of(whole):
-            # The pace is known of the group as a whole, but not whose turn is next.
-            unknown = True
-            continue
-        rate = rates.group_rate(group, now)
-        if rate:
+        if whole is None or not _left(counts) or _left(counts) != _left_of(whole):
+            continue  # the pace is known of the group as a whole, but not whose turn is next
+        if rate := rates.group_rate(group, now):
             status.group_rates[group] = rate
-            rate_in_all += rate
-        run = running.get(group)
-        at_once = run.jobs if run else 0
-        if rate and left > _ROUNDS * at_once and not rates.stalled(group, now, at_once=at_once):
-            seconds: float | None = left / rate
-        else:
-            seconds = _by_time(left, run, rates.wall_s(group))
-        if seconds is None or seconds > _FAR_S:
-            unknown = True
-        else:
-            latest = max(latest, seconds)
-            status.group_expected_end[group] = begin + timedelta(seconds=seconds)
-    status.rate = rate_in_all or None
-    if status.group_expected_end and not unknown:
-        status.expected_end = begin + timedelta(seconds=latest)
-
-
-def _running(status: StatusView, world: World, wall: float) -> dict[str, Running]:
-    """The running jobs by group; the cores that they take are noted in passing."""
-    found: dict[str, Running] = {}
+            in_all += rate
+    status.rate = in_all or None
     there = {runner.host for runner in world.runners.values() if runner.connected} & world.capacity.keys()
     taken = 0
     for job, first in holders(world):
         taken += sum(cpus for host, cpus in cores_held(job, first).items() if host in there)
-        if job.state is State.RUNNING:
-            found.setdefault(job.spec.group, Running()).add(job, wall)
-    room = sum(world.capacity[host].cpus for host in there)
-    status.cores, status.cores_in_use = room / CORE, taken / CORE
-    return found
+    status.cores, status.cores_in_use = sum(world.capacity[host].cpus for host in there) / CORE, taken / CORE
 
 
-def _by_time(left: int, running: Running | None, seen_s: float | None) -> float | None:
-    """How long for so many jobs, if so many go on running at once; None when it is not known."""
-    if running is None:
-        return None
-    if seen_s is not None:
-        each_s = seen_s
-    elif running.timed:
-        each_s = running.time_s / running.timed
-    else:
-        return None
-    if running.ran_s > running.jobs * each_s:
-        return None  # they take longer than such jobs did, and who knows how much longer
-    return (left * each_s - running.ran_s) / running.jobs
+def foresee(status: StatusView, expected: Expectations, jobs: Iterable[Job] | None = None) -> None:
+    """Fill in when groups end, of all their jobs or of these, or why that cannot be said."""
+    ends, unknown = expected.group_end, expected.group_unknown
+    if jobs is not None:
+        ends, unknown = {}, {}
+        by_group: dict[str, list[Job]] = {}
+        for job in jobs:
+            by_group.setdefault(job.spec.group, []).append(job)
+        for group, some in by_group.items():
+            end, why = expected.end_of(some)
+            if end is not None:
+                ends[group] = end
+            elif why is not None:
+                unknown[group] = why
+    latest: float | None = None
+    first: Unknown | None = None
+    for group, counts in status.groups.items():
+        if not _left(counts):
+            resting = _resting(counts)
+            if resting is not None:
+                status.group_end_reasons[group] = reason_view(resting)
+                first = first or resting
+            continue
+        end, why = ends.get(group), unknown.get(group)
+        if end is None:
+            status.group_end_reasons[group] = reason_view(why or _NEW)
+            first = why or _NEW
+        else:
+            status.group_expected_end[group] = moment(end)
+            latest = end if latest is None else max(latest, end)
+            if (resting := _resting(counts)) is not None:
+                status.group_end_reasons[group] = reason_view(resting)
+    if latest is not None and not any(
+        _left(status.groups[each]) for each in status.group_end_reasons if each not in status.group_expected_end
+    ):
+        status.expected_end = moment(latest)
+    if first is not None:
+        status.end_reason = reason_view(first)
 
 
-def _left(counts: Mapping[str, int]) -> int:
+_NEW: Final = Unknown("new", "its jobs have only just come")
+
+
+def _resting(counts: dict[str, int]) -> Unknown | None:
+    """That some jobs end only when somebody acts."""
+    for state in RESTING:
+        if number := counts.get(state.label, 0):
+            return Unknown(state.label, f"{number:,} of its jobs {'is' if number == 1 else 'are'} {state.label}")
+    return None
+
+
+_MOVING: Final = [state.label for state in sorted(LIVE - RESTING.keys())]
+
+
+def _left(counts: dict[str, int]) -> int:
     return sum(counts.get(label, 0) for label in _MOVING)
 
 
 def _left_of(counts: list[int]) -> int:
-    return sum(counts) - sum(counts[state] for state in _RESTING)
-
-
-_RESTING: Final = [state for state in State if state.label not in _MOVING]
+    return sum(counts[state] for state in State if state.label in _MOVING)

@@ -8,6 +8,7 @@ from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
+from rota.core.expected import Expectations
 from rota.core.hosts import site_now
 from rota.core.job import Job
 from rota.core.states import WAITING
@@ -66,14 +67,14 @@ class Snapshot(NamedTuple):
     until: float = inf
 
 
-def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
+def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations) -> Snapshot:
     """What runs and is planned now, as far as it lies within what is asked for. Belongs to the loop's thread."""
     planner = world.placement.planner
     site = planner.site if planner is not None else site_now(world)
     since = -inf if ask.since is None else ask.since
     until = inf if ask.until is None else ask.until
     planned = list(_planned(world, planner))
-    rows = [*_running(world, planner, site, wall), *planned]
+    rows = [_timed(row, expected) for row in (*_running(world, planner, site, wall), *planned)]
     later = sum(row.start >= until for row in rows)
     found = [row for row in rows if row.start < until and (row.end is None or row.end > since)]
     waiting = list(islice(_unplanned(world, planner), _REASONS))
@@ -93,6 +94,16 @@ def snapshot(world: World, ask: m.Gantt, wall: float) -> Snapshot:
     )
 
 
+def _timed(row: _Row, expected: Expectations) -> _Row:
+    """A job begins and ends when everybody else is told so. Where nobody knows, it is drawn for as long as the
+    plan holds its resources."""
+    found = expected.of(row.job)
+    start = row.start if row.job.lease is not None or found.start is None else found.start
+    length = None if row.end is None else max(0.0, row.end - row.start)
+    end = found.end if found.end is not None or length is None else start + length
+    return row._replace(start=start, end=end)
+
+
 def _running(world: World, planner: Planner | None, site: Site, wall: float) -> Iterator[_Row]:
     """Jobs with a lease: as the plan has them, else as long as they said, on the first cores of their host."""
     free = dict(site.hosts)
@@ -110,8 +121,6 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
             start = lease.started_at
             if start is None:
                 continue  # sent ahead: it has nothing yet
-            length = job.spec.walltime_s or job.size.time_s
-            end = start + length if start + length > wall else wall + max(60.0, (wall - start) / 4)
             mask = 0
             if planner is None and job.size.cpus >= CORE:
                 rest = free.get(host, 0)
@@ -119,7 +128,7 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
                     mask |= rest & -rest
                     rest &= rest - 1
                 free[host] = rest
-            yield _Row(start, end, job, label, host, mask)
+            yield _Row(start, None, job, label, host, mask)
 
 
 def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:

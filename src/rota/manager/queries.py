@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from itertools import compress
 
 import msgspec
 
 from rota.core.answers import expand_answer, ranges
 from rota.core.estimate import decision
+from rota.core.expectation import Expected
+from rota.core.expected import Expectations
 from rota.core.explain import replaced, why
 from rota.core.job import Job, Spec
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
@@ -23,6 +24,7 @@ from rota.errors import NotFound
 from rota.manager import clock, graphs, rows
 from rota.manager.outputs import Checks
 from rota.manager.selectors import Matching, Spans, is_range, parse, told_apart
+from rota.manager.told import told
 from rota.store.base import Clause, Order, Store, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
@@ -50,6 +52,7 @@ class Queries:
         self._world = world
         self._store = store
         self._specs = specs
+        self.expectations: Expectations | None = None  #: whoever asks about jobs sees to it that they are new
 
     # -- which jobs
 
@@ -233,8 +236,13 @@ class Queries:
             job = self._world.jobs.get(row.id)
             host = self.host(job) if job is not None else None
             planned = self._world.placement.planned(row.id) if job is not None else None
-            found.append((rows.view(row, self._specs[row.spec_id], job, host=host, planned=planned), job))
+            expected = self._expected(job)
+            view = rows.view(row, self._specs[row.spec_id], job, host=host, planned=planned, expected=expected)
+            found.append((view, job))
         return found
+
+    def _expected(self, job: Job | None) -> Expected | None:
+        return self.expectations.of(job) if job is not None and self.expectations is not None else None
 
     def show(self, id: int) -> JobView:
         """Everything about one job."""
@@ -274,15 +282,25 @@ class Queries:
                 raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
             row = self._store.jobs([id])[0]
             job = rows.job_from_row(row, self._specs[row.spec_id])
-        reasons, start = why(world, job, wall=wall)
+        reasons, _start = why(world, job, wall=wall)
         if world.is_replaced(id) and (found := self._store.jobs([id])):
             reasons.append(replaced(found[0].replaced_by or 0))
+        start, end, unknown = told(self._expected(job) or Expected())
         return WhyView(
             id=id,
             state=job.state.label,
             reasons=[WhyReason(each.code, each.message, each.blockers, each.hint) for each in reasons],
-            expected_start=None if start is None else datetime.fromtimestamp(start, UTC),
+            expected_start=start if job.state in WAITING else None,
+            expected_end=end,
+            expected_reason=unknown,
         )
+
+    def some_of(self, clauses: list[Clause]) -> list[Job] | None:
+        """The live jobs that match; None: all of their groups do."""
+        if all(clause == Clause(group=clause.group) for clause in clauses):
+            return None
+        found = (self._world.jobs.get(id) for id in self.live_ids(clauses))
+        return [job for job in found if job is not None]
 
     def status(self, clauses: list[Clause]) -> StatusView:
         """Counts by state, over all and by group."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rota.core import events
 from rota.core.events import Asker
-from rota.core.pausing import starts_nothing
+from rota.core.expected import Expectations
 from rota.core.permitted import would_change
 from rota.core.removing import would_remove
 from rota.core.signals import signal_name
@@ -22,7 +22,7 @@ from rota.manager import clock, gantt, limits, modify, quotas, site, sums, whati
 from rota.manager.admission import Admission
 from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
-from rota.manager.forecast import foresee
+from rota.manager.forecast import foresee, measure
 from rota.manager.lookups import load_jobs
 from rota.manager.output_parts import read_part
 from rota.manager.rows import outcome_of
@@ -33,7 +33,7 @@ from rota.plan.limits import Limit
 from rota.store.base import Clause
 from rota.wire import messages as m
 from rota.wire.tokens import ADMIN
-from rota.wire.views import JobPage
+from rota.wire.views import JobPage, StatusView
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
@@ -87,12 +87,14 @@ class Requests:
             case m.Status(n, selectors):
                 await self._status(peer, n, selectors)
             case m.Show(n, job):
+                await self._foresee()
                 view = await self._manager.read(lambda: self._manager.queries.show(job))
                 self._manager.queries.explain(view)
                 if restricted(peer) and view.user != peer.user:
                     without_output(view)
                 self._manager.tell(_by(peer, n), view)
             case m.Why(n, job):
+                await self._foresee()
                 self._manager.tell(_by(peer, n), self._manager.queries.why(job, wall=clock.now()))
             case m.PlanFor(n):
                 await self._know_groups(message.user or peer.user)
@@ -101,12 +103,13 @@ class Requests:
                     self._admission,
                     message,
                     user=peer.user,
-                    wall=clock.now(),
+                    taken=self._manager.forecasts.snapshot(),
                     admin=not restricted(peer),
                 )
                 self._manager.tell(_by(peer, n), await self._manager.read(ask))
             case m.Gantt(n, _since, _until, limit):
-                taken = gantt.snapshot(self._manager.world, message, clock.now())
+                expected = await self._foresee()
+                taken = gantt.snapshot(self._manager.world, message, clock.now(), expected)
                 self._manager.tell(_by(peer, n), await self._manager.read(lambda: gantt.view(taken, limit)))
             case m.ListLimits(n):
                 self._manager.tell(_by(peer, n), limits.view(self._manager.world))
@@ -149,6 +152,7 @@ class Requests:
         if not 0 < limit <= _PAGE_MAX:
             raise BadInput(f"--limit must be between 1 and {_PAGE_MAX}")
         queries = self._manager.queries
+        await self._foresee()
 
         def ask() -> Any:
             clauses = queries.clauses(selectors, peer.user)
@@ -161,6 +165,7 @@ class Requests:
         if not 0 < ask.limit <= _PAGE_MAX:
             raise BadInput(f"'limit' must be between 1 and {_PAGE_MAX}")
         manager, queries = self._manager, self._manager.queries
+        await self._foresee()
 
         def find() -> JobPage:
             clauses = queries.clauses(ask.selectors, peer.user)
@@ -170,20 +175,29 @@ class Requests:
         manager.tell(_by(peer, ask.n), await manager.read(find))
 
     async def _status(self, peer: Peer, n: int, selectors: list[str]) -> None:
-        queries = self._manager.queries
+        manager, queries = self._manager, self._manager.queries
+        expected = await self._foresee()
 
-        def ask() -> Any:
+        def ask() -> StatusView:
             clauses = queries.clauses(selectors, peer.user)
             self._refuse_missing(clauses)
-            return queries.status(clauses)
+            found = queries.status(clauses)
+            foresee(found, expected, queries.some_of(clauses))
+            return found
 
-        status = await self._manager.read(ask) if selectors else queries.status([])
-        manager = self._manager
-        foresee(status, manager.world, manager.rates, now=time.monotonic(), wall=clock.now())
-        if starts_nothing(manager.world):
-            status.expected_end, status.group_expected_end = None, {}  # somebody has to act first
+        if selectors:
+            status = await manager.read(ask)
+        else:
+            status = queries.status([])
+            foresee(status, expected)
+        measure(status, manager.world, manager.rates, now=time.monotonic())
         status.disk_full = disk_full(manager)
         self._manager.tell(_by(peer, n), status)
+
+    async def _foresee(self) -> Expectations:
+        """What is expected of jobs now, for all answers alike."""
+        found = self._manager.queries.expectations = await self._manager.forecasts.current()
+        return found
 
     def _refuse_missing(self, clauses: list[Clause]) -> None:
         if missing := self._manager.queries.missing(clauses):

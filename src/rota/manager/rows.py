@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import lru_cache
 from signal import Signals
 
 from rota.core import promises
+from rota.core.durations import longest_s
 from rota.core.estimate import learning_group
+from rota.core.expectation import Expected
 from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
 from rota.manager import clock
-from rota.plan.grammar import parse_request
+from rota.manager.told import told
 from rota.plan.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.size import CORE, Size
@@ -48,9 +49,16 @@ def job_from_row(row: StoredJob, spec: Spec) -> Job:
 
 
 def view(
-    row: StoredJob, spec: Spec, live: Job | None, *, host: str | None, planned: Planned | None = None
+    row: StoredJob,
+    spec: Spec,
+    live: Job | None,
+    *,
+    host: str | None,
+    planned: Planned | None = None,
+    expected: Expected | None = None,
 ) -> JobView:
-    """What a client sees of a job: the stored row, corrected by what memory knows better, and what is planned."""
+    """What a client sees of a job: the stored row, corrected by what memory knows better, and what is planned and
+    expected."""
     job = live or job_from_row(row, spec)
     attempt = row.newest if row.newest is not None and row.newest.number == job.attempt else None
     lease = job.lease
@@ -73,7 +81,7 @@ def view(
     hosts = hosts_of(first or "", given)
     if job.state in WAITING:
         given = None  # of an attempt that is over
-    starts = planned.start if planned is not None and job.state is State.READY else None
+    starts, ends, why = told(expected) if expected is not None else (None, None, None)
     resources = given.resources if given is not None else ""
     resources = resources or (planned.resources if planned is not None else "")
     return JobView(
@@ -110,7 +118,7 @@ def view(
         scheduled_at=_time(scheduled_at),
         started_at=_time(started_at),
         ended_at=_time(ended_at if ended_at is not None else job.ended_at),
-        expected_start=_time(starts if starts is not None else job.due_at),
+        expected_start=starts if job.state in WAITING else None,
         wall_s=_wall(started_at, ended_at, suspended),
         cpu_s=attempt.cpu_s if attempt else None,
         peak_mem_bytes=attempt.peak_mem if attempt else None,
@@ -135,7 +143,7 @@ def view(
         given=[*spec.given, *(("time",) if walltime_s is not None and "time" not in spec.given else ())],
         backoff_s=spec.backoff_s,
         no_retry_over_s=spec.no_retry_over_s,
-        expected_end=_time(planned.end) if planned is not None else None,
+        expected_end=ends,
         given_walltime_s=given.walltime_s if given is not None else None,
         pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
         suspended_s=suspended,
@@ -144,6 +152,7 @@ def view(
         checkpoint_signal=spec.signal or None,
         retry_on=None if spec.retry_on is None else list(spec.retry_on),
         replaced_by=row.replaced_by,
+        expected_reason=why,
     )
 
 
@@ -166,13 +175,7 @@ def taken(size: Size, spec: Spec, walltime_s: float | None) -> SizeView:
 
 def walltime_of(spec: Spec) -> float | None:
     """For how long a job asks to run at most, of several alternatives the longest; None: as long as it likes."""
-    return _longest(spec.request, spec.walltime_s) if spec.request else spec.walltime_s
-
-
-@lru_cache(maxsize=1024)
-def _longest(request: tuple[str, ...], otherwise: float | None) -> float | None:
-    found = [parse_request(each).walltime_s or otherwise for each in request]
-    return max((each or 0.0 for each in found), default=None) if None not in found else None
+    return longest_s(spec.request, spec.walltime_s)
 
 
 def _parent(parent: Parent) -> str:

@@ -36,6 +36,7 @@ from rota.manager.demand import Demand
 from rota.manager.energy import Energy, rules_of
 from rota.manager.feed import Feeds
 from rota.manager.figures import Figures
+from rota.manager.forecast import Forecasts
 from rota.manager.gateway import GatewayProcess
 from rota.manager.intake import Library
 from rota.manager.listing import Listings
@@ -118,6 +119,7 @@ class Manager:
         self.gateway = GatewayProcess(self)
         self.checkup = Checkup(world)
         self.rates = Rates()
+        self.forecasts = Forecasts(self)
         self.runners = Runners(self)
         self.readers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="reader")
         self.stopped = asyncio.Event()

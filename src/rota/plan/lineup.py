@@ -11,7 +11,7 @@ from typing import NamedTuple
 from rota.plan.ask import Ask
 from rota.plan.lanes import Lane
 from rota.plan.need import Need
-from rota.plan.placement import Terms
+from rota.plan.placement import Terms, Waiting
 from rota.plan.planner import Planner
 
 #: Jobs that ask for the same stand in no more lanes than this.
@@ -135,6 +135,23 @@ class Lineup:
     def behind(self) -> int:
         """How many jobs are not in the plan, because others that ask for the same are."""
         return max(0, sum(map(len, self.lanes.values())) - len(self.firsts))
+
+    def waiting(self, planner: Planner | None) -> list[Waiting]:
+        """All lanes, those of jobs that ask for the same together."""
+        total = planner.site.count if planner is not None else 0
+        found: dict[tuple[int, Need, int], Waiting] = {}
+        gone: dict[tuple[int, Need, int], set[int]] = {}
+        for key, lane in self.lanes.items():
+            alike = (key.priority, key.need, key.group)
+            together = found.get(alike)
+            if together is None:
+                width = max(1, total // max(1, self._widths.get(key.need, 1)))
+                found[alike] = Waiting(key.priority, key.need, lane.heap[:], frozenset(), width)
+            else:
+                together.jobs.extend(lane.heap)
+            if lane.gone:
+                gone.setdefault(alike, set()).update(lane.gone)
+        return [each._replace(gone=frozenset(gone.get(alike, ()))) for alike, each in found.items()]
 
     # -- what must be true
 

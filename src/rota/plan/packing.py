@@ -17,7 +17,7 @@ from rota.plan.lanes import Lane, Rack, Racks, Rank
 from rota.plan.limits import Limits
 from rota.plan.lines import Lines
 from rota.plan.need import Need
-from rota.plan.placement import Capacity, Chosen, Opened, Waits
+from rota.plan.placement import Capacity, Chosen, Opened, Waiting, Waits
 from rota.plan.reasons import jobs_before, limit_reasons, no_room
 from rota.plan.shadows import Shadows
 from rota.plan.size import Size
@@ -282,7 +282,9 @@ class Packing:
     def firsts(self, most: int) -> tuple[list[int], int]:
         """The first waiting job of each lane that takes a core, best rank first, and how many others wait."""
         lanes = [lane for lane in self._lanes.values() if lane.need.size.cpus and lane.head() is not None]
-        found = [lane.rank()[1] for lane in sorted(lanes, key=Lane.rank)[:most]]
+        # Those that no end of a job lets begin take no room from others.
+        moving = [lane for lane in lanes if self.limits.stopped(lane.need.limits) is None]
+        found = [lane.rank()[1] for lane in sorted(moving, key=Lane.rank)[:most]]
         return found, sum(map(len, lanes)) - len(found)
 
     def grant(self, host: str, need: Need, now: float) -> Opened:
@@ -305,6 +307,17 @@ class Packing:
     def host_names(self) -> set[str]:
         """Hosts that new work may be placed on."""
         return {host.name for host in self._hosts.shared.values() if host.usable}
+
+    def waiting(self) -> list[Waiting]:
+        """All that wait, as they are now."""
+        return [
+            Waiting(priority, need, lane.heap[:], frozenset(lane.gone), 0)
+            for (priority, need), lane in self._lanes.items()
+        ]
+
+    def capacities(self) -> list[Capacity]:
+        """Of the hosts that new work may be placed on."""
+        return [host.capacity for host in self._hosts.all.values() if host.usable]
 
     # -- demand
 

@@ -132,6 +132,16 @@ class Outlook(NamedTuple):
     behind: int  #: waiting jobs that are not in it: they ask for the same as others that are
 
 
+class Waiting(NamedTuple):
+    """Waiting jobs of one priority and need, in no order; the plan may have a place for some of them."""
+
+    priority: int
+    need: Need
+    jobs: list[int]
+    gone: frozenset[int]  #: of these, those that wait no more
+    width: int  #: resources that each takes of a plan; 0: they are packed
+
+
 class Moved(NamedTuple):
     """A promise was moved, and why."""
 
@@ -302,6 +312,12 @@ class Placement(Protocol):
 
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is in no plan."""
+
+    def waiting(self) -> list[Waiting]:
+        """All that wait for room, to be looked at later. Costs no more than to copy their ids."""
+
+    def capacities(self) -> list[Capacity]:
+        """Of the hosts that new work may be placed on."""
 
     def broken(self) -> list[str]:
         """A sentence for everything that does not agree with itself; empty when all is well."""

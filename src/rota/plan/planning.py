@@ -19,7 +19,7 @@ from rota.plan.lineup import Lineup
 from rota.plan.live import LivePlan
 from rota.plan.need import Need
 from rota.plan.packing import Packing
-from rota.plan.placement import Capacity, Chosen, News, Opened, Outlook, Planned, Terms, Waits
+from rota.plan.placement import Capacity, Chosen, News, Opened, Outlook, Planned, Terms, Waiting, Waits
 from rota.plan.planner import Planner
 from rota.plan.size import Size
 from rota.plan.waking import next_starts
@@ -256,6 +256,14 @@ class Planning:
         if entry is None or planner is None:
             return None
         return Planned(entry.start, entry.end, planner.site.spans(entry.resources))
+
+    def waiting(self) -> list[Waiting]:
+        """All that wait for room, to be looked at later."""
+        return [*self._packing.waiting(), *self._lineup.waiting(self.planner)]
+
+    def capacities(self) -> list[Capacity]:
+        """Of the hosts that new work may be placed on."""
+        return self._packing.capacities()
 
     def outlook(self, wall: float) -> Outlook:
         """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""

@@ -136,7 +136,7 @@ class JobView(Struct, kw_only=True, gc=False):
     given: list[str] = field(default_factory=list)  #: of mem, disk and time in `asked`, those that are no defaults
     backoff_s: float | None = None
     no_retry_over_s: float | None = None
-    expected_end: datetime | None = None  #: as planned
+    expected_end: datetime | None = None
     given_walltime_s: float | None = None  #: with the resources, once it has any
     pending_walltime_s: float | None = None  #: asked for with `rota walltime`, and not granted yet
     suspended_s: float | None = None  #: of the newest attempt, up to now; null: it never was
@@ -148,6 +148,7 @@ class JobView(Struct, kw_only=True, gc=False):
     retry_on: list[str] | None = None  #: codes of reasons; null: all but walltime, where it can help
     #: the job that took its place, or 0: its input has no such line any more; null: nobody did
     replaced_by: int | None = None
+    expected_reason: ReasonView | None = None  #: why its expected start or end is not known
 
 
 class LearnedView(Struct, gc=False):
@@ -172,6 +173,8 @@ class WhyView(Struct, gc=False):
     state: str
     reasons: list[WhyReason]
     expected_start: datetime | None
+    expected_end: datetime | None = None
+    expected_reason: ReasonView | None = None  #: why its start or its end is not known
 
 
 class PlanView(Struct, kw_only=True, gc=False):
@@ -187,6 +190,7 @@ class PlanView(Struct, kw_only=True, gc=False):
     request: str | None = None  #: the alternative as it was given
     behind: int = 0  #: waiting jobs that no plan has yet, because others that ask for the same go first
     notices: list[str] = field(default_factory=list)  #: what admission rules would change
+    expected_reason: ReasonView | None = None  #: why its start or its end is not known
 
 
 class GanttHost(Struct, kw_only=True, gc=False):
@@ -409,6 +413,9 @@ class StatusView(Struct, gc=False):
     paused: bool = False  #: nothing starts until somebody resumes
     draining: bool = False  #: nothing starts, and the manager stops when nothing runs
     disk_full: str | None = None  #: where the disk of the database is mounted, if it has no room for more
+    #: group → why its end is not known, or which of its jobs do not end by themselves
+    group_end_reasons: dict[str, ReasonView] = field(default_factory=dict)
+    end_reason: ReasonView | None = None  #: why `expected_end` is not known
 
 
 class SettledView(Struct, gc=False):

@@ -1,0 +1,55 @@
+"""How long a job is expected to run: what such jobs took, else what its user said.
+
+A forecast, not a size: nothing is added for safety, and nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from rota.plan.grammar import parse_request
+
+#: So many have to have been seen before they say more than the user.
+LEAST_SEEN: Final = 3
+#: So many of the newest are looked at.
+NEWEST: Final = 64
+#: What is seen of jobs that differ more than this (the largest quarter from the middle) says less than their user.
+_ALIKE: Final = 4.0
+
+
+@lru_cache(maxsize=1024)
+def longest_s(request: tuple[str, ...], otherwise: float | None) -> float | None:
+    """The walltime that a job asks for, of several alternatives the longest; None: one of them has none."""
+    if not request:
+        return otherwise
+    found = [parse_request(each).walltime_s or otherwise for each in request]
+    return max((each or 0.0 for each in found), default=None) if None not in found else None
+
+
+def usual_s(
+    seen: Sequence[float], *, said_s: float | None = None, limit_s: float | None = None, ran_s: float = 0.0
+) -> float | None:
+    """The whole length of a job that has run for `ran_s`; None: nobody can say.
+
+    `seen`: what such jobs took. `said_s`: what its user said. `limit_s`: a walltime that ends it.
+    """
+    longer = sorted(length for length in seen if length > ran_s)
+    expected: float | None = None
+    if len(seen) >= LEAST_SEEN and longer:
+        expected = longer[len(longer) // 2]
+        if said_s is not None and said_s > ran_s and not _alike(seen):
+            expected = said_s
+    elif said_s is not None and said_s > ran_s:
+        expected = said_s
+    elif longer:
+        expected = longer[len(longer) // 2]
+    if limit_s is not None:
+        return limit_s if expected is None else min(expected, limit_s)
+    return expected
+
+
+def _alike(seen: Sequence[float]) -> bool:
+    ordered = sorted(seen)
+    return ordered[len(ordered) * 3 // 4] <= _ALIKE * max(1.0, ordered[len(ordered) // 2])
