@@ -1,8 +1,8 @@
-"""How good expected starts and ends are: a trace is replayed, the estimator is asked on the way, and its answers are
-compared with what then happened. Beside it, in the same run, the plan as it is: walltimes as they were asked for.
+"""How good expected starts and ends are: a trace is replayed, and what the estimator says on the way is compared with
+what then happened. Beside it, in the same run, the plan as it is: with walltimes as they were asked for.
 
-The trace is synthetic and the same every time: users with a few programs each, whose lengths scatter around a value of the
-program's own, and who ask for a round walltime that is several times too long, or a little too short.
+The trace is synthetic and the same every time: users with a few programs each, whose lengths scatter around a value
+of the program's own, and who ask for a round walltime that is up to ten times too long, or a little too short.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from math import exp, log
 from typing import NamedTuple
 
 from deployment import print_table, save
-from rota.core.durations import NEWEST, usual_s
+from rota.core.durations import usual_s
+from rota.core.learning import KEPT_TIMES
 from rota.plan.ask import Ask
 from rota.plan.entry import RUNNING, WAITING
 from rota.plan.foresight import foreseen, snapshot, with_lengths
@@ -86,7 +87,7 @@ class Replay:
         site = Site([Resource(n, {"core": n}) for n in range(1, cores + 1)], levels=("core",))
         rules = Policy(queues={"default": Queue(order="fifo", backfill=policy)}, depth=1_000_000)
         self.planner = Planner(site, rules, now=0.0)
-        self.seen: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=NEWEST))
+        self.seen: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=KEPT_TIMES))
         self.started: dict[int, float] = {}
         self.ended: dict[int, float] = {}
         self.asked: list[Asked] = []

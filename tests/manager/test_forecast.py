@@ -1,212 +1,158 @@
-"""What is said about the end follows from what was seen, and nothing is said where nothing is known."""
+"""What is said about the end follows from what was seen, and where nothing is known it is said why."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from rota.core.job import Job, Lease, Spec
+from rota.core.expectation import snapshot
+from rota.core.expected import Expectations
+from rota.core.job import Job
 from rota.core.states import State
-from rota.core.world import Runner, World
-from rota.manager.forecast import foresee
+from rota.manager.forecast import foresee, measure
 from rota.manager.rates import WINDOW_S, Rates
-from rota.plan.placement import Capacity, Given, Pause
-from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.wire.views import StatusView
-
-_WALL = 1_800_000_000.0
-
-
-def _world(**groups: dict[State, int]) -> World:
-    world = World(Planning())
-    for group, counts in groups.items():
-        for state, number in counts.items():
-            world.counts[group][state] = number
-    return world
+from tests.core.machine import Machine
 
 
-def _status(world: World, *only: str) -> StatusView:
-    groups = {
-        group: {state.label: counts[state] for state in State if counts[state]}
-        for group, counts in world.counts.items()
-        if not only or group in only
-    }
-    return StatusView({}, groups)
+def machine() -> Machine:
+    made = Machine(cpus=200)
+    made.with_runner()
+    return made
 
 
-def _run(world: World, group: str, *, jobs: int, time_s: float | None, ran_s: float = 0.0) -> None:
-    runner = world.runners["r"] = Runner("r", "here")
-    runner.connected = True
-    world.capacity["here"] = Capacity(cpus=800, mem=1, disk=1)
+def add(m: Machine, number: int, *, group: str = "a", time_s: float | None = None, **fields: Any) -> list[int]:
+    size = Size(cpus=100, time_s=time_s or 3600.0)
     given = () if time_s is None else ("time",)
-    spec = Spec(user="u", cwd="/", env=1, group=group, size=Size(time_s=time_s or 3600.0), given=given)
-    for id in range(1, jobs + 1):
-        lease = Lease(1, "r", _WALL, started_at=_WALL - ran_s)
-        world.jobs[id] = Job(id, "", spec, 1, "true", State.RUNNING, "s", _WALL, lease=lease)
-        runner.leases.add(id)
+    cmds = [f"{group} {n}" for n in range(number)]
+    return m.add(*cmds, group=group, size=size, given=given, fresh=True, **fields).added
 
 
-def _seconds(at: datetime | None) -> float | None:
-    return None if at is None else (at - datetime.fromtimestamp(_WALL, UTC)).total_seconds()
+def status(m: Machine, rates: Rates, jobs: list[Job] | None = None, *, now: float = 10.0) -> StatusView:
+    groups: dict[str, dict[str, int]] = {}
+    if jobs is None:
+        for group, counts in m.world.counts.items():
+            groups[group] = {state.label: counts[state] for state in State if counts[state]}
+    for job in jobs or ():
+        by_state = groups.setdefault(job.spec.group, {})
+        by_state[job.state.label] = by_state.get(job.state.label, 0) + 1
+    found = StatusView({}, groups)
+    foresee(found, Expectations(snapshot(m.world, rates, now=now, wall=m.wall)), jobs)
+    measure(found, m.world, rates, now=now)
+    return found
 
 
-def _foreseen(world: World, rates: Rates, *only: str, now: float = 10.0) -> StatusView:
-    status = _status(world, *only)
-    foresee(status, world, rates, now=now, wall=_WALL)
-    return status
+def seconds(m: Machine, at: datetime | None) -> float | None:
+    return None if at is None else (at - datetime.fromtimestamp(m.wall, UTC)).total_seconds()
 
 
-def test_nothing_is_said_before_anything_has_ended() -> None:
-    world = _world(a={State.READY: 100})
-    _run(world, "a", jobs=2, time_s=None)
-    found = _foreseen(world, Rates())
-    assert found.expected_end is None
-    assert found.rate is None
-    assert found.group_rates == {}
-    assert found.group_expected_end == {}
-
-
-def test_each_group_goes_on_at_its_own_rate_and_the_last_one_is_the_end() -> None:
-    world = _world(fast={State.READY: 100}, slow={State.READY: 20})
-    rates = Rates()
+def at_a_rate(rates: Rates, group: str, *, each_second: int, wall_s: float) -> None:
     for second in range(11):
-        for _ in range(10):
-            rates.ended("fast", 0.1, float(second))
-        rates.ended("slow", 1.0, float(second))
-    found = _foreseen(world, rates)
-    assert found.group_rates == {"fast": 10.0, "slow": 1.0}
-    assert {group: _seconds(at) for group, at in found.group_expected_end.items()} == {"fast": 10.0, "slow": 20.0}
-    assert _seconds(found.expected_end) == 20.0
+        for _ in range(each_second):
+            rates.ended(group, wall_s, float(second))
 
 
-def test_while_one_group_is_unknown_the_end_of_all_is_unknown() -> None:
-    world = _world(quick={State.READY: 10}, long={State.RUNNING: 3, State.READY: 1})
-    _run(world, "long", jobs=3, time_s=None, ran_s=5.0)
+def test_where_nothing_has_ended_and_nobody_said_anything_it_is_said_that_nothing_is_known() -> None:
+    m = machine()
+    add(m, 5)
+    found = status(m, Rates())
+    assert (found.expected_end, found.rate, found.group_rates, found.group_expected_end) == (None, None, {}, {})
+    assert found.end_reason is not None
+    assert found.end_reason.code == "no_estimate"
+    assert {group: why.code for group, why in found.group_end_reasons.items()} == {"a": "no_estimate"}
+
+
+def test_short_jobs_go_on_at_the_rate_at_which_they_were_seen_to_end() -> None:
+    m = machine()
+    add(m, 102)
     rates = Rates()
-    for second in range(11):
-        rates.ended("quick", 1.0, float(second))
-    found = _foreseen(world, rates)
-    assert set(found.group_expected_end) == {"quick"}
-    assert found.expected_end is None
-
-
-def test_the_rate_of_groups_that_are_done_is_not_the_rate_of_those_that_go_on() -> None:
-    world = _world(done={State.COMPLETE: 20_000}, long={State.RUNNING: 3, State.READY: 1})
-    _run(world, "long", jobs=3, time_s=None)
-    rates = Rates()
-    for second in range(11):
-        for _ in range(150):
-            rates.ended("done", 0.01, float(second))
-    found = _foreseen(world, rates)
-    assert found.rate is None
-    assert found.expected_end is None
+    at_a_rate(rates, "a", each_second=10, wall_s=0.01)
+    found = status(m, rates)
+    assert found.group_rates == {"a": 10.0}
+    assert seconds(m, found.expected_end) == pytest.approx(10.0, abs=0.5)
 
 
 def test_a_pace_that_has_stopped_foretells_nothing() -> None:
-    world = _world(mixed={State.COMPLETE: 20_000, State.RUNNING: 3, State.READY: 1})
+    m = machine()
+    add(m, 102)
     rates = Rates()
-    for second in range(11):
-        for _ in range(150):
-            rates.ended("mixed", 0.01, float(second))
-    _run(world, "mixed", jobs=3, time_s=None, ran_s=5.0)
-    assert _foreseen(world, rates, now=15.0).expected_end is None
-
-
-def test_the_last_few_jobs_are_foreseen_by_how_long_they_run_already() -> None:
-    world = _world(mixed={State.COMPLETE: 20_000, State.RUNNING: 2, State.READY: 2})
-    rates = Rates()
-    for second in range(11):
-        for _ in range(150):
-            rates.ended("mixed", 0.01, float(second))
-    _run(world, "mixed", jobs=2, time_s=None, ran_s=0.1)
-    assert _foreseen(world, rates, now=10.1).expected_end is None
-
-
-def test_jobs_that_end_together_go_on_at_their_rate_in_between() -> None:
-    world = _world(together={State.RUNNING: 8, State.READY: 72})
-    rates = Rates()
-    for second in (0.0, 8.0, 16.0):
-        for _ in range(8):
-            rates.ended("together", 8.0, second)
-    _run(world, "together", jobs=8, time_s=None, ran_s=7.0)
-    found = _foreseen(world, rates, now=23.0)
-    assert _seconds(found.expected_end) == pytest.approx(80 / found.group_rates["together"])
-
-
-def test_a_learned_size_is_no_forecast() -> None:
-    world = _world(a={State.RUNNING: 1})
-    _run(world, "a", jobs=1, time_s=None)
-    world.jobs[1].learned = Size(time_s=900.0)
-    assert _foreseen(world, Rates()).expected_end is None
+    at_a_rate(rates, "a", each_second=150, wall_s=0.01)
+    m.wall += 5
+    found = status(m, rates, now=15.0)
+    assert found.expected_end is None
+    assert found.end_reason is not None
 
 
 def test_long_jobs_are_foreseen_by_what_such_jobs_took() -> None:
-    world = _world(long={State.READY: 6, State.RUNNING: 2})
-    _run(world, "long", jobs=2, time_s=None, ran_s=100.0)
+    m = machine()
+    add(m, 8)
+    m.wall += 100
     rates = Rates()
-    rates.ended("long", 600.0, 0.0)
-    found = _foreseen(world, rates)
+    rates.ended("a", 600.0, 0.0)
+    found = status(m, rates)
     assert found.group_rates == {}
-    assert _seconds(found.group_expected_end["long"]) == (8 * 600.0 - 200.0) / 2
-
-
-def test_time_that_a_job_stood_suspended_brings_its_end_no_nearer() -> None:
-    world = _world(long={State.RUNNING: 1})
-    _run(world, "long", jobs=1, time_s=600.0, ran_s=500.0)
-    lease = world.jobs[1].lease
-    assert lease is not None
-    lease.given = Given(size=Size(), pause=Pause(before_s=400.0))
-    assert _seconds(_foreseen(world, Rates()).expected_end) == 500.0
-
-
-def test_jobs_that_take_longer_than_others_did_may_end_whenever_they_like() -> None:
-    world = _world(a={State.RUNNING: 1})
-    _run(world, "a", jobs=1, time_s=None, ran_s=4.0)
-    rates = Rates()
-    rates.ended("a", 0.01, 0.0)
-    assert _foreseen(world, rates).expected_end is None
+    assert seconds(m, found.group_expected_end["a"]) == 4 * 600.0 - 100
 
 
 def test_before_any_end_the_users_own_estimate_counts() -> None:
-    world = _world(told={State.READY: 3, State.RUNNING: 1})
-    _run(world, "told", jobs=1, time_s=60.0)
-    found = _foreseen(world, Rates())
-    assert _seconds(found.expected_end) == 240.0
-    assert (found.cores, found.cores_in_use) == (8.0, 1.0)
+    m = machine()
+    add(m, 4, time_s=60.0)
+    found = status(m, Rates())
+    assert seconds(m, found.expected_end) == 120.0
+    assert (found.cores, found.cores_in_use) == (2.0, 2.0)
+    assert found.end_reason is None
 
 
-@pytest.mark.parametrize("state", [State.HELD, State.BLOCKED, State.SUSPENDED, State.LOST, State.FAILED])
-def test_of_what_does_not_move_no_end_is_expected(state: State) -> None:
-    world = _world(a={state: 5})
-    rates = Rates()
-    rates.ended("a", 1.0, 8.0)
-    rates.ended("a", 1.0, 9.0)
-    found = _foreseen(world, rates)
+def test_while_one_group_is_unknown_the_end_of_all_is_unknown() -> None:
+    m = machine()
+    add(m, 1, group="told", time_s=60.0)
+    add(m, 1, group="long")
+    found = status(m, Rates())
+    assert (set(found.group_expected_end), set(found.group_end_reasons)) == ({"told"}, {"long"})
     assert found.expected_end is None
-    assert found.group_expected_end == {}
 
 
-def test_of_a_part_of_a_group_nothing_is_said() -> None:
-    world = _world(a={State.READY: 5})
+def test_the_end_is_that_of_what_ends_by_itself_and_the_rest_is_named() -> None:
+    m = machine()
+    (_first, _second, third) = add(m, 3, time_s=60.0)
+    m.do("hold", third)
+    found = status(m, Rates())
+    assert seconds(m, found.expected_end) == 60.0
+    assert found.group_end_reasons["a"].message == "1 of its jobs is held"
+
+
+def test_where_everything_rests_no_end_is_expected() -> None:
+    m = machine()
+    add(m, 2, group="runs", time_s=60.0)
+    (job,) = add(m, 1, time_s=60.0)
+    m.do("hold", job)
+    found = status(m, Rates(), [m.world.jobs[job]])
+    assert (found.expected_end, found.group_expected_end) == (None, {})
+    assert found.group_end_reasons["a"].code == "held"
+
+
+def test_a_part_of_a_group_ends_when_its_own_jobs_do_and_has_no_rate() -> None:
+    m = machine()
+    jobs = add(m, 6, time_s=60.0)
     rates = Rates()
-    rates.ended("a", 1.0, 8.0)
-    rates.ended("a", 1.0, 9.0)
-    part = StatusView({}, {"a": {"ready": 2}})
-    foresee(part, world, rates, now=10.0, wall=_WALL)
+    at_a_rate(rates, "a", each_second=1, wall_s=60.0)
+    part = status(m, rates, [m.world.jobs[jobs[3]]])
     assert part.rate is None
-    assert part.expected_end is None
+    assert seconds(m, part.expected_end) == 120.0
 
 
 def test_a_selected_group_has_its_own_rate() -> None:
-    world = _world(a={State.READY: 10}, b={State.READY: 10})
+    m = machine()
+    mine = add(m, 3, time_s=1.0)
+    add(m, 3, group="b", time_s=1.0)
     rates = Rates()
-    for second in range(11):
-        rates.ended("a", 1.0, float(second))
-        rates.ended("b", 1.0, float(second))
-    assert _foreseen(world, rates, "a").rate == 1.0
-    assert _foreseen(world, rates).rate == 2.0
+    at_a_rate(rates, "a", each_second=1, wall_s=1.0)
+    at_a_rate(rates, "b", each_second=1, wall_s=1.0)
+    assert status(m, rates, [m.world.jobs[job] for job in mine]).rate == 1.0
+    assert status(m, rates).rate == 2.0
 
 
 def test_a_rate_needs_ends_at_different_times_and_is_forgotten_after_the_window() -> None:

@@ -9,7 +9,7 @@ from rota.core.energy_rules import EnergyRules
 from rota.core.job import Outcome
 from rota.core.states import State
 from rota.manager import gantt, nodes
-from rota.manager.forecast import foresee
+from rota.manager.forecast import measure
 from rota.manager.rates import Rates
 from rota.manager.status import runner_view
 from rota.plan.size import Size
@@ -89,7 +89,7 @@ def test_properties_are_those_that_all_resources_of_a_host_share() -> None:
 
 def counted(machine: Machine) -> tuple[float, float]:
     status = StatusView({}, {})
-    foresee(status, machine.world, Rates(), now=0.0, wall=machine.wall)
+    measure(status, machine.world, Rates(), now=0.0)
     return status.cores_in_use, status.cores
 
 

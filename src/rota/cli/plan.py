@@ -63,7 +63,7 @@ def _lines(found: PlanView) -> list[str]:
     lines = []
     rows: list[tuple[str, str]] = []
     if found.start is None:
-        lines.append("nobody can say when it would start")
+        lines.append("it would have no planned start")
     else:
         wait = (found.start - datetime.now(UTC)).total_seconds()
         lines.append("it would start " + (f"in {about_duration(wait)}" if wait >= 1 else "now"))

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from rota.core.job import Spec
 from rota.plan.grammar import parse_request
 
 #: So many have to have been seen before they say more than the user.
 LEAST_SEEN: Final = 3
-#: So many of the newest are looked at.
-NEWEST: Final = 64
 #: What is seen of jobs that differ more than this (the largest quarter from the middle) says less than their user.
 _ALIKE: Final = 4.0
 
@@ -26,6 +25,13 @@ def longest_s(request: tuple[str, ...], otherwise: float | None) -> float | None
         return otherwise
     found = [parse_request(each).walltime_s or otherwise for each in request]
     return max((each or 0.0 for each in found), default=None) if None not in found else None
+
+
+def said_s(spec: Spec) -> float | None:
+    """The time that a job is said to take, or may take; None: nobody said anything."""
+    if "time" in spec.given:
+        return spec.size.time_s
+    return longest_s(spec.request, spec.walltime_s) if spec.request else spec.walltime_s
 
 
 def usual_s(

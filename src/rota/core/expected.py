@@ -13,7 +13,7 @@ from typing import Final
 
 from rota.core import pauses
 from rota.core.dependencies import verdict
-from rota.core.durations import NEWEST, longest_s, usual_s
+from rota.core.durations import longest_s, said_s, usual_s
 from rota.core.estimate import learning_group
 from rota.core.expectation import AHEAD, NEW, NO_ESTIMATE, NO_ROOM, OVERDUE, RESTING, Expected, Snapshot, Unknown
 from rota.core.expected_line import Placed, capacity, fitting, units
@@ -51,7 +51,7 @@ class Expectations:
         self._jobs: Mapping[int, Job] = jobs if also is None else ChainMap({also.id: also}, jobs)
         self._known: dict[int, Expected] = {}  #: those that are not in a line
         self._lines: dict[tuple[int, Need], list[Placed]] = {}
-        self._seen: dict[str, list[float]] = {}
+        self._seen: dict[tuple[str, float | None], list[float]] = {}
         self._at_once: dict[str, int] = {}
         self.group_end: dict[str, float] = {}  #: of what ends without anybody's doing
         self.group_unknown: dict[str, Unknown] = {}  #: why a group has no such end
@@ -101,12 +101,13 @@ class Expectations:
         return usual_s(self._times(job), said_s=said, limit_s=limit, ran_s=ran_s)
 
     def _times(self, job: Job) -> list[float]:
-        name = learning_group(job)
-        found = self._seen.get(name)
+        """What jobs like it took: of its learning group, those for which as much time was asked."""
+        like = (learning_group(job), said_s(job.spec))
+        found = self._seen.get(like)
         if found is None:
-            model = self._taken.world.models.get(name)
-            found = self._seen[name] = model.times(NEWEST) if model is not None else []
-        if not found and (seen := self._taken.seen_s.get(job.spec.group)) is not None:
+            model = self._taken.world.models.get(like[0])
+            found = self._seen[like] = model.times(like[1]) if model is not None else []
+        if not found and like[1] is None and (seen := self._taken.seen_s.get(job.spec.group)) is not None:
             return [seen]
         return found
 
@@ -149,6 +150,10 @@ class Expectations:
             planned = foresight.foreseen(taken.plan, self.wall, left=left.get, limits=limits)
             firm, single = foresight.with_lengths(taken.plan, self._length_of)
             firm_jobs = {each.job for each in firm} | {line.jobs[0] for line in single}
+            for id, waits in taken.plan.stuck:
+                firm_jobs.add(id)
+                self._known[id] = Expected(unknown=Unknown(waits.code, waits.message))
+                self._note(self._group(id), self._known[id])
             first = {self._alike(each.job): each for each in sorted(firm, key=lambda one: -one.start)}
             lines = [
                 line
@@ -228,7 +233,7 @@ class Expectations:
                 continue
             at = inf if end is None else max(wall, end)
             if job.size.cpus:
-                amount = min(job.size.cpus, max(0, cores))
+                amount = min(self._width(job.size)[0], max(0, cores))
                 pieces.append(Piece(at, amount))
                 cores -= amount
             else:

@@ -23,6 +23,8 @@ MIN_SUCCESSES: Final = 3
 FAILURE_COUNTS_FOR: Final = 5
 #: Failures that are kept, of each kind.
 KEPT_FAILURES: Final = 64
+#: Lengths that are kept to foresee others, of each time that was asked for; and such times.
+KEPT_TIMES: Final = 64
 #: The line is fitted again after so many successes.
 LINE_EVERY: Final = 16
 
@@ -73,6 +75,7 @@ class Model:
         "_percentiles",
         "_successes",
         "_taken",
+        "_took",
         "_values",
         "lacked",
         "memo",
@@ -89,6 +92,7 @@ class Model:
         self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
         self._percentiles: dict[Resource, tuple[float, float]] = {}
         self._lines: dict[Resource, tuple[int, Line | None]] = {}
+        self._took: dict[float | None, deque[float]] = {}  # by what was asked for; not stored
         self.told: object = None  #: what it said when those who wait were looked at last
         self.lacked = 0  #: attempts ever that did not get enough of something
         #: What others have worked out from this model; emptied by the next observation.
@@ -244,9 +248,21 @@ class Model:
                 points.append((seen.input_bytes, seen.used(resource)))
         return points
 
-    def times(self, most: int) -> list[float]:
-        """How long the newest successes took. May be asked from another thread."""
-        return [seen.time_s for _place, seen in list(self._successes)[-most:]]
+    def took(self, said_s: float | None, time_s: float) -> None:
+        """A success of a job for which so much time was asked took so long."""
+        times = self._took.get(said_s)
+        if times is None:
+            if len(self._took) >= KEPT_TIMES:
+                del self._took[next(iter(self._took))]
+            times = self._took[said_s] = deque(maxlen=KEPT_TIMES)
+        times.append(time_s)
+
+    def times(self, said_s: float | None) -> list[float]:
+        """How long the newest successes took that asked for as much time. May be asked from another thread."""
+        times = list(self._took.get(said_s, ()))
+        if said_s is None and len(times) < MIN_SUCCESSES:
+            times = [seen.time_s for _place, seen in list(self._successes)[-KEPT_TIMES:]]
+        return times
 
     @property
     def forgotten(self) -> int:

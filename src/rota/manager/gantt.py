@@ -8,6 +8,7 @@ from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
+from rota.core import expectation
 from rota.core.expected import Expectations
 from rota.core.hosts import site_now
 from rota.core.job import Job
@@ -67,13 +68,14 @@ class Snapshot(NamedTuple):
     until: float = inf
 
 
-def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations) -> Snapshot:
+def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | None = None) -> Snapshot:
     """What runs and is planned now, as far as it lies within what is asked for. Belongs to the loop's thread."""
     planner = world.placement.planner
     site = planner.site if planner is not None else site_now(world)
     since = -inf if ask.since is None else ask.since
     until = inf if ask.until is None else ask.until
     planned = list(_planned(world, planner))
+    expected = expected or Expectations(expectation.snapshot(world, None, now=0.0, wall=wall))
     rows = [_timed(row, expected) for row in (*_running(world, planner, site, wall), *planned)]
     later = sum(row.start >= until for row in rows)
     found = [row for row in rows if row.start < until and (row.end is None or row.end > since)]

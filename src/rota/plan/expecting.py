@@ -88,7 +88,7 @@ class Foreseen:
 
         def flush(better: Key | None, before: float, start: float = inf) -> list[int]:
             """Place the lines that are better than this, and were to begin by then; those that are left."""
-            kept = []
+            kept: list[int] = []
             for place, at in enumerate(waiting):
                 line = lines[at]
                 if better is not None and line.key > better:
@@ -102,10 +102,7 @@ class Foreseen:
             return kept
 
         for moment, key, each, some in sorted(events, key=lambda event: event[:2]):
-            if each is None or each.fixed:
-                waiting = flush(None, moment)
-            else:
-                waiting = flush(key, inf, moment)
+            waiting = flush(None, moment) if each is None or each.fixed else flush(key, inf, moment)
             if each is not None:
                 self._hold(each)
             if some:
@@ -163,6 +160,7 @@ class Foreseen:
         if line.length is None:
             return found
         gaps, after = self._room.gaps, max(self.now, line.after)
+        before = min(before, max(after, self._room.first(line.width)) if gaps else before)
         for at, gap in enumerate(gaps):
             start, amount = max(after, gap.free), gap.amount
             if start + line.length > gap.until or start >= before:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rota.plan.entry import RUNNING, WAITING, Entry
 from rota.plan.expecting import Firm, Foreseen, Key, Line
+from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.room import Piece, Room
 
@@ -27,7 +28,8 @@ class PlanSnapshot(NamedTuple):
     usable: int
     running: list[tuple[int, float, int]]  #: job, its end as planned, what it holds
     firm: list[Firm]
-    waiting: list[Line]  #: without a planned start, each by itself
+    waiting: list[Line]  #: without a planned start, each by itself: it is not their turn yet
+    stuck: list[tuple[int, Waits]]  #: those that a rule keeps from having one
 
 
 def snapshot(planner: Planner) -> PlanSnapshot:
@@ -36,12 +38,14 @@ def snapshot(planner: Planner) -> PlanSnapshot:
     closing = site.asleep  #: resources with hours of their own, which only the plan keeps
     for mask in site.hours.values():
         closing |= mask
-    found = PlanSnapshot(site.everything, site.usable, [], [], [])
+    found = PlanSnapshot(site.everything, site.usable, [], [], [], [])
     for entry in planner.entries.values():
         if entry.state == RUNNING and entry.end is not None:
             found.running.append((entry.id, entry.end, entry.resources))
         elif entry.state == WAITING and entry.start is not None and entry.end is not None:
             found.firm.append(_firm(entry, entry.start, entry.end, closing))
+        elif entry.state == WAITING and entry.reason is not None and entry.reason.code != "resources":
+            found.stuck.append((entry.id, entry.reason))
         elif entry.state == WAITING and entry.options:
             found.waiting.append(Line((entry.id,), key_of(entry), max(1, entry.least), None))
     return found

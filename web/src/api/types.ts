@@ -291,6 +291,7 @@ export interface JobView {
   hosts: string[];
   retry_on: string[] | null;
   replaced_by: number | null;
+  expected_reason: ReasonView | null;
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */
@@ -509,6 +510,7 @@ export interface PlanView {
   request: string | null;
   behind: number;
   notices: string[];
+  expected_reason: ReasonView | null;
 }
 
 /** What is wrong, and what to do. */
@@ -684,6 +686,8 @@ export interface StatusView {
   paused: boolean;
   draining: boolean;
   disk_full: string | null;
+  group_end_reasons: Record<string, ReasonView>;
+  end_reason: ReasonView | null;
 }
 
 export interface StopBody {
@@ -774,4 +778,6 @@ export interface WhyView {
   state: string;
   reasons: WhyReason[];
   expected_start: string | null;
+  expected_end: string | null;
+  expected_reason: ReasonView | null;
 }
