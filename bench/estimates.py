@@ -1,8 +1,8 @@
-"""How good expected starts and ends are: a trace is replayed, and what the estimator says on the way is compared with
-what then happened. Beside it, in the same run, the plan as it is: with walltimes as they were asked for.
+"""How good expected starts and ends are: a trace is replayed, and what the estimator says on the way is compared
+with what then happened. Beside it, in the same run, the plan as it is: with walltimes as they were asked for.
 
-The trace is synthetic and the same every time: users with a few programs each, whose lengths scatter around a value
-of the program's own, and who ask for a round walltime that is up to ten times too long, or a little too short.
+The trace is synthetic and the same every time: users with a few programs each, whose lengths scatter around one of
+the program's own, and who ask for a round walltime that is up to ten times too long, or a little too short.
 """
 
 from __future__ import annotations

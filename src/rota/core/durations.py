@@ -6,32 +6,12 @@ A forecast, not a size: nothing is added for safety, and nothing is rounded.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
-
-from rota.core.job import Spec
-from rota.plan.grammar import parse_request
 
 #: So many have to have been seen before they say more than the user.
 LEAST_SEEN: Final = 3
 #: What is seen of jobs that differ more than this (the largest quarter from the middle) says less than their user.
 _ALIKE: Final = 4.0
-
-
-@lru_cache(maxsize=1024)
-def longest_s(request: tuple[str, ...], otherwise: float | None) -> float | None:
-    """The walltime that a job asks for, of several alternatives the longest; None: one of them has none."""
-    if not request:
-        return otherwise
-    found = [parse_request(each).walltime_s or otherwise for each in request]
-    return max((each or 0.0 for each in found), default=None) if None not in found else None
-
-
-def said_s(spec: Spec) -> float | None:
-    """The time that a job is said to take, or may take; None: nobody said anything."""
-    if "time" in spec.given:
-        return spec.size.time_s
-    return longest_s(spec.request, spec.walltime_s) if spec.request else spec.walltime_s
 
 
 def usual_s(

@@ -6,7 +6,6 @@ The models are `core.learning`'s, the rules of sizes `core.sizing`'s; here they 
 from __future__ import annotations
 
 from rota.core.amounts import asked_of, asked_s, given_s
-from rota.core.durations import said_s
 from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.job import Job, Outcome
@@ -143,11 +142,11 @@ def learn(
     name = learning_group(job)
     model = model_of(world, name)
     place = model.observe(seen)
-    if code is None:
-        model.took(said_s(job.spec), elapsed_s)
     asked = asked_of(job.spec, given)
     asked_for = (asked.mem, asked.disk, asked_s(job.spec, given))
     turn.changes.observations.append((name, *to_row(place, seen), job.id, *asked_for))
+    if code is None:
+        model.took(asked_for[2], elapsed_s)
     if code in LACKED:
         world.placement.sizes_changed()
     elif place & (place + 1) == 0 and (said := advice(model)) != model.told:

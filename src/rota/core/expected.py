@@ -12,8 +12,9 @@ from math import inf
 from typing import Final
 
 from rota.core import pauses
+from rota.core.amounts import asked_s, walltime_of
 from rota.core.dependencies import verdict
-from rota.core.durations import longest_s, said_s, usual_s
+from rota.core.durations import usual_s
 from rota.core.estimate import learning_group
 from rota.core.expectation import AHEAD, NEW, NO_ESTIMATE, NO_ROOM, OVERDUE, RESTING, Expected, Snapshot, Unknown
 from rota.core.expected_line import Placed, capacity, fitting, units
@@ -94,7 +95,7 @@ class Expectations:
     def length(self, job: Job, *, ran_s: float = 0.0, limit_s: float | None = None) -> float | None:
         """The whole length of a job; None: nobody can say."""
         spec = job.spec
-        limit = limit_s if limit_s is not None else longest_s(spec.request, spec.walltime_s)
+        limit = limit_s if limit_s is not None else walltime_of(spec)
         if spec.done_at_walltime and limit is not None:
             return limit
         said = spec.size.time_s if "time" in spec.given else None
@@ -102,7 +103,7 @@ class Expectations:
 
     def _times(self, job: Job) -> list[float]:
         """What jobs like it took: of its learning group, those for which as much time was asked."""
-        like = (learning_group(job), said_s(job.spec))
+        like = (learning_group(job), asked_s(job.spec, None))
         found = self._seen.get(like)
         if found is None:
             model = self._taken.world.models.get(like[0])

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from signal import Signals
 
 from rota.core import promises
-from rota.core.durations import longest_s
+from rota.core.amounts import walltime_of
 from rota.core.estimate import learning_group
 from rota.core.expectation import Expected
 from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
@@ -171,11 +171,6 @@ def taken(size: Size, spec: Spec, walltime_s: float | None) -> SizeView:
     if walltime_s is not None and "time" not in spec.given and size.time_s == spec.size.time_s:
         found.time_s = walltime_s
     return found
-
-
-def walltime_of(spec: Spec) -> float | None:
-    """For how long a job asks to run at most, of several alternatives the longest; None: as long as it likes."""
-    return longest_s(spec.request, spec.walltime_s)
 
 
 def _parent(parent: Parent) -> str:
