@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import TYPE_CHECKING
 
 from rota.plan import backfill, suspension
 from rota.plan.entry import WAITING, Entry
+from rota.plan.fading import Usage
 from rota.plan.policy import Policy
 from rota.plan.quotas import Quotas
 from rota.plan.resources import Site
@@ -88,9 +90,19 @@ def _unchoose(planner: Planner) -> None:
 
 
 def change_rules(
-    planner: Planner, site: Site, now: float, *, policy: Policy, quotas: Quotas | None, limits: Mapping[str, int]
+    planner: Planner,
+    site: Site,
+    now: float,
+    *,
+    policy: Policy,
+    quotas: Quotas | None,
+    limits: Mapping[str, int],
+    usage: Usage | None = None,
 ) -> None:
-    """Queues, quotas, limits or resources changed: what runs stays, all others are planned again."""
+    """Queues, quotas, limits or resources changed: what runs stays, all others are planned again.
+
+    `usage`: what has ended comes to, if that may be something else than before.
+    """
     planner.finish()
     _unchoose(planner)
     waiting = [entry for klass in (*planner.classes, planner.low) for entry in klass.line]
@@ -100,7 +112,13 @@ def change_rules(
         quotas.remember(planner.quotas.spent)
     planner.policy, planner.quotas, planner.limits = policy, quotas, dict(limits)
     planner.classes, planner.low.line = [], []
+    if usage is not None:
+        planner.usage = usage
+        for entry in planner.running.values():
+            entry.charged = -inf
+    planner.charge_running(now)
+    targets = planner.targets()
     for entry in waiting:
-        entry.rank = planner.rank_of(entry, now)
+        entry.rank = planner.rank_of(entry, now, targets)
         (planner.low if entry.ask.types.besteffort else planner.class_of(entry.ask)).add(entry)
     change_site(planner, site, now)

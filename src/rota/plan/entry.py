@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
@@ -30,9 +31,9 @@ class Option(NamedTuple):
 class Entry:
     """One job; the planner alone changes it."""
 
-    __slots__ = ("after", "alternative", "ask", "blamed", "counted", "end", "everywhere", "fixed", "home", "id",
-                 "kind", "least", "options", "rank", "reason", "resources", "serial", "shortest", "special",
-                 "start", "state", "submitted", "taking", "trouble")  # fmt: skip
+    __slots__ = ("after", "alternative", "ask", "blamed", "charged", "counted", "end", "everywhere", "fixed",
+                 "home", "id", "kind", "least", "options", "rank", "reason", "resources", "serial", "shortest",
+                 "special", "start", "state", "submitted", "taking", "trouble")  # fmt: skip
 
     def __init__(self, id: int, ask: Ask, submitted: float) -> None:
         self.id = id
@@ -49,6 +50,7 @@ class Entry:
         self.trouble: Waits | None = None  #: why no resources of this site could ever do
         self.least = 0  #: no alternative needs fewer resources
         self.shortest = 0.0  #: no alternative is shorter
+        self.charged = -inf  #: up to when its use counts already, in fair share
         self.counted: Counted | None = None  #: the quotas it is counted in
         self.taking: Taking | None = None  #: what it takes of each host
         self.everywhere: Taking = {}  #: what it takes of limits of the site

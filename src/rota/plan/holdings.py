@@ -15,14 +15,15 @@ from rota.plan.ask import Ask
 from rota.plan.availability import RENEW_S, Closure, closing, closures
 from rota.plan.bounds import Bounds
 from rota.plan.entry import RUNNING, WAITING, Entry, by_rank
+from rota.plan.fading import Usage
 from rota.plan.ledger import Ledger
-from rota.plan.order import Usage
 from rota.plan.placement import Moved
 from rota.plan.policy import PATIENCE_S, Policy, Queue
 from rota.plan.quotas import Quotas
 from rota.plan.request import Group
 from rota.plan.resources import Site
 from rota.plan.shapes import Shape
+from rota.plan.sharing import WHOLE
 from rota.plan.slots import Counted, Slots
 
 #: Who was planned where: start, end, resources, container, alternative.
@@ -40,7 +41,7 @@ class Holdings:
         quotas: Quotas | None = None,
         now: float = 0.0,
         counted: bool = False,
-        usage: Mapping[str, float] | None = None,
+        usage: Usage | Mapping[str, float] | None = None,
         limits: Mapping[str, int] | None = None,
     ) -> None:
         self.site = site
@@ -60,9 +61,12 @@ class Holdings:
         self.moved: list[Moved] = []
         self.expired: list[int] = []  #: waiting jobs whose time is over
         self.orphans: list[tuple[int, int]] = []  #: jobs that run, and the container of theirs that is gone
-        self.usage = Usage(policy.fair_share.half_life_s)
-        for user, seconds in (usage or {}).items():
-            self.usage.add(user, "", seconds, seconds, now)
+        if isinstance(usage, Usage):
+            self.usage = usage
+        else:
+            self.usage = Usage(policy.fair_share.half_life_s, window_s=policy.fair_share.window_s)
+            for user, seconds in (usage or {}).items():
+                self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
         self.starting: list[Entry] = []  #: chosen to begin at once
         self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
@@ -117,6 +121,25 @@ class Holdings:
             if start <= moment < end:
                 found |= mask
         return found
+
+    def charge(self, entry: Entry, now: float) -> None:
+        """A running job has used its resources since it began, or since the last time."""
+        if entry.start is not None:
+            since = max(entry.start, entry.charged)
+            self.usage.charge((entry.ask.user, entry.ask.project), self._cores(entry), since, max(since, now))
+            entry.charged = max(since, now)
+
+    def charge_rest(self, entry: Entry, now: float) -> None:
+        """A running job has ended: what it asked for beyond that counts as asked."""
+        self.charge(entry, now)
+        left_s = max(0.0, entry.end - now) if entry.end is not None else 0.0
+        if left_s:
+            self.usage.add(entry.ask.user, entry.ask.project, 0.0, self._cores(entry) * left_s, now)
+
+    def _cores(self, entry: Entry) -> float:
+        if entry.ask.share:
+            return entry.ask.share / WHOLE
+        return entry.resources if self.counted else entry.resources.bit_count()
 
     def queue(self, name: str) -> Queue:
         return self.policy.queues.get(name) or Queue()

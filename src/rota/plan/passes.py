@@ -6,11 +6,12 @@ Which places they are given is `plan.search`; who is gone through, and how, is `
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rota.plan import backfill, besteffort
 from rota.plan.entry import WAITING, Entry, Rank, by_rank
+from rota.plan.fair_share import Targets
 from rota.plan.order import rank
 from rota.plan.placement import Moved
 from rota.plan.policy import Queue
@@ -92,23 +93,40 @@ class Passes(Search):
 
     # -- order
 
-    def rank_of(self, entry: Entry, now: float, active: int | None = None) -> Rank:
+    def rank_of(self, entry: Entry, now: float, targets: Mapping[str, Targets] | None = None) -> Rank:
+        """Where it stands; `targets` are those of `targets()`, for whoever asks about many."""
         queue = self.queue(entry.ask.queue)
+        own: Targets | None = None
+        if queue.order != "fifo":
+            own = (self.targets() if targets is None else targets)[entry.ask.queue]
         key = rank(
             queue,
             entry.ask,
             submitted=entry.submitted,
             now=now,
             usage=self.usage,
-            active_users=0 if queue.order == "fifo" else self._active() if active is None else active,
+            targets=own,
             fair_share=self.policy.fair_share,
         )
         self._serial += 1
         entry.serial = entry.serial or self._serial
         return (*key, entry.serial)
 
-    def _active(self) -> int:
-        return self.usage.active(entry.ask.user for entry in self.entries.values())
+    def targets(self) -> dict[str, Targets]:
+        """What users and projects should have, for each queue in whose order it matters."""
+        shared = {name: queue for name, queue in self.policy.queues.items() if queue.order != "fifo"}
+        if not shared:
+            return {}
+        crowd = self.usage.crowd({(entry.ask.user, entry.ask.project) for entry in self.entries.values()})
+        return {name: Targets(queue, crowd) for name, queue in shared.items()}
+
+    def charge_running(self, now: float) -> None:
+        """What running jobs used up to now counts, where use matters."""
+        if all(queue.order == "fifo" for queue in self.policy.queues.values()):
+            return
+        self.usage.look(now)
+        for entry in self.running.values():
+            self.charge(entry, now)
 
     def _may_change(self, klass: backfill.Class, now: float) -> bool:
         """Might somebody have another rank than before? By submission, only who starves by now."""
@@ -131,13 +149,14 @@ class Passes(Search):
         klass, at = None, 0
         if now >= self._refreshed + REFRESH_S or (submitted is not None and self._ranks_change()):
             self._refreshed = now
-            active = self._active()
+            self.charge_running(now)
+            targets = self.targets()
             for each in reversed((*self.classes, self.low)):
                 if not self._may_change(each, now):
                     continue
                 before = each.line[:]
                 for entry in each.line:
-                    entry.rank = self.rank_of(entry, now, active)
+                    entry.rank = self.rank_of(entry, now, targets)
                 each.line.sort(key=by_rank)
                 if each is not self.low and each.line != before:
                     pairs = zip(before, each.line, strict=True)

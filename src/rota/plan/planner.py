@@ -13,6 +13,7 @@ from math import inf, nextafter
 from rota.plan import backfill, besteffort, changes, extension, lateness, notice, reservations, suspension, waiting
 from rota.plan.ask import Ask
 from rota.plan.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, Begin, Entry
+from rota.plan.fading import Usage
 from rota.plan.passes import REFRESH_S, Passes
 from rota.plan.placement import Waits
 from rota.plan.policy import Policy
@@ -162,8 +163,8 @@ class Planner(Passes):
             (self.low if entry.ask.types.besteffort else self.class_of(entry.ask)).discard(entry)
         elif entry.start is not None:
             width = entry.resources if self.counted else entry.resources.bit_count()
-            asked = entry.end - entry.start if entry.end is not None else 0.0
-            self.usage.add(entry.ask.user, entry.ask.project, width * (now - entry.start), width * asked, now)
+            if entry.state == RUNNING:
+                self.charge_rest(entry, now)
             if entry.counted is not None and self.quotas is not None:
                 self.quotas.spend(entry.counted, who_asks(entry.ask), width, entry.start, now)
         matters = not again and self._tell_children(entry, now, complete=complete, ran=was_running)
@@ -333,10 +334,17 @@ class Planner(Passes):
         changes.change_site(self, site, now)
 
     def change_rules(
-        self, site: Site, now: float, *, policy: Policy, quotas: Quotas | None, limits: Mapping[str, int]
+        self,
+        site: Site,
+        now: float,
+        *,
+        policy: Policy,
+        quotas: Quotas | None,
+        limits: Mapping[str, int],
+        usage: Usage | None = None,
     ) -> None:
         """Queues, quotas, limits or resources changed: what runs stays, all others are planned again."""
-        changes.change_rules(self, site, now, policy=policy, quotas=quotas, limits=limits)
+        changes.change_rules(self, site, now, policy=policy, quotas=quotas, limits=limits, usage=usage)
 
     def why(self, entry: Entry) -> list[Waits]:
         """What keeps a waiting job from beginning now."""

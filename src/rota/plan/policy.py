@@ -12,6 +12,9 @@ BACKFILLS: Final = ("none", "easy", "easy-sjbf", "conservative")
 #: A queue and a type: who is so by one is so by the other.
 BESTEFFORT: Final = "besteffort"
 
+#: What the share of a project is called by, before its name.
+PROJECT: Final = "project:"
+
 #: A reservation waits so long for resources that are missing, then begins with fewer.
 PATIENCE_S: Final = 300.0
 
@@ -25,15 +28,21 @@ class Queue(Struct, frozen=True, kw_only=True):
     walltime_s: float | None = None  #: for jobs that give none
     max_wait_s: float = 7 * 86400.0  #: who waited so long goes to the front
     shares: dict[str, float] = {}  #: user, or "project:NAME" → target share
+    max_priority: int | None = None  #: jobs of users have no higher one; None: any
+
+
+#: No weight of fair share is larger.
+MOST_WEIGHT: Final = 1000
 
 
 class FairShare(Struct, frozen=True, kw_only=True):
     """Weights of the three parts of karma, and how fast use is forgotten."""
 
-    project: float = 0.0
+    project: float | None = None  #: None: 1 in queues where projects have shares, 0 in others
     used: float = 1.0
     asked: float = 1.0
     half_life_s: float = 7 * 86400.0
+    window_s: float | None = None  #: what is older does not count at all; None: it only fades
 
 
 DEFAULT_QUEUES: Final = {"admin": Queue(priority=10), "default": Queue(priority=2), BESTEFFORT: Queue(priority=0)}

@@ -83,9 +83,9 @@ def suspend(planner: Planner, id: int, now: float, *, left_s: float) -> None:
         return
     del planner.running[id]
     freed = [(now, entry.end)]
-    width, used_s = entry.resources.bit_count(), max(0.0, now - entry.start)
-    planner.usage.add(entry.ask.user, entry.ask.project, width * used_s, width * used_s, now)
+    planner.charge(entry, now)
     if entry.counted is not None and planner.quotas is not None:
+        width = entry.resources.bit_count()
         planner.quotas.spend(entry.counted, who_asks(entry.ask), width, entry.start, now)
     hard = bool(entry.options) and entry.options[min(entry.alternative, len(entry.options) - 1)].hard
     planner.drop(entry, since=now)

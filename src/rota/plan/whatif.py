@@ -16,8 +16,8 @@ from rota.plan.backfill import Class
 from rota.plan.bounds import Bounds
 from rota.plan.calendar import Calendar
 from rota.plan.entry import WAITING, Entry
+from rota.plan.fading import Usage
 from rota.plan.ledger import Ledger
-from rota.plan.order import Usage
 from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.quota_counters import Counter
@@ -27,10 +27,11 @@ from rota.plan.shapes import Shape
 from rota.plan.slots import Counted, Slots
 from rota.plan.steps import Steps
 from rota.plan.suspension import Exactly, Pinned
+from rota.plan.use_history import History
 
 #: Copied field by field.
 _MUTABLE: Final = frozenset(
-    (Planner, Class, Slots, Counted, Bounds, Ledger, Steps, Usage, Quotas, Counter, Pinned)
+    (Planner, Class, Slots, Counted, Bounds, Ledger, Steps, Usage, History, Quotas, Counter, Pinned)
 )
 #: Never changed once they are made, but for what they remember of their own work.
 _SHARED: Final = frozenset((Site, Shape, Exactly))

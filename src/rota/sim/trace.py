@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from rota.errors import BadInput
 from rota.plan.calendar import parse_calendar
-from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, ORDERS, Policy, Queue
+from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Policy, Queue
 from rota.plan.quota_rules import parse_rules
 from rota.plan.quotas import Quotas
 from rota.plan.resources import Site
@@ -41,6 +41,16 @@ class QueueFields(Struct, kw_only=True):
     shares: dict[str, float] = {}
 
 
+class FairShareFields(Struct, kw_only=True):
+    """Weights of fair share, and how fast use is forgotten, as the document gives them."""
+
+    project: float | None = None
+    used: float = 1.0
+    asked: float = 1.0
+    half_life: float | str | None = None
+    window: float | str | None = None
+
+
 class Document(Struct, kw_only=True):
     """The whole document, of which only the outer form is checked."""
 
@@ -57,6 +67,7 @@ class Document(Struct, kw_only=True):
     calendar: dict[str, object] | None = None
     usage: dict[str, float] = {}
     limits: dict[str, int] = {}
+    fair_share: dict[str, object] | None = None
 
 
 class Trace(Struct, kw_only=True, frozen=True):
@@ -86,7 +97,7 @@ def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
     limits = {*given.limits, *(limit for host in hosts.values() for limit in host.limits)}
     return Trace(
         site=site,
-        policy=Policy(queues=queues),
+        policy=Policy(queues=queues, fair_share=_fair_share(given)),
         quotas=_quotas(given, moments, site),
         usage=dict(given.usage),
         limits=dict(given.limits),
@@ -165,6 +176,34 @@ def _queue(own: QueueFields, *, order: str, backfill: str, name: str) -> Queue:
         walltime_s=limit,
         max_wait_s=max_wait,
         shares=dict(own.shares),
+    )
+
+
+def _fair_share(given: Document) -> FairShare:
+    if given.fair_share is None:
+        return FairShare()
+    own = _struct(given.fair_share, FairShareFields, "fair_share", "settings of fair share")
+    usual = FairShare()
+    with field("fair_share"):
+        for name in ("project", "used", "asked"):
+            weight = getattr(own, name)
+            if weight is not None and not 0 <= weight <= MOST_WEIGHT:
+                raise WrongField(
+                    name, f"{weight:g} is not a weight", hint=f"give a number from 0 to {MOST_WEIGHT}"
+                )
+        times: dict[str, float | None] = {}
+        for name in ("half_life", "window"):
+            with field(name):
+                said = getattr(own, name)
+                times[name] = None if said is None else duration(said)
+                if times[name] == 0:
+                    raise BadInput("it must be longer than nothing", hint="write it like 7d")
+    return FairShare(
+        project=own.project,
+        used=own.used,
+        asked=own.asked,
+        half_life_s=times["half_life"] or usual.half_life_s,
+        window_s=times["window"],
     )
 
 
