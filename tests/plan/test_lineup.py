@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rota.plan.ask import Ask, Types
 from rota.plan.entry import Begin, Entry
+from rota.plan.fading import Usage
 from rota.plan.leases import ids_of, still_there
 from rota.plan.lineup import Lineup
 from rota.plan.need import Need
@@ -58,6 +59,10 @@ class Alike:
 
     def policy(self) -> Policy:
         return Policy()
+
+    def usage(self, wall: float) -> Usage:
+        del wall
+        return Usage(1.0)
 
     def quotas(self, site: Site) -> None:
         del site

@@ -343,7 +343,7 @@ def test_whatever_a_job_says_it_is_read_or_refused(fields: dict[str, Any]) -> No
         assert str(error).startswith("jobs[0]")
 
 
-_SITE = "epoch timezone policy order levels resources hosts queues quotas calendar usage limits jobs"
+_SITE = "epoch timezone policy order levels resources hosts queues quotas calendar usage limits fair_share jobs"
 
 
 @dose(half(300))

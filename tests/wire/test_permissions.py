@@ -31,7 +31,7 @@ JOBS = {
     m.Stop,
 }
 JOBS |= {m.ListLimits, m.GetSite, m.PlanFor, m.Gantt, m.ListPage, m.GetGraph, m.Feed}
-JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas}
+JOBS |= {m.GetAccounts, m.GetUsage, m.GetHistory, m.ListNodes, m.GetNode, m.ListQuotas, m.GetShares}
 CHANNELS = {m.OpenChannel, m.ChannelData, m.ChannelCredit, m.ChannelResize, m.ChannelSignal, m.ChannelEnd}
 JOBS |= {*CHANNELS, m.ChangeWalltime, m.Taken}
 RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece, m.Relayed}

@@ -106,10 +106,10 @@ def _figures(rows: list[AccountRow]) -> list[str]:
         f"{attempts:,}",
         f"{sum(row.jobs for row in rows):,}",
         f"{sum(row.failed for row in rows):,}",
-        _hours(sum(row.used_s for row in rows)),
-        _hours(sum(row.given_s for row in rows)),
+        core_hours(sum(row.used_s for row in rows)),
+        core_hours(sum(row.given_s for row in rows)),
         _asked(rows),
-        _hours(sum(row.cpu_s for row in rows)),
+        core_hours(sum(row.cpu_s for row in rows)),
         about_duration(waited / attempts) if attempts else "-",
     ]
 
@@ -121,10 +121,10 @@ def _asked(rows: list[AccountRow]) -> str:
         return "-"
     unasked = sum(row.unasked or 0 for row in rows)
     least = "≥ " if len(known) < len(rows) else ""
-    return f"{least}{_hours(sum(known))}" + (f" (+{unasked:,})" if unasked else "")
+    return f"{least}{core_hours(sum(known))}" + (f" (+{unasked:,})" if unasked else "")
 
 
-def _hours(seconds: float) -> str:
+def core_hours(seconds: float) -> str:
     """Core hours, with as many digits as say something; what is less than a minute in seconds."""
     from rota.units import about_duration
 

@@ -64,6 +64,7 @@ COMMANDS: Final = {
     "resource": "rota.cli.resource:resource",
     "property": "rota.cli.property:property_",
     "queue": "rota.cli.queue:queue",
+    "share": "rota.cli.share:share",
     "quota": "rota.cli.quota:quota",
     "calendar": "rota.cli.calendar:calendar",
     "rule": "rota.cli.rule:rule",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from rota.cli.command import Group, Invocation
+from rota.cli.printing import aside
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
@@ -39,6 +40,9 @@ def _fields(function: F) -> F:
             click.option(
                 "--share", "shares", metavar="WHO=SHARE", multiple=True,
                 help="Target share, 0 to 1, of a user or of project:NAME; WHO=none takes it back.",
+            ),
+            click.option(
+                "--max-priority", metavar="N", help="Jobs of users have no higher priority (default: none, any)."
             ),
         )
     ):  # fmt: skip
@@ -145,6 +149,8 @@ def _write(call: Invocation, name: str, options: dict[str, Any], *, new: bool) -
 
     with call.connect() as client:
         made = records.change(client, ("queue",), make, about=f"queue {'add' if new else 'set'} {name}")
+    if shares and made.order == "fifo" and made.shares:
+        aside(f"rota: note: the order of queue '{name}' is fifo, where shares do not count; see --order fairshare")
     return records.tell(call, f"{name}: {_sentence(made)}", queue=_body(name, made))
 
 
@@ -176,7 +182,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     from rota.units import parse_duration
 
     found: dict[str, Any] = {}
-    for name in ("priority", "order", "backfill", "walltime", "max_wait"):
+    for name in ("priority", "order", "backfill", "walltime", "max_wait", "max_priority"):
         text = options[name]
         if text is None:
             continue
@@ -187,9 +193,10 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
                 found[f"{name}_s"] = parse_duration(text)
             except BadInput as error:
                 raise BadInput(f"--{name.replace('_', '-')}: {error.message}", hint=error.hint) from None
-        elif name == "priority":
+        elif name in ("priority", "max_priority"):
             if not (text.isascii() and text.isdigit() and len(text) < 5):
-                raise BadInput(f"--priority: '{text[:40]}' is not a whole number", hint="give one from 0 to 1000")
+                most, option = (1000, "--priority") if name == "priority" else (255, "--max-priority")
+                raise BadInput(f"{option}: '{text[:40]}' is not a whole number", hint=f"give one from 0 to {most}")
             found[name] = int(text)
         else:
             found[name] = text
@@ -241,4 +248,5 @@ def _sentence(each: Queue) -> str:
     _name, priority, order, backfill, walltime, wait, shares = _row("", each)
     words = [f"priority {priority}", order, f"backfill {backfill}"]
     words += [f"walltime {walltime}"] if each.walltime_s is not None else []
+    words += [f"priority of jobs at most {each.max_priority}"] if each.max_priority is not None else []
     return ", ".join([*words, f"at most {wait} of waiting", *([f"shares {shares}"] if shares else [])])

@@ -190,6 +190,10 @@ class AsyncClient:
         """All quotas, and who holds how much of each."""
         return await self._call(calls.quotas())
 
+    async def shares(self, *, queue: str = "") -> sums.SharesView:
+        """How users and projects stand in queues that go by fair share, and why; in one if one is named."""
+        return await self._call(calls.shares(queue=queue))
+
     async def set_site(self, changes: Iterable[SiteChange], *, about: str = "", base: int | None = None) -> int:
         """Change records of the site, all of them or none; the new version. With `base`, only if the site
         still has that version.

@@ -170,6 +170,10 @@ def quotas() -> Call[views.QuotasView]:
     return Call(m.ListQuotas, views.QuotasView)
 
 
+def shares(*, queue: str) -> Call[sums.SharesView]:
+    return Call(lambda n: m.GetShares(n, queue), sums.SharesView)
+
+
 def set_site(changes: Iterable[SiteChange], *, about: str, base: int | None) -> Call[int]:
     """The answer is the new version."""
     texts = [(kind, name, None if value is None else _json(name, value)) for kind, name, value in changes]

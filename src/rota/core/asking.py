@@ -13,11 +13,13 @@ from rota.core.hosts import site_now
 from rota.core.job import Job, Spec
 from rota.core.parts import all_leased
 from rota.core.policing import policy_of, quotas_of
+from rota.core.use import usage_of
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits, NotFound
 from rota.plan.ask import Ask
 from rota.plan.clock import Clock
 from rota.plan.expression import parse, text
+from rota.plan.fading import Usage
 from rota.plan.grammar import check_alternative, parse_request
 from rota.plan.ledger import Ledger, Taking
 from rota.plan.placement import Away, Held, Reserved
@@ -128,6 +130,9 @@ class WorldTerms:
 
     def policy(self) -> Policy:
         return policy_of(self._world.site)
+
+    def usage(self, wall: float) -> Usage:
+        return usage_of(self._world, self.policy(), wall)
 
     def quotas(self, site: Site) -> Quotas | None:
         zone = self._world.zone

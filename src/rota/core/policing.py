@@ -11,8 +11,8 @@ from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.plan.clock import Clock
-from rota.plan.policy import DEFAULT_QUEUES, FairShare, Policy, Queue
-from rota.plan.policy_form import BUILT_IN_RULES, Placed, read_placed, read_queue
+from rota.plan.policy import DEFAULT_QUEUES, Policy, Queue
+from rota.plan.policy_form import BUILT_IN_RULES, FAIR_SHARE, Placed, read_fair_share, read_placed, read_queue
 from rota.plan.quota_form import quotas_from
 from rota.plan.quotas import Quotas, Spent
 from rota.plan.records import Records
@@ -35,8 +35,8 @@ def policy_of(records: Records) -> Policy:
     """In which order jobs are planned. The settings `fair_share` and `depth` are read where there are such."""
     settings = records.get("setting", {})
     more: dict[str, Any] = {}
-    if "fair_share" in settings:
-        more["fair_share"] = FairShare(**settings["fair_share"])
+    if FAIR_SHARE in settings:
+        more["fair_share"] = read_fair_share(settings[FAIR_SHARE])
     if "depth" in settings:
         more["depth"] = settings["depth"]
     return Policy(queues=queues_of(records), **more)

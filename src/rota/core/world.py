@@ -31,6 +31,7 @@ from rota.plan.policy import PATIENCE_S
 from rota.plan.quotas import Spent
 from rota.plan.records import KINDS
 from rota.plan.size import Size
+from rota.plan.use_history import History
 
 #: In `World.outcomes`: a job that is live, and an id that names no job.
 OPEN = 0
@@ -182,6 +183,7 @@ class World:
         self.stretching: set[int] = set()  #: jobs that asked for more walltime than could be granted yet
         self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
         self.spent: dict[Spent, int] = {}  #: what ended jobs used of periods of quotas
+        self.use = History()  #: what users and projects have used, for fair share
         #: job → when its story last told that its promise was moved, for a while; and what it has not told yet
         self.promises_told: dict[int, float] = {}
         self.promises_untold: dict[int, Moves] = {}

@@ -18,7 +18,7 @@ from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound
-from rota.manager import clock, gantt, limits, modify, quotas, site, sums, whatif
+from rota.manager import clock, gantt, limits, modify, quotas, shares, site, sums, whatif
 from rota.manager.admission import Admission
 from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
@@ -119,6 +119,8 @@ class Requests:
                 self._manager.tell(_by(peer, n), site.view(self._manager.world, kinds))
             case m.ListQuotas(n):
                 self._manager.tell(_by(peer, n), quotas.view(self._manager.world, clock.now()))
+            case m.GetShares(n, queue):
+                self._manager.tell(_by(peer, n), shares.view(self._manager.world, clock.now(), queue=queue))
             case m.SetSite(n):
                 self._manager.happened(site.changed(_by(peer, n), message))
             case m.Learned(n, name, forget):

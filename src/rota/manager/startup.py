@@ -23,12 +23,14 @@ import msgspec
 from rota import __version__, config
 from rota.boot import boot_id, since_boot
 from rota.core import restored
+from rota.core.accounting import HOUR_S
 from rota.core.changes import Changes
 from rota.core.pausing import PAUSED, YES
 from rota.core.plan_news import RESERVED, restore_reservations
 from rota.core.policing import SPENT, restore_spent
 from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
 from rota.core.serving import HOOKS, restore_hooks
+from rota.core.use import KEPT_HOURS, restore_use
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
@@ -210,6 +212,8 @@ def _recover(
     restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
     restore_spent(world, snapshot.meta.get(SPENT) or "[]")
     restore_hooks(world, snapshot.meta.get(HOOKS) or "")
+    hour = int(clock.now() // HOUR_S) + 1
+    restore_use(world, store.accounts(first=hour - KEPT_HOURS, end=hour).rows, end=hour)
     _doubt_restored(world, snapshot.meta)
     library = library_from(snapshot)
     del snapshot

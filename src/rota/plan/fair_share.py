@@ -31,7 +31,8 @@ class Targets:
                 self._of_project.setdefault(project, set()).add(user)
                 self._of_user.setdefault(user, set()).add(project)
         self._equal = 1 / max(1, len(users))
-        self.by_project = bool(projects)  #: do projects have shares here?
+        self.projects = projects  #: that have shares here
+        self.by_project = bool(projects)
         given = sum(queue.shares[f"{PROJECT}{name}"] for name in projects)
         self._scale = 1 / given if given > 1 else 1.0
         others = len(self._of_project.keys() - projects)

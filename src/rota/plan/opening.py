@@ -16,7 +16,9 @@ def opened(terms: Terms, limits: Limits, wall: float) -> Planner:
     """A plan of the present site, with nobody in it."""
     site = terms.site()
     quotas = terms.quotas(site)
-    planner = Planner(site, terms.policy(), quotas=quotas, now=wall, limits=capacities(limits))
+    planner = Planner(
+        site, terms.policy(), quotas=quotas, now=wall, limits=capacities(limits), usage=terms.usage(wall)
+    )
     planner.patience_s = terms.patience_s()
     return planner
 
@@ -25,7 +27,9 @@ def renew(planner: Planner, terms: Terms, limits: Limits, wall: float) -> None:
     """The site has changed, and with it the plan."""
     site = terms.site()
     quotas = terms.quotas(site)
-    planner.change_rules(site, wall, policy=terms.policy(), quotas=quotas, limits=capacities(limits))
+    planner.change_rules(
+        site, wall, policy=terms.policy(), quotas=quotas, limits=capacities(limits), usage=terms.usage(wall)
+    )
 
 
 def capacities(limits: Limits) -> dict[str, int]:

@@ -18,7 +18,11 @@ from rota.plan.size import Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
+<<<<<<< HEAD
     from rota.plan.lanes import Lane
+=======
+    from rota.plan.fading import Usage
+>>>>>>> 27a6fc8 (Show how users and projects stand in fair share, count use from the accounts, and let its constants be set)
     from rota.plan.planner import Planner
     from rota.plan.policy import Policy
     from rota.plan.quotas import Quotas, Spent
@@ -198,6 +202,9 @@ class Terms(Protocol):
 
     def policy(self) -> Policy:
         """In which order jobs are planned."""
+
+    def usage(self, wall: float) -> Usage:
+        """What users and projects have used, but for what runs."""
 
     def quotas(self, site: Site) -> Quotas | None:
         """Who may hold how much."""

@@ -22,6 +22,7 @@ from rota.plan.quotas import Quotas
 from rota.plan.resources import Site
 from rota.plan.sharing import may_share
 from rota.plan.slots import Slots
+from rota.plan.standings import first_by_share
 
 
 class Planner(Passes):
@@ -348,7 +349,7 @@ class Planner(Passes):
 
     def why(self, entry: Entry) -> list[Waits]:
         """What keeps a waiting job from beginning now."""
-        return waiting.why(self, entry)
+        return [*waiting.why(self, entry), *first_by_share(self, entry)]
 
     def modify(self, id: int, ask: Ask, now: float) -> Entry:
         """A waiting job asks for something else: it leaves, and comes again with its old time of submission."""

@@ -13,12 +13,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rota.errors import BadInput
-from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, ORDERS, Queue
+from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Queue
 from rota.plan.rule_form import BUILT_IN, check_name, read_rule, write_rule
 from rota.plan.rules import Rule
+from rota.plan.use_history import KEPT_S
 from rota.units import MAX_SECONDS
 
 MOST_PRIORITY: Final = 1000
+#: The setting of a site that holds the constants of fair share.
+FAIR_SHARE: Final = "fair_share"
 QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 Time = Annotated[float, Meta(gt=0, le=MAX_SECONDS)]
@@ -33,6 +36,27 @@ class QueueRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     walltime_s: Time | None = None
     max_wait_s: Time | None = None
     shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] | None = None
+    max_priority: Annotated[int, Meta(ge=0, le=255)] | None = None
+
+
+Weight = Annotated[float, Meta(ge=0, le=MOST_WEIGHT)]
+
+
+class FairShareRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Fair share as it is written down: what is None is as everywhere."""
+
+    project: Weight | None = None
+    used: Weight | None = None
+    asked: Weight | None = None
+    half_life_s: Annotated[float, Meta(ge=60, le=MAX_SECONDS)] | None = None
+    window_s: Annotated[float, Meta(ge=3600, le=KEPT_S)] | None = None
+
+
+def read_fair_share(value: Any) -> FairShare:
+    """The constants of fair share that a record holds. Raises `BadInput`."""
+    record = _converted(f"setting '{FAIR_SHARE}'", value, FairShareRecord)
+    own = {field: each for field in record.__struct_fields__ if (each := getattr(record, field)) is not None}
+    return FairShare(**own)
 
 
 def check_queue(name: str, value: Any) -> None:

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 from rota.errors import BadInput
 from rota.plan.availability import parse_hours
 from rota.plan.facts import Figure, NodeFacts
-from rota.plan.policy_form import check_queue, check_rule
+from rota.plan.policy_form import FAIR_SHARE, check_queue, check_rule, read_fair_share
 from rota.plan.predicates import Kind
 from rota.plan.quota_form import check_period, check_quota
 
@@ -158,6 +158,8 @@ def _check_setting(name: str, value: Any) -> None:
             raise BadInput("the levels must be different, 'host' among them and 'core' last")
     elif name == PREFER_SETTING:
         as_struct("setting 'prefer'", value, list[str])
+    elif name == FAIR_SHARE:
+        read_fair_share(value)
 
 
 #: What a value of each kind must be; a kind that is not here may be any JSON.

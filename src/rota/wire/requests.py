@@ -269,6 +269,13 @@ class ListQuotas(Message, frozen=True, tag="quotas"):
     n: int
 
 
+class GetShares(Message, frozen=True, tag="shares"):
+    """How users and projects stand in queues that go by fair share; in one of them if one is named."""
+
+    n: int
+    queue: str = ""
+
+
 class SetSite(Message, frozen=True, tag="set-site"):
     """Change records of the site, all of them or none: (kind, name, value as JSON; null removes it).
 
@@ -381,6 +388,6 @@ FromClient = (
     | ChangeWalltime
     | GetSite | SetSite | Learned | Watch | Taken
     | ReadOutput | Control | Stop | ListPage | GetGraph | Feed
-    | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas
+    | GetAccounts | GetUsage | GetHistory | ListNodes | GetNode | ListQuotas | GetShares
     | OpenChannel | InChannel
 )  # fmt: skip

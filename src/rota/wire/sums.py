@@ -34,6 +34,70 @@ class AccountingView(Struct, kw_only=True, gc=False):
     rows: list[AccountRow]  #: by time, then user, project and queue
 
 
+class FairShareView(Struct, kw_only=True, gc=False):
+    """The weights of the parts of karma, and how fast use is forgotten."""
+
+    project: float | None  #: null: 1 in queues where projects have shares, 0 in others
+    used: float
+    asked: float
+    half_life_s: float
+    window_s: float | None  #: what is older does not count at all; null: it only fades
+
+
+class SharePartView(Struct, kw_only=True, gc=False):
+    """One part of a karma: weight × (share − target)."""
+
+    name: str  #: project, used or asked
+    weight: float
+    share: float
+    target: float
+    value: float
+
+
+class StandingView(Struct, kw_only=True, gc=False):
+    """A user in a project. Whoever has the lowest karma goes first."""
+
+    user: str
+    project: str
+    karma: float
+    used_s: float  #: cores × seconds of the user, as they count now
+    asked_s: float
+    target: float  #: of the user
+    target_by: str  #: `share` (it was given), `projects` (their part of their projects) or `equal`
+    parts: list[SharePartView]
+    why: str
+
+
+class ProjectShareView(Struct, kw_only=True, gc=False):
+    """What a project used of all, and what it should have."""
+
+    project: str
+    used_s: float
+    share: float
+    target: float
+    target_by: str  #: `share`, `rest` (a part of what the shares of others leave) or `equal`
+
+
+class QueueSharesView(Struct, kw_only=True, gc=False):
+    """How all stand in one queue; in one whose order is `fifo` it decides nothing."""
+
+    queue: str
+    order: str
+    project_weight: float
+    shares: dict[str, float]
+    users: list[StandingView]  #: whoever goes first at the top
+    projects: list[ProjectShareView]
+
+
+class SharesView(Struct, kw_only=True, gc=False):
+    """`rota share list`: who stands how in fair share, and why."""
+
+    at: datetime
+    version: int
+    fair_share: FairShareView
+    queues: list[QueueSharesView]
+
+
 class HostUsage(Struct, kw_only=True, gc=False):
     """How a host spent its time; together the time for which anything is known."""
 

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from rota.api.operations import Ask, Table
 from rota.client import calls
 from rota.errors import BadInput
-from rota.wire.sums import AccountingView, HistoryView, NodeDetailView, NodeView, UsageView
+from rota.wire.sums import AccountingView, HistoryView, NodeDetailView, NodeView, SharesView, UsageView
 
 table = Table("accounts")
 
@@ -56,6 +56,19 @@ async def show_accounting(ask: Ask) -> AccountingView:
             since=_seconds(query.since), until=_seconds(query.until), by=list(query.by), window_s=window_s
         )
     )
+
+
+class SharesQuery(Struct, forbid_unknown_fields=True):
+    queue: Annotated[str, Meta(max_length=64, description="Only this queue.")] = ""
+
+
+@table.get("/shares", query=SharesQuery, answer=SharesView)
+async def show_shares(ask: Ask) -> SharesView:
+    """How users and projects stand in queues that go by fair share, and why; whoever goes first at the top.
+
+    The constants are changed by `PATCH /site`: the record `fair_share` of the kind `setting`.
+    """
+    return await ask.call(calls.shares(queue=ask.query.queue))
 
 
 class UsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):

@@ -23,6 +23,7 @@ class QueueView(Struct, kw_only=True):
     walltime_s: float | None  #: for jobs that give none
     max_wait_s: float
     shares: dict[str, float]
+    max_priority: int | None  #: jobs of users have no higher one
     built_in: bool
     record: dict[str, Any] | None  #: null: nothing was
 

@@ -1,0 +1,103 @@
+"""`rota share list`: how users and projects stand in queues that go by fair share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from msgspec import structs
+
+from rota.core.parts import all_leased
+from rota.core.policing import policy_of
+from rota.core.use import usage_now
+from rota.core.world import World
+from rota.errors import NotFound
+from rota.plan.fading import Usage
+from rota.plan.fair_share import Targets, project_weight
+from rota.plan.policy import FairShare, Queue
+from rota.plan.standings import Standing, standings
+from rota.plan.use_history import Who
+from rota.wire.sums import (
+    FairShareView,
+    ProjectShareView,
+    QueueSharesView,
+    SharePartView,
+    SharesView,
+    StandingView,
+)
+
+
+def view(world: World, wall: float, *, queue: str = "") -> SharesView:
+    """Of one queue, or of all in which shares were given or matter. Raises `NotFound`."""
+    policy = policy_of(world.site)
+    if queue and queue not in policy.queues:
+        names = ", ".join(policy.queues)
+        raise NotFound(f"there is no queue '{queue[:64]}'", hint=f"use one of {names}")
+    shown = {
+        name: each
+        for name, each in policy.queues.items()
+        if (name == queue if queue else each.order != "fifo" or each.shares)
+    }
+    usage = usage_now(world, policy.fair_share, wall)
+    crowd = usage.crowd(_with_jobs(world))
+    return SharesView(
+        at=datetime.fromtimestamp(wall, UTC),
+        version=world.site_version,
+        fair_share=FairShareView(**structs.asdict(policy.fair_share)),
+        queues=[
+            _queue(name, each, usage=usage, crowd=crowd, fair_share=policy.fair_share, wall=wall)
+            for name, each in shown.items()
+        ],
+    )
+
+
+def _with_jobs(world: World) -> set[Who]:
+    """Who has jobs that run, or that a plan knows of."""
+    found = {(job.spec.user, job.spec.project) for job, _host in all_leased(world)}
+    planner = world.placement.planner
+    if planner is not None:
+        found |= {(entry.ask.user, entry.ask.project) for entry in planner.entries.values()}
+    return found
+
+
+def _queue(
+    name: str, queue: Queue, *, usage: Usage, crowd: set[Who], fair_share: FairShare, wall: float
+) -> QueueSharesView:
+    targets = Targets(queue, crowd)
+    found = standings(crowd, usage=usage, targets=targets, fair_share=fair_share)
+    return QueueSharesView(
+        queue=name,
+        order=queue.order,
+        project_weight=project_weight(fair_share, targets),
+        shares=queue.shares,
+        users=[_standing(each, usage=usage, targets=targets, wall=wall) for each in found],
+        projects=[
+            ProjectShareView(
+                project=project,
+                used_s=usage.used_by_project(project, wall),
+                share=usage.share_of_project(project),
+                target=targets.project(project),
+                target_by=targets.project_by(project),
+            )
+            for project in sorted({project for _user, project in crowd} | set(targets.projects))
+        ],
+    )
+
+
+def _standing(each: Standing, *, usage: Usage, targets: Targets, wall: float) -> StandingView:
+    user, project = each.who
+    return StandingView(
+        user=user,
+        project=project,
+        karma=each.karma,
+        used_s=usage.used(user, wall),
+        asked_s=usage.asked(user, wall),
+        target=targets.user(user, project),
+        target_by=targets.user_by(user),
+        parts=[
+            SharePartView(
+                name=part.name, weight=part.weight, share=part.share, target=part.target, value=part.value
+            )
+            for part in each.parts
+        ],
+        why=each.why,
+    )
