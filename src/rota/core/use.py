@@ -1,6 +1,7 @@
 """What users and projects have used, as fair share counts it: out of the accounts, and on as attempts end.
 
-What runs is not in it: a plan counts that by itself, up to any moment.
+What runs is not in it: a plan counts that by itself, up to any moment. An attempt asks for as long as a plan keeps
+its cores for it: its walltime, else its estimate, whoever gave it.
 """
 
 from __future__ import annotations
@@ -9,17 +10,17 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from rota.core.accounting import (
-    ASKED,
-    ASKED_STEP,
     CORE_HOUR_US,
+    GIVEN,
+    GIVEN_STEP,
     HOUR_S,
     HOUR_US,
     USED,
     USED_STEP,
-    asked_us,
-    cores_of,
+    given_us,
     micros,
 )
+from rota.core.amounts import cores_of
 from rota.core.job import Job, Lease
 from rota.core.parts import all_leased
 from rota.core.world import World
@@ -42,7 +43,7 @@ def count_use(
     cores = cores_of(size, lease.given) / CORE
     who = (spec.user, spec.project)
     add = world.use.add
-    asked = asked_us(spec, size, lease.given)
+    asked = given_us(spec, size, lease.given)
     at = start
     while at < end:  # hour by hour
         until = min(end, (at // HOUR_US + 1) * HOUR_US)
@@ -58,11 +59,11 @@ def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> N
     steps: dict[Who, list[tuple[int, int, int]]] = {}
     add = world.use.add
     for hour, user, project, _queue, *row in rows:
-        used, asked = row[USED], row[ASKED]
+        used, asked = row[USED], row[GIVEN]
         if used or asked:
             add((user, project), used / 1e6, asked / 1e6, hour * HOUR_S)
-        if row[USED_STEP] or row[ASKED_STEP]:
-            steps.setdefault((user, project), []).append((hour, row[USED_STEP], row[ASKED_STEP]))
+        if row[USED_STEP] or row[GIVEN_STEP]:
+            steps.setdefault((user, project), []).append((hour, row[USED_STEP], row[GIVEN_STEP]))
     for who, changes in steps.items():
         changes.sort()
         used = asked = 0

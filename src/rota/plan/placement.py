@@ -18,11 +18,8 @@ from rota.plan.size import Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
-<<<<<<< HEAD
-    from rota.plan.lanes import Lane
-=======
     from rota.plan.fading import Usage
->>>>>>> 27a6fc8 (Show how users and projects stand in fair share, count use from the accounts, and let its constants be set)
+    from rota.plan.lanes import Lane
     from rota.plan.planner import Planner
     from rota.plan.policy import Policy
     from rota.plan.quotas import Quotas, Spent
