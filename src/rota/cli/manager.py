@@ -13,7 +13,7 @@ from rota.cli.adopting import adopt
 from rota.cli.backups import backup, restore
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.pausing import drain, pause, resume, standstill, wait_for_end
-from rota.cli.printing import say
+from rota.cli.printing import aside, say
 
 if TYPE_CHECKING:
     from rota.cli.terminal import Shown
@@ -290,6 +290,10 @@ def token_add(
 ) -> int:
     """Make a token and print it. It is shown only once.
 
+    With --user the jobs of that user are told apart from those of others, but they run as the user of the agent of
+    their node, as all jobs do: they can read and change that user's files, what jobs of others leave there, and,
+    on the manager's host, this deployment with its keys and tokens. Give one to people whom you would let do that.
+
     With that of a runner comes the certificate by which the agent of a node knows this manager: keep both
     together, in the file that 'rota node run --token' is given.
 
@@ -313,14 +317,26 @@ def token_add(
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
+    notice = _readable(user, call.home.path) if user is not None and role == "user" else None
     if call.json:
-        print_json({"name": made.name, "role": made.role, "token": None if out else made.token, "file": out})
+        body = {"name": made.name, "role": made.role, "token": None if out else made.token, "file": out}
+        print_json({**body, "notice": notice})
     elif out is None:
         say(*text.splitlines())
     elif not call.quiet:
         used = f"rota node run --manager HOST:PORT --token {out}" if made.authority else f"ROTA_TOKEN_FILE={out}"
         say(f"written to {out}; use it with {used}")
+    if notice is not None and not (call.json or call.quiet):
+        aside(f"rota: note: {notice}")
     return 0
+
+
+def _readable(user: str, home: object) -> str:
+    """What the holder of a user's token can read by running jobs."""
+    return (
+        f"jobs of {user} run as the user of the agent of their node, as everybody's do: they can read and change "
+        f"that user's files, what other jobs leave there and, on the manager's host, {home} with tokens and keys"
+    )
 
 
 @token.command("list")

@@ -44,6 +44,9 @@ def _fields(function: F) -> F:
             click.option(
                 "--max-priority", metavar="N", help="Jobs of users have no higher priority (default: none, any)."
             ),
+            click.option(
+                "--for", "who", metavar="all|admins", help="Who may name it (default: all; 'admin' is for admins)."
+            ),
         )
     ):  # fmt: skip
         function = option(function)
@@ -66,7 +69,7 @@ def list_queues(call: Invocation) -> int:
     return records.show(
         call,
         {"queues": [_body(name, each) for name, each in found.items()]},
-        head=["QUEUE", "PRIORITY", "ORDER", "BACKFILL", "WALLTIME", "MAX WAIT", "SHARES"],
+        head=["QUEUE", "PRIORITY", "ORDER", "BACKFILL", "WALLTIME", "MAX WAIT", "FOR", "JOBS' PRIORITY", "SHARES"],
         rows=[_row(name, each) for name, each in found.items()],
         empty="no queues",
         right="lr",
@@ -182,6 +185,10 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     from rota.units import parse_duration
 
     found: dict[str, Any] = {}
+    if (who := options["who"]) is not None:
+        if who not in ("all", "admins", _NONE):
+            raise BadInput(f"--for: '{who[:40]}' is neither", hint="use all or admins")
+        found["admins_only"] = None if who == _NONE else who == "admins"
     for name in ("priority", "order", "backfill", "walltime", "max_wait", "max_priority"):
         text = options[name]
         if text is None:
@@ -237,7 +244,9 @@ def _row(name: str, each: Queue) -> list[str]:
 
     walltime = "none" if each.walltime_s is None else format_duration(each.walltime_s)
     wait = format_duration(each.max_wait_s)
-    return [name, str(each.priority), each.order, each.backfill, walltime, wait, _share_words(each)]
+    who = "admins" if each.admins_only else "all"
+    most = "any" if each.max_priority is None else f"up to {each.max_priority}"
+    return [name, str(each.priority), each.order, each.backfill, walltime, wait, who, most, _share_words(each)]
 
 
 def _share_words(each: Queue) -> str:
@@ -245,8 +254,9 @@ def _share_words(each: Queue) -> str:
 
 
 def _sentence(each: Queue) -> str:
-    _name, priority, order, backfill, walltime, wait, shares = _row("", each)
+    _name, priority, order, backfill, walltime, wait, _who, _most, shares = _row("", each)
     words = [f"priority {priority}", order, f"backfill {backfill}"]
     words += [f"walltime {walltime}"] if each.walltime_s is not None else []
+    words += ["for admins"] if each.admins_only else []
     words += [f"priority of jobs at most {each.max_priority}"] if each.max_priority is not None else []
     return ", ".join([*words, f"at most {wait} of waiting", *([f"shares {shares}"] if shares else [])])

@@ -56,7 +56,7 @@ def _card(job: JobView) -> Shown:
         ("group", harmless(job.group)),
         ("user", harmless(job.user)),
         ("project", harmless(job.project)),
-        ("queue", f"{harmless(job.queue)}, priority {job.priority}"),
+        ("queue", f"{harmless(job.queue)}, priority {job.priority}{_asked_priority(job)}"),
         ("array", f"{job.array_id}_{job.array_index}" if job.array_id is not None else ""),
         ("request", harmless("  or  ".join(job.request or ()))),
         ("where", harmless(job.where or "")),
@@ -101,6 +101,10 @@ def _card(job: JobView) -> Shown:
             number = f" [{line.attempt}]" if line.attempt else ""
             lines.append(harmless(f"  {_when(line.at)}{number} {line.event} {line.text}".rstrip()))
     return block(lines)
+
+
+def _asked_priority(job: JobView) -> str:
+    return "" if job.asked_priority is None else f" ({job.asked_priority} was asked for)"
 
 
 def _reason(job: JobView) -> str:

@@ -82,6 +82,7 @@ class Wrote(Struct, frozen=True, array_like=True, gc=False):
     walltime_s: float | None
     given: tuple[str, ...]
     request: tuple[str, ...]
+    priority: int | None = None  #: None: as it is
 
 
 class Spec(Struct, frozen=True, kw_only=True, gc=False):

@@ -28,7 +28,7 @@ from rota.plan.quota_rules import NO_QUOTAS
 from rota.plan.records import Records, levels_of
 from rota.plan.request import Alternative
 from rota.plan.rule_form import shown_value
-from rota.plan.rules import LAST_QUEUE, Facts, Rule, Verdict, judge
+from rota.plan.rules import LAST_QUEUE, Facts, Rule, Step, Verdict, judge
 from rota.plan.types import parse_types, type_words
 
 #: So many specifications are remembered with what became of them.
@@ -36,6 +36,8 @@ _MOST_KNOWN: Final = 10_000
 _LONGEST_ID: Final = 17
 _COUNTED: Final = "reservations_over"
 _UNIX_GROUP: Final = "unix_group"
+#: In place of the name of a rule: the queue itself. No rule is called so.
+_OF_QUEUE: Final = "queue:"
 
 
 class By(Struct, frozen=True):
@@ -44,6 +46,7 @@ class By(Struct, frozen=True):
     admin: bool = False  #: an administrator gave it
     unix_groups: tuple[str, ...] = ()  #: of the user
     exempt: bool = False  #: the job is in no quota already
+    queue: str = ""  #: the job, which is only changed, is in this queue already
 
 
 _ANYBODY: Final = By()
@@ -87,7 +90,9 @@ class Rulebook:
         known = {name: name for name in self.queues if name != BESTEFFORT}
         first = next((str(rule.values["queue"]) for rule in may_match), LAST_QUEUE)
         known |= {"": first} if first in known else {}
-        return {asked: name for asked, name in known.items() if name not in self._walltimes}
+        limited = {name for name, each in self.queues.items() if each.admins_only or each.max_priority is not None}
+        limited |= self._walltimes.keys()
+        return {asked: name for asked, name in known.items() if name not in limited}
 
     def judge(self, spec: Spec, *, reservations: int = 1, by: By = _ANYBODY) -> Judged:
         """What becomes of it, `reservations` being those of the user that would wait, this one included.
@@ -106,8 +111,11 @@ class Rulebook:
         found = spec = agreed(spec)
         facts = facts_of(spec, reservations=reservations, system=self._system, by=by)
         verdict = judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
+        if not by.admin:
+            verdict = self._capped(verdict)
         error: BadInput | None = None
         try:
+            self._refuse_queue(spec, by)
             found = respecified(spec, verdict.facts)
             _refuse_exemption(spec, by)
             refuse(verdict)
@@ -130,6 +138,28 @@ class Rulebook:
         if judged.error is not None:
             raise judged.error
         return Admitted(judged.spec, notices(judged.verdict))
+
+    def _refuse_queue(self, spec: Spec, by: By) -> None:
+        """Raise `BadInput` if a user names a queue that is for administrators. Rules may put the job there."""
+        queue = self.queues.get(spec.queue)
+        if queue is not None and queue.admins_only and not by.admin and by.queue != spec.queue:
+            raise BadInput(
+                f"field 'queue': only administrators may use queue '{spec.queue}'",
+                hint="leave it out, or ask an administrator",
+                code="denied",
+            )
+
+    def _capped(self, verdict: Verdict) -> Verdict:
+        """No higher priority than the queue allows."""
+        facts = verdict.facts
+        queue = self.queues.get(facts.queue)
+        most = queue.max_priority if queue is not None else None
+        if most is None or facts.priority <= most:
+            return verdict
+        step = Step(f"{_OF_QUEUE}{facts.queue}", "cap", "priority", facts.priority, most, told=True)
+        return msgspec.structs.replace(
+            verdict, facts=msgspec.structs.replace(facts, priority=most), steps=(*verdict.steps, step)
+        )
 
     def check_queue(self, spec: Spec) -> None:
         """Raise `BadInput` if there is no such queue."""
@@ -174,9 +204,10 @@ class Admission:
     def _by(self, book: Rulebook, spec: Spec, *, admin: bool, before: Spec | None = None) -> By:
         groups = self._groups.of(spec.user) if book.asks_for_unix_groups else ()
         exempt = before is not None and NO_QUOTAS in before.types
-        if not (groups or exempt):
+        queue = before.queue if before is not None else ""
+        if not (groups or exempt or queue):
             return _ADMIN if admin else _ANYBODY
-        return By(admin, groups, exempt)
+        return By(admin, groups, exempt, queue)
 
     def to_look_up(self, *users: str) -> list[Callable[[], None]]:
         """What has to be asked of the machine before jobs of these users are judged; it may take long."""
@@ -262,10 +293,16 @@ def notices(verdict: Verdict) -> tuple[str, ...]:
     """Of what the rules changed, that which took away something that the user gave."""
     return tuple(
         f"{step.field} {shown_value(step.field, step.old)} is more than allowed; "
-        f"it is {shown_value(step.field, step.new)} (rule '{step.rule}')"
+        f"it is {shown_value(step.field, step.new)} ({_source(step)})"
         for step in verdict.steps
         if step.told
     )
+
+
+def _source(step: Step) -> str:
+    if step.rule.startswith(_OF_QUEUE):
+        return f"queue '{step.rule.removeprefix(_OF_QUEUE)}'"
+    return f"rule '{step.rule}'"
 
 
 # ------------------------------------------------------------------ specifications and what rules see of them
@@ -346,7 +383,7 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
 
 
 def _wrote(spec: Spec) -> Wrote:
-    return Wrote(spec.size, spec.walltime_s, spec.given, spec.request)
+    return Wrote(spec.size, spec.walltime_s, spec.given, spec.request, spec.priority)
 
 
 def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:

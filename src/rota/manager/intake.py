@@ -171,7 +171,7 @@ class Intake:
         self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
         for new in add.specs:
             try:
-                uses = resolve(new.limits, self._limits, self._declared)
+                uses = resolve(new.limits, self._limits, self._declared, user=None if self._admin else self.user)
                 spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
                 check_texts(spec)
                 admitted = self._admission.admit(spec, admin=self._admin)
@@ -239,7 +239,8 @@ class Intake:
         spec_of = add.spec_of or [0] * len(add.cmds)
         if wanted not in spec_of:
             return error
-        return BadInput(f"line {line_of(add, spec_of.index(wanted))}: {error.message}", hint=error.hint)
+        line = line_of(add, spec_of.index(wanted))
+        return BadInput(f"line {line}: {error.message}", hint=error.hint, code=error.code)
 
     def event(
         self,

@@ -13,8 +13,12 @@ from rota.wire import messages as m
 from rota.wire.views import LimitView
 
 
-def resolve(uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit]) -> tuple[LimitUse, ...]:
+def resolve(
+    uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit], *, user: str | None = None
+) -> tuple[LimitUse, ...]:
     """What these words of a job mean; limits that it declares, or restates, are put into `declared`.
+
+    `user` is whose job it is; None: that of an administrator, who may take any limit alone and restate it.
 
     `name:N` on a limit that only jobs have declared states its capacity, and the job takes one unit; on
     any other limit it takes N units. Raises `BadInput` for a limit that nobody has declared.
@@ -33,9 +37,16 @@ def resolve(uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limi
                     f"limit '{use.name}' is not declared",
                     hint=f"declare it with 'rota limit {use.name}:N', or write {use.name}:N in the job",
                 )
-            declared[use.name] = Limit(use.name, use.number, by_jobs=True)
+            declared[use.name] = Limit(use.name, use.number, by_jobs=True, owner=user or "")
         elif use.number is not None and known.by_jobs:
             if known.capacity != use.number:
+                if user is not None and known.owner and known.owner != user:
+                    raise BadInput(
+                        f"limit '{use.name}' has {known.capacity} units, as jobs of {known.owner} declared it; "
+                        "only theirs may change that",
+                        hint=f"leave out the number, or ask an administrator for 'rota limit {use.name}:N'",
+                        code="denied",
+                    )
                 declared[use.name] = msgspec.structs.replace(known, capacity=use.number)
         else:
             units = use.number or 1
@@ -45,8 +56,22 @@ def resolve(uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limi
                     f"limit '{use.name}' has {most} units, the job would take {units}",
                     hint=f"take fewer, or raise it with 'rota limit {use.name}:{units}'",
                 )
+        if use.exclusive and user is not None and known is not None:
+            _refuse_alone(known, user)
         resolved.append(LimitUse(use.name, units, use.exclusive))
     return tuple(sorted(resolved, key=lambda use: use.name))
+
+
+def _refuse_alone(known: Limit, user: str) -> None:
+    """Raise `BadInput` if a user wants alone what is the site's or another user's: nobody else could use it."""
+    if known.by_jobs and known.owner in ("", user):
+        return
+    whose = f"jobs of {known.owner} declared it" if known.by_jobs else "it is the site's"
+    raise BadInput(
+        f"limit '{known.name}' cannot be taken alone by {user}: {whose}",
+        hint="leave out the '!', or ask an administrator",
+        code="denied",
+    )
 
 
 def changed(limits: Limits, text: str, host: str) -> tuple[list[Limit], list[str]]:
@@ -103,6 +128,7 @@ def view(world: World) -> list[LimitView]:
                 hosts={host: {"capacity": units, "used": hosts[host]} for host, units in limit.hosts},
                 window=str(limit.window) if limit.window else None,
                 open=limit.window is None or limit.window.open_at(limits.minute),
+                owner=limit.owner or None,
             )
         )
     return sorted(views, key=lambda each: each.name)

@@ -47,7 +47,7 @@ def respecify(
         given = {*spec.given, *(word for name in sizes if (word := _SIZES[name]))}
         new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
     if "limits" in new:
-        new["limits"] = resolve(new["limits"], limits, declared)
+        new["limits"] = resolve(new["limits"], limits, declared, user=None if admin else spec.user)
     if spec.wrote is not None:
         new["wrote"] = _rewritten(spec.wrote, new, sizes)
     changed = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec).spec
@@ -63,6 +63,7 @@ def _rewritten(wrote: Wrote, new: dict[str, Any], sizes: dict[str, Any]) -> Wrot
         walltime_s=new.get("walltime_s", wrote.walltime_s),
         given=tuple(word for word in ("mem", "disk", "time") if word in words),
         request=new.get("request", wrote.request),
+        priority=new.get("priority", wrote.priority),
     )
 
 

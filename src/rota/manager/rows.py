@@ -130,6 +130,7 @@ def view(
         array_id=element.array if element else None,
         array_index=element.index if element else None,
         asked=taken(spec.size, spec, walltime_s),
+        asked_priority=_asked_priority(job.spec),
         learn=learning_group(job),
         override=spec.override,
         input_bytes=job.input_bytes,
@@ -260,6 +261,12 @@ def _suspended(given: Given | None, ended_at: float | None) -> float | None:
         return None
     now = ended_at if ended_at is not None else clock.now()
     return round(pause.before_s + (max(0.0, now - pause.since) if pause.since is not None else 0.0), 3)
+
+
+def _asked_priority(spec: Spec) -> int | None:
+    """What was asked for, if it is not what it is."""
+    asked = spec.wrote.priority if spec.wrote is not None else None
+    return asked if asked != spec.priority else None
 
 
 def _time(seconds: float | None) -> datetime | None:

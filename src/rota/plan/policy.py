@@ -29,6 +29,7 @@ class Queue(Struct, frozen=True, kw_only=True):
     max_wait_s: float = 7 * 86400.0  #: who waited so long goes to the front
     shares: dict[str, float] = {}  #: user, or "project:NAME" → target share
     max_priority: int | None = None  #: jobs of users have no higher one; None: any
+    admins_only: bool = False  #: only administrators may name it; rules may put jobs of others there
 
 
 #: No weight of fair share is larger.
@@ -45,7 +46,11 @@ class FairShare(Struct, frozen=True, kw_only=True):
     window_s: float | None = None  #: what is older does not count at all; None: it only fades
 
 
-DEFAULT_QUEUES: Final = {"admin": Queue(priority=10), "default": Queue(priority=2), BESTEFFORT: Queue(priority=0)}
+DEFAULT_QUEUES: Final = {
+    "admin": Queue(priority=10, admins_only=True),
+    "default": Queue(priority=2),
+    BESTEFFORT: Queue(priority=0),
+}
 
 
 class Policy(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ class QueueRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     max_wait_s: Time | None = None
     shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] | None = None
     max_priority: Annotated[int, Meta(ge=0, le=255)] | None = None
+    admins_only: bool | None = None
 
 
 Weight = Annotated[float, Meta(ge=0, le=MOST_WEIGHT)]

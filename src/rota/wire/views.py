@@ -138,6 +138,7 @@ class JobView(Struct, kw_only=True, gc=False):
     no_retry_over_s: float | None = None
     expected_end: datetime | None = None
     given_walltime_s: float | None = None  #: with the resources, once it has any
+    asked_priority: int | None = None  #: where rules or the queue made another of it
     pending_walltime_s: float | None = None  #: asked for with `rota walltime`, and not granted yet
     suspended_s: float | None = None  #: of the newest attempt, up to now; null: it never was
     suspended_at: datetime | None = None  #: since when, if it is suspended now
@@ -264,6 +265,7 @@ class LimitView(Struct, kw_only=True, gc=False):
     hosts: dict[str, dict[str, int]]
     window: str | None
     open: bool  #: is it within its hours?
+    owner: str | None = None  #: whose jobs declared it; null: the site
 
 
 class SiteHostView(Struct, gc=False):

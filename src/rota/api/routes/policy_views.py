@@ -24,6 +24,7 @@ class QueueView(Struct, kw_only=True):
     max_wait_s: float
     shares: dict[str, float]
     max_priority: int | None  #: jobs of users have no higher one
+    admins_only: bool  #: only administrators may name it
     built_in: bool
     record: dict[str, Any] | None  #: null: nothing was
 
