@@ -34,7 +34,8 @@ def test_a_queue_is_added_changed_and_removed(shared: Deployment) -> None:
     shared.ok("queue", "set", "night", "--share", "project:x=0.2", "--share", "alice=none", "--walltime", "none")
     assert queues(shared)["night"] == {
         "name": "night", "priority": 1, "order": "fairshare", "backfill": "easy", "walltime_s": None,
-        "max_wait_s": 3 * 86400.0, "shares": {"project:x": 0.2}, "max_priority": None, "built_in": False,
+        "max_wait_s": 3 * 86400.0, "shares": {"project:x": 0.2}, "max_priority": None, "admins_only": False,
+        "built_in": False,
     }  # fmt: skip
     assert shared.rota("queue", "add", "night").returncode == 2
     assert shared.ok("queue", "remove", "night") == "removed: night\n"

@@ -30,7 +30,7 @@ def test_a_site_without_records_has_the_built_in_policy() -> None:
 def test_a_record_says_what_differs_from_the_built_in_queue() -> None:
     queues = queues_of({"queue": {"admin": {"order": "fairshare"}, "night": {"priority": 11, "walltime_s": 60}}})
     assert list(queues) == ["night", "admin", "default", "besteffort"], "highest priority first"
-    assert queues["admin"] == Queue(priority=10, order="fairshare")
+    assert queues["admin"] == Queue(priority=10, order="fairshare", admins_only=True)
     assert queues["night"] == Queue(priority=11, walltime_s=60.0)
 
 

@@ -54,7 +54,7 @@ def lost(old: Any, new: Any, where: str, *, values: bool) -> Iterator[str]:
                 yield f"{where}.{key} is gone"
                 continue
             yield from lost(value, new[key], f"{where}.{key}", values=values)
-            if values and key in _STABLE and not isinstance(value, dict) and value != new[key]:
+            if values and key in _STABLE and not _has_fields(value) and value != new[key]:
                 yield f"{where}.{key} was {value!r}, and is {new[key]!r}"
     elif isinstance(old, list) and isinstance(new, list):
         if old and not new and values:
@@ -65,6 +65,11 @@ def lost(old: Any, new: Any, where: str, *, values: bool) -> Iterator[str]:
                 yield from lost(old[n if same else -1], one, f"{where}[]", values=values and same)
     elif _type(old) is not _type(new):
         yield f"{where} was {old!r}, and is {new!r}"
+
+
+def _has_fields(value: Any) -> bool:
+    """Is it an object, or a list of them? Of these each field is looked at by itself, and more may come."""
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, dict) for one in value))
 
 
 def _type(value: Any) -> type:

@@ -39,7 +39,17 @@ RUNNER = {m.Join, m.Report, m.Settle, m.Idle, m.Live, m.LiveEnd, m.Full, m.Piece
 GATEWAY = {m.Feed, m.Stop}
 USERS_VERBS = {"status", "doctor", "ping", "metrics", "ui-link", "ui-leave"}
 GATEWAYS_VERBS = {"ping", "ui-redeem", "token-check"}
-ADMINS_VERBS = {"stop", "pause", "resume", "drain", "backup", "token-add", "token-list", "token-remove"}
+ADMINS_VERBS = {
+    "settings",
+    "stop",
+    "pause",
+    "resume",
+    "drain",
+    "backup",
+    "token-add",
+    "token-list",
+    "token-remove",
+}
 VERBS = sorted(USERS_VERBS | GATEWAYS_VERBS | ADMINS_VERBS)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from rota.cli.command import Group, Invocation, print_json
@@ -15,7 +17,9 @@ def config() -> None:
 
 @config.command("show")
 def show(call: Invocation) -> int:
-    """Print every setting, its value and where it comes from.
+    """Print every setting, its value and where it comes from, and what the running manager has where that differs.
+
+    A manager reads its settings when it starts: what was changed since holds when it is started again.
 
     \b
     Examples:
@@ -26,20 +30,55 @@ def show(call: Invocation) -> int:
 
     loaded = load(call.home)
     known = all_settings()
+    running, why = _running(call)
+    values = {name: getattr(loaded.settings, name) for name in known}
+    # A setting that the manager does not tell is one that its version does not have.
+    stale = [name for name in known if running is not None and name in running and running[name] != values[name]]
     if call.json:
-        values = {name: {"value": getattr(loaded.settings, name), "origin": loaded.origin[name]} for name in known}
-        body = {"home": str(call.home), "files": loaded.files, "settings": values}
-        print_json(body)
+        found = {
+            name: {
+                "value": values[name],
+                "origin": loaded.origin[name],
+                "running": running.get(name) if running is not None else None,
+                "restart": name in stale,
+            }
+            for name in known
+        }
+        body = {"home": str(call.home), "files": loaded.files, "running": running is not None}
+        print_json({**body, "restart": stale, "settings": found})
         return 0
     from rota.cli.terminal import harmless, table
 
-    rows = [
-        [name, harmless(setting.show(getattr(loaded.settings, name))), harmless(loaded.origin[name])]
-        for name, setting in known.items()
-    ]
+    rows = []
+    for name, setting in known.items():
+        has = ""
+        if running is not None and name in stale:
+            has = f"{harmless(setting.show(running[name]))}, until it is restarted"
+        rows.append([name, harmless(setting.show(values[name])), harmless(loaded.origin[name]), has])
     say(f"home: {harmless(str(call.home))}")
-    say(table(["SETTING", "VALUE", "FROM"], rows))
+    if running is None:
+        say(f"manager: {why}")
+        rows = [row[:-1] for row in rows]
+    else:
+        said = f"{len(stale)} of its settings differ; 'rota manager stop' and 'start' take them over"
+        say(f"manager: running, {said if stale else 'with these settings'}")
+    say(table(["SETTING", "VALUE", "FROM", *([] if running is None else ["THE MANAGER HAS"])], rows))
     return 0
+
+
+def _running(call: Invocation) -> tuple[dict[str, Any] | None, str]:
+    """What the manager has, if one runs and may tell; else why it is not known."""
+    from rota.errors import BadInput, Denied, NoManager
+
+    try:
+        with call.connect() as client:
+            return client.manager_settings().settings, ""
+    except NoManager:
+        return None, "none is running"
+    except Denied:
+        return None, "it tells its settings to administrators alone"
+    except BadInput:
+        return None, "it is of an older version, which does not tell its settings"
 
 
 @config.command("check")

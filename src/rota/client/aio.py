@@ -317,6 +317,10 @@ class AsyncClient:
 
     # -- the manager
 
+    async def manager_settings(self) -> views.SettingsView:
+        """The settings that the manager began with."""
+        return await self._call(calls.manager_settings())
+
     async def manager_status(self) -> views.ManagerView:
         """The manager itself."""
         return await self._call(calls.manager_status())

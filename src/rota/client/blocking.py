@@ -345,6 +345,10 @@ class Client:
 
     # -- the manager
 
+    def manager_settings(self) -> views.SettingsView:
+        """The settings that the manager began with."""
+        return self._call(calls.manager_settings())
+
     def manager_status(self) -> views.ManagerView:
         """The manager itself: process, addresses, runners."""
         return self._call(calls.manager_status())

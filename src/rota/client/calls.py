@@ -302,6 +302,10 @@ def ui_leave() -> Call[Any]:
     return Call(lambda n: m.Control(n, "ui-leave"), Any)
 
 
+def manager_settings() -> Call[views.SettingsView]:
+    return Call(lambda n: m.Control(n, "settings"), views.SettingsView)
+
+
 def manager_status() -> Call[views.ManagerView]:
     return Call(lambda n: m.Control(n, "status"), views.ManagerView)
 

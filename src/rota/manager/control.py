@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rota.core import events
 from rota.core.events import Asker
@@ -22,7 +25,7 @@ from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.tokens import ADMIN, RUNNER
-from rota.wire.views import BackupView, NewSessionView, NewTokenView, PauseView, TokenView, UiLink
+from rota.wire.views import BackupView, NewSessionView, NewTokenView, PauseView, SettingsView, TokenView, UiLink
 
 if TYPE_CHECKING:
     from rota.manager.peer import Peer
@@ -48,6 +51,8 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
             manager.tell(by, None)
         case "metrics":
             manager.tell(by, metrics_view(manager))
+        case "settings":
+            manager.tell(by, SettingsView(os.getpid(), msgspec.structs.asdict(manager.settings)))
         case "ui-link":
             if peer.session:
                 raise Denied("a session cannot make another one", hint="run 'rota manager ui' in a terminal")

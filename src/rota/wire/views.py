@@ -457,6 +457,13 @@ class ManagerView(Struct, kw_only=True, gc=False):
     attention: list[AttentionView] = []  #: what no amount of waiting mends, beside what the counts tell
 
 
+class SettingsView(Struct, gc=False):
+    """The settings that a manager began with. It reads them once: changed ones hold when it is started again."""
+
+    pid: int
+    settings: dict[str, Any]
+
+
 class AttentionView(Struct, gc=False):
     """Jobs that need a person: they never fit, or are reservations that would not get what they were granted."""
 

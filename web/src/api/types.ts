@@ -127,6 +127,15 @@ export interface ErrorBody {
   error: Problem;
 }
 
+/** The weights of the parts of karma, and how fast use is forgotten. */
+export interface FairShareView {
+  project: number | null;
+  used: number;
+  asked: number;
+  half_life_s: number;
+  window_s: number | null;
+}
+
 /** A host with its resources. */
 export interface GanttHost {
   host: string;
@@ -283,6 +292,7 @@ export interface JobView {
   no_retry_over_s: number | null;
   expected_end: string | null;
   given_walltime_s: number | null;
+  asked_priority: number | null;
   pending_walltime_s: number | null;
   suspended_s: number | null;
   suspended_at: string | null;
@@ -352,6 +362,7 @@ export interface LimitView {
   hosts: Record<string, Record<string, number>>;
   window: string | null;
   open: boolean;
+  owner: string | null;
 }
 
 export interface Login {
@@ -520,6 +531,25 @@ export interface Problem {
   hint?: string;
 }
 
+/** What a project used of all, and what it should have. */
+export interface ProjectShareView {
+  project: string;
+  used_s: number;
+  share: number;
+  target: number;
+  target_by: string;
+}
+
+/** How all stand in one queue; in one whose order is `fifo` it decides nothing. */
+export interface QueueSharesView {
+  queue: string;
+  order: string;
+  project_weight: number;
+  shares: Record<string, number>;
+  users: StandingView[];
+  projects: ProjectShareView[];
+}
+
 /** A queue with every value that holds for it, and what of it was written down. */
 export interface QueueView {
   name: string;
@@ -529,6 +559,8 @@ export interface QueueView {
   walltime_s: number | null;
   max_wait_s: number;
   shares: Record<string, number>;
+  max_priority: number | null;
+  admins_only: boolean;
   built_in: boolean;
   record: Record<string, unknown> | null;
 }
@@ -637,6 +669,29 @@ export interface SessionView {
   own_only: boolean;
 }
 
+/** The settings that a manager began with. It reads them once: changed ones hold when it is started again. */
+export interface SettingsView {
+  pid: number;
+  settings: Record<string, unknown>;
+}
+
+/** One part of a karma: weight × (share − target). */
+export interface SharePartView {
+  name: string;
+  weight: number;
+  share: number;
+  target: number;
+  value: number;
+}
+
+/** `rota share list`: who stands how in fair share, and why. */
+export interface SharesView {
+  at: string;
+  version: number;
+  fair_share: FairShareView;
+  queues: QueueSharesView[];
+}
+
 export interface SiteChange {
   kind: string;
   name: string;
@@ -672,6 +727,19 @@ export interface SizeView {
   disk_bytes: number;
   time_s: number;
   gpus: number;
+}
+
+/** A user in a project. Whoever has the lowest karma goes first. */
+export interface StandingView {
+  user: string;
+  project: string;
+  karma: number;
+  used_s: number;
+  asked_s: number;
+  target: number;
+  target_by: string;
+  parts: SharePartView[];
+  why: string;
 }
 
 export interface StatusView {

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from rota.api.operations import Ask, Table
 from rota.client import calls
-from rota.wire.views import BackupView, ManagerView, NewTokenView, PauseView, TokenView
+from rota.wire.views import BackupView, ManagerView, NewTokenView, PauseView, SettingsView, TokenView
 
 table = Table("manager")
 
@@ -19,6 +19,12 @@ TokenName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
 async def show_manager(ask: Ask) -> ManagerView:
     """The manager: process, addresses, runners."""
     return await ask.call(calls.manager_status())
+
+
+@table.get("/manager/settings", answer=SettingsView, role="admin")
+async def show_settings(ask: Ask) -> SettingsView:
+    """The settings that the manager began with; what was changed since holds when it is started again."""
+    return await ask.call(calls.manager_settings())
 
 
 @table.post("/manager/pause", answer=PauseView, role="admin")
