@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
-from rota.plan.hostlist import expand, fold
+from rota.plan.hostlist import expand, fold, natural
 
 
 @pytest.mark.parametrize(
@@ -126,3 +126,15 @@ def test_any_text_is_names_or_a_clear_error(text: str) -> None:
     else:
         assert names
         assert set(expand(fold(names))) == set(names)
+
+
+def test_names_are_sorted_as_people_do() -> None:
+    names = ["node10", "n", "node2", "node02", "node1-b3", "node1-b12", "login"]
+    assert sorted(names, key=natural) == ["login", "n", "node1-b3", "node1-b12", "node02", "node2", "node10"]
+
+
+@given(st.lists(st.text("ab-.019", min_size=1, max_size=12)))
+def test_any_names_can_be_sorted_and_numbers_are(names: list[str]) -> None:
+    assert sorted(sorted(names, key=natural)) == sorted(names)
+    numbers = [f"n{len(name)}" for name in names]
+    assert [int(each[1:]) for each in sorted(numbers, key=natural)] == sorted(map(len, names))

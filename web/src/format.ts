@@ -44,6 +44,9 @@ export function moment(text: string | null | undefined): string {
   return new Date().toDateString() === at.toDateString() ? clock.format(at) : day.format(at);
 }
 
+/** Names in the order of people: node2 before node10. */
+export const byName = new Intl.Collator("en", { numeric: true }).compare;
+
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const percent = (part: number, whole: number): string => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : "–");
 export const command = (cmd: string | string[]): string => (typeof cmd === "string" ? cmd : cmd.join(" "));

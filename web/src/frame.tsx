@@ -4,6 +4,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLink } from "./live";
 import { Link, go, useAddress } from "./router";
 import { leave, useSession } from "./session";
+import { Strip } from "./strip";
 import { choose, useTheme } from "./theme";
 import { Icon, type IconName } from "./ui/icons";
 import { Keys } from "./ui/keys";
@@ -93,10 +94,11 @@ export function Frame({ children }: { children: ReactNode }): ReactNode {
       <header className="bar">
         <form
           role="search"
+          aria-label="Jobs"
           onSubmit={(event) => {
             event.preventDefault();
             const words = search.current?.value.trim() ?? "";
-            go(/^\d+$/.test(words) ? `/jobs/${words}` : `/jobs${words ? `?q=${encodeURIComponent(words)}` : ""}`);
+            go(/^\d+(_\d+)?$/.test(words) ? `/jobs/${words}` : `/jobs${words ? `?q=${encodeURIComponent(words)}` : ""}`);
             event.currentTarget.reset();
             search.current?.blur();
           }}
@@ -108,24 +110,27 @@ export function Frame({ children }: { children: ReactNode }): ReactNode {
         </form>
         <span className={`link ${link}`} role="status">
           <i />
-          {LINK[link]}
+          <span>{LINK[link]}</span>
         </span>
         <button type="button" className="round" onClick={() => choose(theme === "dark" ? "light" : "dark")}
           aria-label={theme === "dark" ? "Light colours" : "Dark colours"}>
           <Icon name={theme === "dark" ? "sun" : "moon"} />
         </button>
-        <button type="button" className="round" onClick={() => setHelp(true)} aria-label="Keys">
+        <button type="button" className="round keys-button" onClick={() => setHelp(true)} aria-label="Keys">
           <Icon name="help" />
         </button>
         <span className="who" title={`${session.user} (${session.role}), Rota ${session.version}`}>
-          {session.user}
+          <span className="clip">{session.user}</span>
           <small>{session.role}</small>
         </span>
         <button type="button" className="round" onClick={() => void leave()} aria-label="Log out">
           <Icon name="logout" />
         </button>
       </header>
-      <main id="main" tabIndex={-1}>{children}</main>
+      <main id="main" tabIndex={-1}>
+        <Strip />
+        {children}
+      </main>
       {help ? <Keys places={PLACES} close={() => setHelp(false)} /> : null}
     </div>
   );

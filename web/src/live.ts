@@ -23,6 +23,8 @@ class Live {
   private readonly listeners = new Set<Listener>();
   private readonly watchers = new Set<() => void>();
   private state: Link = "connecting";
+  /** Until when what the page shows was kept up to date; null: it is. */
+  private until: number | null = null;
   private retry: ReturnType<typeof setTimeout> | undefined;
 
   open(): void {
@@ -61,10 +63,12 @@ class Live {
   };
 
   now = (): Link => this.state;
+  lost = (): number | null => this.until;
 
   private become(state: Link): void {
     if (state === this.state) return;
     this.state = state;
+    this.until = state === "lost" ? Date.now() : null;
     for (const each of this.watchers) each();
   }
 
@@ -75,6 +79,8 @@ class Live {
 
 export const live = new Live();
 export const useLink = (): Link => useSyncExternalStore(live.watch, live.now);
+/** When the link was lost, if it is. */
+export const useLost = (): number | null => useSyncExternalStore(live.watch, live.lost);
 
 /**
  * Queries are named by their subject: ["jobs", …], ["job", id], … Each is looked at again at its own pace after something
@@ -97,6 +103,7 @@ const PACES_MS: Record<string, number> = {
   accounting: 10_000,
   usage: 30_000,
   site: 500,
+  check: 3000, //: what an action would change that somebody thinks about
 };
 /** What changes only when it is said so. */
 const ONLY_IF_SAID = ["site"];

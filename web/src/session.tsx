@@ -11,6 +11,8 @@ export interface Session {
   version: string;
   deployment: string;
   csrf: string;
+  /** It may touch nobody's jobs but its own, nor read what they print. */
+  own_only: boolean;
 }
 
 const Here = createContext<Session | null>(null);
@@ -22,6 +24,12 @@ export function useSession(): Session {
 }
 
 export const useAdmin = (): boolean => useSession().role === "admin";
+
+/** Whose jobs this session may touch and read the output of; null: everybody's. */
+export function useOnly(): string | null {
+  const { user, own_only } = useSession();
+  return own_only ? user : null;
+}
 
 export async function leave(): Promise<void> {
   await remove("/session");

@@ -18,6 +18,9 @@ export const ACTIVE: readonly string[] = ["running", "starting", "finishing", "s
 export const WAITING: readonly string[] = ["ready", "delayed", "dependent", "held", "blocked"];
 /** These do not start by themselves. */
 export const STUCK: readonly string[] = ["held", "blocked"];
+/** What the manager lets be held, and tried again. */
+export const HOLDABLE: readonly string[] = ["ready", "delayed", "dependent", "blocked"];
+export const RETRYABLE: readonly string[] = ["failed", "cancelled"];
 export const ENDED: readonly string[] = ["complete", "failed", "cancelled"];
 
 export const sum = (counts: Record<string, number>, states: readonly string[]): number =>

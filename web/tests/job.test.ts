@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { deeds } from "../src/pages/job/actions";
 import { classes, plain, spans, styleAfter } from "../src/pages/job/ansi";
-import { finds } from "../src/pages/job/find";
+import { found } from "../src/pages/job/find";
 import { columns, layout } from "../src/pages/job/layers";
-import { Rows } from "../src/pages/job/rows";
+import { Rows, finds } from "../src/pages/job/rows";
 import { chapters } from "../src/pages/job/story";
 import { usage } from "../src/pages/job/usage";
+import { endOf } from "../src/pages/job/view";
 
 const bytes = (text: string): number => new TextEncoder().encode(text).length;
 const texts = (rows: Rows): string[] => rows.rows.map((each) => each.text);
@@ -165,4 +166,27 @@ it("only what can be undone is done without a question", () => {
   expect(deeds("complete").map((each) => each.action)).toEqual(["remove"]);
   expect(deeds("held").map((each) => each.action)).toEqual(["release", "kill"]);
   expect(deeds("failed", true).map((each) => each.action)).toEqual(["remove"]);
+});
+
+it("a search says in how much it looked", () => {
+  const reach = { from: 0, next: 2 << 20, lines: 900, forgot: false, beyond: 0, busy: false };
+  expect(found(-1, 0, reach)).toBe("none in all 2M");
+  expect(found(2, 17, reach)).toBe("3/17 in all 2M");
+  expect(found(-1, 0, { ...reach, from: 1 << 20, busy: true })).toBe("none so far, searching…");
+  expect(found(-1, 0, { ...reach, from: 1 << 20 })).toBe("none in the last 1M of 2M");
+  expect(found(-1, 4, { ...reach, beyond: 12 })).toBe("0/4 in all 2M; 12 more before what the page holds");
+  expect(found(-1, 0, { ...reach, forgot: true })).toBe("none in the last 900 lines");
+});
+
+it("the cause of an end comes before how the process ended", () => {
+  const end = (code: string, message: string, signal: string | null, exit_code: number | null = null): object =>
+    endOf({ reason: { code, message }, signal, exit_code });
+  expect(end("kill_requested", "killed by ann", "TERM")).toEqual({ cause: "killed by ann", how: "signal TERM" });
+  expect(end("walltime", "ran longer than 2s", "TERM")).toEqual({ cause: "ran longer than 2s", how: "signal TERM" });
+  expect(end("signal", "signal SEGV", "SEGV")).toEqual({ cause: "", how: "signal SEGV" });
+  expect(end("exit", "exit 3", null, 3)).toEqual({ cause: "", how: "exit 3" });
+});
+
+it("only an administrator can say that a lost job is dead", () => {
+  expect(deeds("lost", false, false).map((each) => each.action)).toEqual(["kill"]);
 });

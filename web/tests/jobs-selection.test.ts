@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { JobView } from "../src/api/types";
+import { rest } from "../src/pages/jobs/bulk";
 import { outcome } from "../src/pages/jobs/actions";
 import { ranges } from "../src/pages/jobs/ids";
-import { EVERYTHING, NOTHING, has, joined, priorityOf, size, stepped, toggled } from "../src/pages/jobs/selection";
+import { type Chosen, EVERYTHING, NOTHING, has, joined, priorityOf, size, stepped, toggled, touchable } from "../src/pages/jobs/selection";
 
 const job = (id: number, priority = 0): JobView => ({ id, state: "ready", priority }) as JobView;
 
@@ -58,4 +59,17 @@ describe("what came of an action", () => {
     expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 0 })).toContain("gone already");
   });
   it("says why nothing was", () => expect(outcome("release", { changed: 0, unchanged: 3, jobs: [], kept: 0 })).toContain("none of them is held"));
+});
+
+it("only one's own jobs are touched where no others may be", () => {
+  const { jobs } = joined(NOTHING, [{ ...job(1), user: "ann" }, { ...job(2), user: "bob" }]) as { all: false; jobs: ReadonlyMap<number, Chosen> };
+  expect(touchable(jobs, null)).toEqual([1, 2]);
+  expect(touchable(jobs, "bob")).toEqual([2]);
+});
+
+it("the rest of a selection is accounted for", () => {
+  expect(rest("kill", 417, null)).toBe("The other 417 have ended already: they stay as they are.");
+  expect(rest("kill", 1, "ann")).toBe("The other one has ended already, or belongs to others: it stays as it is.");
+  expect(rest("remove", 2, null)).toBe("The other 2 have not ended, or others wait for them: they stay as they are.");
+  expect(rest("kill", 0, null)).toBe("");
 });

@@ -19,7 +19,7 @@ const status = (groups: Record<string, Record<string, number>>, more: Partial<St
 const manager = (more: Partial<ManagerView> = {}): ManagerView => ({
   pid: 1, version: "1", generation: 1, deployment: "d", home: "/home", store: "sqlite", started_at: "2026-03-02T00:00:00Z", address: null,
   http: null, counts: {}, runners: [], live_jobs: 0, resident_bytes: 0, cpu_s: 0, commits: 0, commit_ms: 0, idle_stop_s: null,
-  disk_free_bytes: 1e12, paused: false, draining: false, clock_off_s: null, disk_full: null, ...more,
+  disk_free_bytes: 1e12, paused: false, draining: false, clock_off_s: null, disk_full: null, attention: [], ...more,
 });
 
 const minute = (at: string, more: Partial<Minute> = {}): Minute => ({
@@ -27,6 +27,31 @@ const minute = (at: string, more: Partial<Minute> = {}): Minute => ({
 });
 
 describe("what needs a person", () => {
+  test("jobs that never fit and reservations in danger", () => {
+    const needs = needsOf(status({ a: { ready: 5 } }), manager({
+      attention: [
+        { kind: "never_fits", jobs: [7, 8, 9, 10], total: 12, message: "never fits: asked 900G mem, largest host has 8G" },
+        { kind: "reservation", jobs: [31], total: 1, message: "node3 is drained" },
+      ],
+    }));
+    expect(needs.map(({ title, text, to }) => [title, text, to])).toEqual([
+      ["12 jobs never fit", "Asked 900G mem, largest host has 8G. The first: job 7, job 8, job 9.", "/jobs/7"],
+      ["Reservation 31 is in danger", "node3 is drained: it would begin with less than it was granted.", "/jobs/31"],
+    ]);
+  });
+
+  test("who may touch only their own jobs gets no button that would be refused", () => {
+    const all = status({ hers: { failed: 2, lost: 1 }, shared: { failed: 3, held: 2 } });
+    const mine = status({ shared: { failed: 1 } });
+    const needs = needsOf(all, manager(), mine);
+    expect(needs.map(({ title, text, deed }) => [title, text, deed?.label])).toEqual([
+      ["1 job is lost", expect.any(String), undefined],
+      ["shared", "3 jobs failed, 1 of them yours", "Retry"],
+      ["hers", "2 jobs failed, none of them yours", undefined],
+      ["2 jobs are held, none of them yours", expect.any(String), undefined],
+    ]);
+  });
+
   test("a calm queue needs nobody", () => {
     expect(needsOf(status({ a: { running: 3, complete: 5, ready: 2 } }), manager())).toEqual([]);
   });

@@ -18,6 +18,7 @@ from rota.plan import entry as entries
 from rota.plan.availability import HORIZON_S, closed_spans
 from rota.plan.bits import spans_of
 from rota.plan.building import host_record, hours_of
+from rota.plan.hostlist import natural
 from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.resources import Site
@@ -193,7 +194,7 @@ def _job(row: _Row, spans: str) -> GanttJob:
 
 def _hosts(found: Snapshot) -> Iterator[GanttHost]:
     site = found.site
-    for host, mask in site.hosts.items():
+    for host, mask in sorted(site.hosts.items(), key=lambda each: natural(each[0])):
         record = host_record(found.records, host)
         until = record.available_until
         yield GanttHost(

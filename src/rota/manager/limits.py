@@ -7,6 +7,7 @@ import msgspec
 from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, parse_limit
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
+from rota.plan.hostlist import natural
 from rota.plan.limits import Limit, Limits, Window
 from rota.plan.need import LimitUse
 from rota.wire import messages as m
@@ -125,7 +126,10 @@ def view(world: World) -> list[LimitView]:
                 waiting=waiting.get(limit.name, 0),
                 exclusive=alone,
                 scope="host" if limit.hosts else "global",
-                hosts={host: {"capacity": units, "used": hosts[host]} for host, units in limit.hosts},
+                hosts={
+                    host: {"capacity": units, "used": hosts[host]}
+                    for host, units in sorted(limit.hosts, key=lambda each: natural(each[0]))
+                },
                 window=str(limit.window) if limit.window else None,
                 open=limit.window is None or limit.window.open_at(limits.minute),
                 owner=limit.owner or None,

@@ -11,6 +11,7 @@ from rota.core.hosts import agents, away_word
 from rota.core.world import World
 from rota.manager.limits import view as limits_view
 from rota.plan.building import host_record, hours_of, node_record
+from rota.plan.hostlist import natural
 from rota.plan.placement import Capacity
 from rota.plan.resources import ABSENT
 from rota.plan.size import CORE
@@ -75,7 +76,7 @@ def view(found: Snapshot) -> list[NodeView]:
         if known != its:
             shared[host] = {name: value for name, value in known.items() if its.get(name) == value}
     hosts = {*found.capacity, *found.runners, *cores, *found.records["host"]}
-    return [_node(found, host, cores.get(host), shared.get(host, {})) for host in sorted(hosts)]
+    return [_node(found, host, cores.get(host), shared.get(host, {})) for host in sorted(hosts, key=natural)]
 
 
 def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, Any]) -> NodeView:

@@ -11,6 +11,7 @@ from rota.core.accounting import micros
 from rota.core.usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
 from rota.errors import BadInput
 from rota.manager import clock
+from rota.plan.hostlist import natural
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.sums import HostUsage, NodeHistory, UsageView
@@ -65,7 +66,7 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
                 asleep_s=its.get(ASLEEP, 0) / 1e6,
                 unseen_s=its.get(UNSEEN, 0) / 1e6,
             )
-            for host, its in sorted(sums.items())
+            for host, its in sorted(sums.items(), key=lambda each: natural(each[0]))
         ],
     )
 

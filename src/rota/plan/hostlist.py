@@ -21,6 +21,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 _RANGE: Final = re.compile(r"([0-9]+)(?:-([0-9]+))?", re.ASCII)
 #: What comes before the last number of a name, the number, and what comes after it.
 _LAST_NUMBER: Final = re.compile(r"(.*?)(?<![0-9])([0-9]{1,9})([^0-9]*)", re.ASCII | re.DOTALL)
+_NUMBERS: Final = re.compile(r"([0-9]+)")
 _NODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", re.ASCII)
 _HINT: Final = "write hosts like n1,n2 or n[001-100]"
 
@@ -184,3 +185,8 @@ def _ranges(numbers: list[str]) -> str:
             spans.append((width, number, number))
     texts = [f"{a:0{width}}" if a == b else f"{a:0{width}}-{b:0{width}}" for width, a, b in spans]
     return f"[{','.join(texts)}]"
+
+
+def natural(name: str) -> tuple[list[str | int], str]:
+    """For sorting names as people do: node2 before node10."""
+    return [int(part) if at % 2 else part for at, part in enumerate(_NUMBERS.split(name))], name

@@ -3,7 +3,7 @@
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import type { PlanView } from "../api/types";
 import { count } from "../format";
-import { useNow } from "../now";
+import { known, useNow } from "../now";
 import { go, useAddress, useParam } from "../router";
 import { useTheme } from "../theme";
 import { Button, Command, Empty, Skeleton, Trouble } from "../ui/parts";
@@ -66,7 +66,7 @@ export default function Page(): ReactNode {
   useEffect(() => {
     if (data && Math.abs(data.skew - skew) > 2000) setSkew(data.skew);
   }, [data]);
-  const clock = useCallback(() => Date.now() + skew, [skew]);
+  const clock = useCallback(() => known() + skew, [skew]);
 
   const ghost = useMemo(() => ghostOf(asked), [asked]);
   const plan = useMemo((): Plan | null => {

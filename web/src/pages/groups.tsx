@@ -5,7 +5,9 @@ import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 import { get } from "../api/client";
 import type { StatusView } from "../api/types";
 import { plural } from "../format";
+import { useMine } from "../mine";
 import { go, useParam } from "../router";
+import { useOnly } from "../session";
 import { Icon } from "../ui/icons";
 import { Button, Command, Empty, Skeleton, Trouble } from "../ui/parts";
 import { ChosenBar, KillDialog, selectorsOf } from "./groups/chosen";
@@ -22,6 +24,8 @@ import "./groups/groups.css";
 const HEADERS: [text: string, place: string][] = [
   ["Group", ""], ["Progress", "group-bar"], ["Ended", ""], ["Jobs", ""], ["Rate", "right group-rate"], ["Expected end", "right"],
 ];
+/** Until it is known which they are, none may be touched. */
+const NO_JOBS = { groups: {} } as StatusView;
 const NONE: ReadonlySet<string> = new Set();
 const HEIGHTS = { wide: 48, narrow: 112, below: 840 };
 
@@ -33,7 +37,9 @@ export default function Page(): ReactNode {
     queryKey: ["status", ""],
     queryFn: ({ signal }) => get<StatusView>("/status", {}, signal),
   });
-  const groups = useMemo(() => (status.data ? groupsOf(status.data) : []), [status.data]);
+  const only = useOnly();
+  const { data: mine } = useMine();
+  const groups = useMemo(() => (status.data ? groupsOf(status.data, only === null ? status.data : (mine ?? NO_JOBS)) : []), [status.data, only, mine]);
   const shown = useMemo(() => ordered(groups, by, search), [groups, by, search]);
   return (
     <div className="groups-page">

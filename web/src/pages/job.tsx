@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect } from "react";
 import { ApiError, get } from "../api/client";
 import type { JobView } from "../api/types";
-import { Link, usePlace } from "../router";
+import { Link, go, usePlace } from "../router";
 import { Empty, Skeleton, Trouble } from "../ui/parts";
 import { Attempts } from "./job/attempts";
 import { Details, Siblings } from "./job/details";
@@ -12,10 +12,12 @@ import { Graph } from "./job/graph";
 import { Head } from "./job/head";
 import { Output } from "./job/output";
 import { Story } from "./job/story";
+import { element as elementOf } from "./job/view";
 import { Why } from "./job/why";
 import "./job/job.css";
 
-const ID = /^[1-9]\d{0,14}$/;
+/** A job's id, or an element of an array: 12_3. */
+const ID = /^[1-9]\d{0,14}(_\d{1,10})?$/;
 
 function Nobody({ id }: { id: string }): ReactNode {
   return (
@@ -28,12 +30,23 @@ function Nobody({ id }: { id: string }): ReactNode {
 export default function Page(): ReactNode {
   const { id = "" } = usePlace();
   const known = ID.test(id);
-  const { data: job, error } = useQuery({
+  const element = id.includes("_");
+  // An element is the job that it is: its address becomes that of the job, under which news of it are heard.
+  const found = useQuery({
+    queryKey: ["element", id],
+    queryFn: ({ signal }) => get<JobView>(`/jobs/${id}`, {}, signal),
+    enabled: known && element,
+  });
+  useEffect(() => {
+    if (element && found.data) go(`/jobs/${found.data.id}${window.location.search}`, { replace: true });
+  }, [element, found.data]);
+  const asked = useQuery({
     queryKey: ["job", Number(id)],
     queryFn: ({ signal }) => get<JobView>(`/jobs/${id}`, {}, signal),
-    enabled: known,
+    enabled: known && !element,
   });
-  const title = job ? `${job.id} ${job.name || job.group} · ${job.state}` : `Job ${id}`;
+  const { data: job, error } = element ? found : asked;
+  const title = job ? `${elementOf(job) ?? job.id} ${job.name || job.group} · ${job.state}` : `Job ${id}`;
   useEffect(() => {
     const before = document.title;
     document.title = title;

@@ -6,6 +6,7 @@ import { get } from "../api/client";
 import type { JobPage, StatusView } from "../api/types";
 import { plural } from "../format";
 import { go, useAddress } from "../router";
+import { useOnly } from "../session";
 import { Command, Empty, Skeleton, Trouble } from "../ui/parts";
 import { useSay } from "../ui/toasts";
 import { type Verb, useActs } from "./jobs/actions";
@@ -17,13 +18,15 @@ import { WORDS_MAX, ranges } from "./jobs/ids";
 import { useTableKeys } from "./jobs/keys";
 import { idsOf, jobsBetween, usePages } from "./jobs/pages";
 import { useRows } from "./jobs/scroll";
-import { NOTHING, EVERYTHING, RANGE_MAX, type Selection, joined, priorityOf, size, toggled } from "./jobs/selection";
+import { NOTHING, EVERYTHING, RANGE_MAX, type Selection, joined, priorityOf, size, toggled, touchable } from "./jobs/selection";
 import { Table } from "./jobs/table";
 import "./jobs/jobs.css";
 
 const HEIGHTS = { wide: 34, narrow: 78, below: 640 };
 const HEADER = 34;
 const FOUND_MAX = 200_000;
+/** What an address can carry. */
+const COUNTED_WORDS = 100;
 
 /** Where the list was when somebody left it, so that going back finds the same rows. */
 const places = new Map<string, number>();
@@ -129,11 +132,29 @@ function List({ filter, sort, setSort }: { filter: Filter; sort: string; setSort
   const clear = useCallback(() => setSelection(NOTHING), []);
   useTableKeys({ count, page: rows.whole, current, setCurrent, reveal: rows.reveal, toggle, open, clear });
 
+  // Somebody else's jobs are not touched, whoever ticked them.
+  const only = useOnly();
+  const matching = useMemo(() => {
+    const own = only === null ? filter : { ...filter, user: only };
+    return selectors(own).length ? selectors(own) : ["all"];
+  }, [filter, only]);
+  const others = only !== null && (selection.all ? filter.user !== "" && filter.user !== only : touchable(selection.jobs, only).length === 0);
+  const plain = useMemo(
+    () => (selection.all ? (filter.search || others ? [] : matching) : ranges(touchable(selection.jobs, only))),
+    [selection, filter.search, matching, only, others],
+  );
+  const counts = useQuery({
+    queryKey: ["status", "selected", plain.join(" ")],
+    queryFn: ({ signal }) => get<StatusView>("/status", { select: plain }, signal),
+    enabled: plain.length > 0 && plain.length <= COUNTED_WORDS,
+    placeholderData: keepPreviousData,
+  });
+
   /** The selection in the manager's words. A search is none of them, so its jobs are named. */
   const words = async (): Promise<string[]> => {
-    if (!selection.all) return ranges(selection.jobs.keys());
-    if (!filter.search) return selectors(filter).length ? selectors(filter) : ["all"];
-    const ids = await idsOf(filter, FOUND_MAX);
+    if (!selection.all) return ranges(touchable(selection.jobs, only));
+    if (!filter.search) return matching;
+    const ids = await idsOf(only === null ? filter : { ...filter, user: only }, FOUND_MAX);
     const named = ids && ranges(ids);
     if (!named || named.length > WORDS_MAX) throw new Error("The search finds too many jobs to act on — narrow it, or use a filter instead");
     return named;
@@ -170,6 +191,9 @@ function List({ filter, sort, setSort }: { filter: Filter; sort: string; setSort
       {number > 0 ? (
         <Bulk
           number={number} everything={selection.all} total={total ?? 0} busy={busy} priority={priorityOf(selection)}
+          counts={plain.length > 0 && plain.length <= COUNTED_WORDS ? counts.data?.counts : undefined} only={only} others={others}
+          foreign={selection.all ? 0 : selection.jobs.size - touchable(selection.jobs, only).length}
+          check={async (verb, more) => acts.check(verb, await words(), more)}
           act={(verb: Verb, more) => void during((select) => acts.act(verb, select, more))}
           prioritise={(priority) => void during((select) => acts.prioritise(select, priority, priorityOf(selection)))}
           chooseAll={() => setSelection(EVERYTHING)} clear={clear}

@@ -3,7 +3,9 @@
 import { type ReactNode, useMemo } from "react";
 import type { StatusView } from "../api/types";
 import { ago, count, duration, moment, percent } from "../format";
+import { useMine } from "../mine";
 import { useNow } from "../now";
+import { useOnly } from "../session";
 import { ENDED, sum } from "../states";
 import { Progress, Skeleton, Trouble } from "../ui/parts";
 import { needsOf } from "./overview/attention";
@@ -16,6 +18,9 @@ import { Numbers } from "./overview/numbers";
 import { pace } from "./overview/progress";
 import { Welcome } from "./overview/welcome";
 import "./overview/overview.css";
+
+/** Until it is known which they are, none may be touched. */
+const NO_JOBS = { counts: {}, groups: {} } as StatusView;
 
 function Whole({ status, now }: { status: StatusView; now: number }): ReactNode {
   const all = Object.values(status.counts).reduce((total, n) => total + n, 0);
@@ -44,7 +49,12 @@ export default function Page(): ReactNode {
   const { data: manager } = useManager();
   const { data: loads } = useLoads();
   const minutes = useMinutes(now);
-  const needs = useMemo(() => (status ? needsOf(status, manager) : []), [status, manager]);
+  const only = useOnly();
+  const { data: mine } = useMine();
+  const needs = useMemo(
+    () => (status ? needsOf(status, manager, only === null ? null : (mine ?? NO_JOBS)) : []),
+    [status, manager, only, mine],
+  );
   if (error && !status) return <Trouble error={error} />;
   if (!status) return <Skeleton lines={8} />;
   if (Object.values(status.counts).every((n) => n === 0)) return <Welcome manager={manager} />;

@@ -2,11 +2,14 @@
 
 import type { ReactNode } from "react";
 import type { GanttView } from "../../api/types";
-import { count } from "../../format";
+import { count, plural } from "../../format";
 import { Link } from "../../router";
+import { useManager } from "../../strip";
 import { Card, StateBadge } from "../../ui/parts";
 
 export function Waiting({ view }: { view: GanttView }): ReactNode {
+  const { data: manager } = useManager();
+  const stopped = manager?.draining ? "draining" : manager?.paused ? "paused" : "";
   const more = view.waiting_total - view.waiting.length;
   return (
     <Card title="Without a planned start" aside={<span className="faint num">{count(view.waiting_total)}</span>} className="gantt-waiting">
@@ -25,7 +28,9 @@ export function Waiting({ view }: { view: GanttView }): ReactNode {
       {more > 0 ? (
         <p className="faint">
           {view.waiting.length ? `and ${count(more)} more: ` : ""}
-          <Link to="/jobs?state=held,dependent,blocked,delayed">held, dependent, blocked or delayed jobs</Link>
+          {stopped && view.waiting.length === 0
+            ? <><Link to="/jobs?state=ready,held,dependent,blocked,delayed">{plural(more, "job waits", "jobs wait")}</Link>: the manager is {stopped}, and nothing starts until somebody resumes it.</>
+            : <Link to={`/jobs?state=${view.plan ? "" : "ready,"}held,dependent,blocked,delayed`}>{view.plan ? "" : "ready, "}held, dependent, blocked or delayed jobs</Link>}
         </p>
       ) : null}
     </Card>

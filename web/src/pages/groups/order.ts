@@ -1,11 +1,14 @@
 /** Groups of jobs, counted up and put in order. */
 
 import type { StatusView } from "../../api/types";
+import { byName } from "../../format";
 import { ACTIVE, ENDED, WAITING, stuck, sum } from "../../states";
 
 export interface Group {
   name: string;
   counts: Record<string, number>;
+  /** Of its jobs, those that may be touched. */
+  own: Record<string, number>;
   total: number;
   done: number;
   failed: number;
@@ -15,10 +18,14 @@ export interface Group {
   expectedEnd: string | null;
 }
 
-export function groupsOf(status: StatusView): Group[] {
+const NONE: Record<string, number> = {};
+
+/** `mine`: the same of the jobs that may be touched, where those are not all. */
+export function groupsOf(status: StatusView, mine: StatusView = status): Group[] {
   return Object.entries(status.groups).map(([name, counts]) => ({
     name,
     counts,
+    own: mine.groups[name] ?? NONE,
     total: Object.values(counts).reduce((all, n) => all + n, 0),
     done: sum(counts, ENDED),
     failed: counts["failed"] ?? 0,
@@ -39,8 +46,6 @@ export const groupOrder = (text: string): GroupOrder => (text in GROUP_ORDERS ? 
 /** Groups in which something runs, then those that wait, then those that are done: rows do not dance as numbers change. */
 const liveliness = (group: Group): number => (group.active > 0 ? 0 : group.waiting > 0 ? 1 : 2);
 
-const names = new Intl.Collator("en", { numeric: true });
-
 export function ordered(groups: readonly Group[], by: GroupOrder, search: string): Group[] {
   const text = search.toLowerCase();
   const found = groups.filter((each) => each.name.toLowerCase().includes(text));
@@ -51,7 +56,7 @@ export function ordered(groups: readonly Group[], by: GroupOrder, search: string
     failed: (a, b) => b.failed - a.failed,
     progress: (a, b) => a.done / (a.total || 1) - b.done / (b.total || 1),
   };
-  return found.sort((a, b) => compare[by](a, b) || names.compare(a.name, b.name));
+  return found.sort((a, b) => compare[by](a, b) || byName(a.name, b.name));
 }
 
 /** Jobs a second, in the unit in which it is a number that people can think about. */

@@ -3,7 +3,7 @@
 import { type ReactNode, memo } from "react";
 import { count, moment, percent } from "../../format";
 import { Link } from "../../router";
-import { STUCK, stuck, sum } from "../../states";
+import { ACTIVE, STUCK, WAITING, stuck, sum } from "../../states";
 import { Button, Progress } from "../../ui/parts";
 import { addressOf } from "../jobs/filter";
 import { since } from "../jobs/when";
@@ -52,10 +52,10 @@ export const GroupRow = memo(function GroupRow({ group, index, current, selected
         {left > 0 && group.expectedEnd ? since(group.expectedEnd, now) : null}
       </span>
       <span className="group-acts">
-        {group.failed ? (
+        {group.own["failed"] ? (
           <Button small kind="ghost" icon="retry" disabled={busy} onClick={() => retry(group)} aria-label={`Retry failed of ${group.name}`}>Retry failed</Button>
         ) : null}
-        {left ? (
+        {sum(group.own, ACTIVE) + sum(group.own, WAITING) ? (
           <Button small kind="ghost" icon="failed" className="danger" disabled={busy} onClick={() => kill(group)} aria-label={`Kill ${group.name}`}>Kill…</Button>
         ) : null}
       </span>

@@ -15,7 +15,8 @@ export interface Deed {
 
 const ACTIVE: readonly string[] = ["scheduled", "starting", "running", "suspended", "finishing"];
 
-export function deeds(state: string, replaced = false): Deed[] {
+/** `admin`: of what only an administrator may do, nothing is offered to others. */
+export function deeds(state: string, replaced = false, admin = true): Deed[] {
   const found: Deed[] = [];
   if ((state === "failed" || state === "cancelled") && !replaced) {
     found.push({ action: "retry", name: "Retry", done: "runs again", icon: "retry", question: "", undo: null });
@@ -25,7 +26,7 @@ export function deeds(state: string, replaced = false): Deed[] {
   } else if (WAITING.includes(state)) {
     found.push({ action: "hold", name: "Hold", done: "is held", icon: "held", question: "", undo: "release" });
   }
-  if (state === "lost") {
+  if (state === "lost" && admin) {
     found.push({
       action: "confirm-dead", name: "Confirm dead", done: "is taken for dead", icon: "odd", undo: null,
       question: "Its runner is silent. If its processes may still be alive, a retry could run it twice at once. Are they surely gone?",

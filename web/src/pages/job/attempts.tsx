@@ -10,7 +10,7 @@ import { WithLinks } from "../../ui/with_links";
 import { useNow } from "../../now";
 import { Hosts } from "./hosts";
 import { type Usage, usage } from "./usage";
-import { attemptsOf } from "./view";
+import { attemptsOf, endOf } from "./view";
 import "./attempts.css";
 
 const MUCH_MEMORY = 64 << 20;
@@ -39,11 +39,6 @@ function Bar({ name, of, say }: { name: string; of: Usage; say: (value: number) 
   );
 }
 
-function ending(attempt: AttemptView): string {
-  if (attempt.signal) return `signal ${attempt.signal}`;
-  return attempt.exit_code === null ? "" : `exit ${attempt.exit_code}`;
-}
-
 const cores = (value: number): string => (value > 0 && value < 0.01 ? "under 0.01" : `${value < 10 ? value.toFixed(2).replace(/\.?0+$/, "") || "0" : Math.round(value)}`);
 
 function Fact({ name, children }: { name: string; children: ReactNode }): ReactNode {
@@ -59,14 +54,16 @@ function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): Reac
   const busy = attempt.cpu_s !== null && wall ? attempt.cpu_s / wall : null;
   const cpus = given?.cpus ?? asked?.cpus ?? 0;
   const about = { ended };
+  const { cause, how } = endOf(attempt);
   const chose = (name: string): boolean => job.given.includes(name);
   return (
     <li className="attempt">
       <header>
         <strong>Attempt {attempt.attempt}</strong>
         <StateBadge state={attempt.state} />
-        {ending(attempt) ? <code className={attempt.exit_code === 0 ? "muted" : "attempt-bad"}>{ending(attempt)}</code> : null}
-        {attempt.reason && attempt.reason.message !== ending(attempt) ? <span className="muted"><WithLinks text={attempt.reason.message} /></span> : null}
+        {cause ? <span className="attempt-cause"><WithLinks text={cause} /></span> : null}
+        {how ? <code className={cause ? "muted" : "attempt-bad"}>{how}</code> : null}
+        {attempt.exit_code === 0 ? <code className="muted">exit 0</code> : null}
       </header>
       {attempt.output_missing ? (
         <p className="attempt-bad attempt-missing">

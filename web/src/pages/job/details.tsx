@@ -4,11 +4,11 @@ import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { get } from "../../api/client";
 import type { JobPage, JobView } from "../../api/types";
-import { duration, moment, plural, size } from "../../format";
+import { byName, duration, moment, plural, size } from "../../format";
 import { Link } from "../../router";
 import { tone } from "../../states";
 import { Card } from "../../ui/parts";
-import { element } from "./view";
+import { element, shellWords } from "./view";
 import "./details.css";
 
 type Line = [name: string, value: ReactNode];
@@ -49,7 +49,7 @@ function lines(job: JobView): Line[] {
     ["request", job.request ? list(job.request) : null],
     ["where", job.where ? <code>{job.where}</code> : null],
     ["types", list(job.type)],
-    ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.hosts.length ? ` of ${job.hosts.join(", ")}` : ""}</span> : null],
+    ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.hosts.length ? ` of ${[...job.hosts].sort(byName).join(", ")}` : ""}</span> : null],
     ["pool", job.pool],
     ["walltime", job.walltime_s ? duration(job.walltime_s) : null],
     ["limits", list(job.limits)],
@@ -115,7 +115,7 @@ export function Siblings({ job }: { job: JobView }): ReactNode {
         {elements.map((each) => (
           <li key={each.id}>
             <Link
-              to={`/jobs/${each.id}`} className={`tone-${tone(each.state)}`} title={`job ${each.id}, ${each.state}`}
+              to={`/jobs/${each.id}`} className={`tone-${tone(each.state)}`} title={`job ${each.id}, ${each.state}: ${shellWords(each.cmd)}`}
               aria-current={each.id === job.id ? "page" : undefined} aria-label={`element ${each.array_index}, ${each.state}`}
             >
               {each.array_index}

@@ -5,6 +5,7 @@ import { type ReactNode, useState } from "react";
 import { ApiError, post } from "../../api/client";
 import type { ActedView, Action, JobView } from "../../api/types";
 import { go } from "../../router";
+import { useOnly } from "../../session";
 import { Dialog } from "../../ui/dialog";
 import { Button } from "../../ui/parts";
 import { useSay } from "../../ui/toasts";
@@ -18,6 +19,7 @@ export function Doing({ job }: { job: JobView }): ReactNode {
   const [asking, setAsking] = useState<Deed | null>(null);
   const [changing, setChanging] = useState(false);
   const [cascade, setCascade] = useState(false);
+  const only = useOnly();
   const say = useSay();
   const queries = useQueryClient();
 
@@ -41,9 +43,11 @@ export function Doing({ job }: { job: JobView }): ReactNode {
     }
   };
 
+  if (only !== null && only !== job.user)
+    return <p className="job-actions job-others muted">{job.user}’s job: only they and administrators can act on it.</p>;
   return (
     <div className="job-actions">
-      {deeds(job.state, job.replaced_by !== null).map((deed) => (
+      {deeds(job.state, job.replaced_by !== null, only === null).map((deed) => (
         <Button
           key={deed.action} icon={deed.icon} disabled={act.isPending}
           kind={deed.action === "retry" || deed.action === "release" ? "primary" : deed.question ? "danger" : "plain"}

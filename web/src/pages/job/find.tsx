@@ -1,25 +1,32 @@
-/** Finds text in an output. The browser's own search sees only the rows in view. */
+/** Finds text in an output, all of it: what is not in the page yet is fetched. The browser's own search sees only the rows in view. */
 
-import { type ReactNode, useMemo, useState } from "react";
-import { count } from "../../format";
-import { plain } from "./ansi";
-import type { Rows } from "./rows";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
+import { count, plural, size } from "../../format";
+import type { Printed, StreamName } from "./printed";
+import { FOUND_MOST, finds } from "./rows";
 
-/** Enough to go through one by one; more are counted as "and more". */
-const MOST = 5000;
+const TYPING_MS = 250;
+/** Beyond what a page can hold, so much is looked at and not kept. */
+const BEYOND = 64 << 20;
 
-/** The keys of the rows that hold a text, upper and lower case alike. */
-export function finds(rows: Rows, text: string): number[] {
-  const wanted = text.toLowerCase();
-  const found: number[] = [];
-  if (wanted === "") return found;
-  for (const [at, row] of rows.rows.entries()) {
-    if (found.length >= MOST) break;
-    // Most rows fail the cheap test; colours within a word are looked past only then.
-    const raw = row.text.toLowerCase();
-    if (raw.includes(wanted) || (raw.includes("\u001b") && plain(raw).includes(wanted))) found.push(rows.base + at);
-  }
-  return found;
+/** How far a search has come. */
+export interface Reach {
+  from: number; //: the offset of the first byte that was looked at
+  next: number; //: the offset behind the last
+  lines: number; //: of those that were, how many are in the page
+  forgot: boolean; //: the page held more once
+  beyond: number; //: rows that hold the text, before those in the page
+  busy: boolean;
+}
+
+/** What was found, and in how much. */
+export function found(at: number, hits: number, reach: Reach): string {
+  const number = hits ? `${at + 1}/${count(hits)}${hits >= FOUND_MOST ? "+" : ""}` : "none";
+  const earlier = reach.beyond ? `; ${count(reach.beyond)} more before what the page holds` : "";
+  if (reach.busy) return `${number} so far, searching…`;
+  if (reach.forgot) return `${number} in the last ${plural(reach.lines, "line")}`;
+  if (reach.from > 0) return `${number} in the last ${size(reach.next - reach.from)} of ${size(reach.next)}${earlier}`;
+  return `${number} in all ${size(reach.next)}${earlier}`;
 }
 
 export interface Finding {
@@ -28,23 +35,52 @@ export interface Finding {
   field: ReactNode;
 }
 
-/** `version`: changes whenever rows come. `sought`: a row was gone to. */
-export function useFind(rows: Rows, version: number, sought: () => void): Finding {
+/** `version`: changes whenever rows come. `sought`: a row was gone to. `more`: fetches an earlier part into the page. */
+export function useFind(printed: Printed, stream: StreamName, version: number, { sought, more }: {
+  sought: () => void; more: () => Promise<void>;
+}): Finding {
+  const rows = printed.rows[stream];
   const [text, setText] = useState("");
   const [hit, setHit] = useState<number | null>(null);
-  const found = useMemo(() => finds(rows, text), [rows, text, version]);
-  const hits = useMemo(() => new Set(found), [found]);
-  const at = hit === null ? -1 : found.indexOf(hit);
+  const [busy, setBusy] = useState(false);
+  const [beyond, setBeyond] = useState<{ from: number; hits: number } | null>(null);
+  const kept = printed.stage === "kept";
+  useEffect(() => {
+    setBeyond(null);
+    if (text === "" || !kept || rows.first === 0) return;
+    let over = false;
+    const search = async (): Promise<void> => {
+      setBusy(true);
+      while (!over && rows.first > 0 && !rows.full) await more();
+      let from = rows.first;
+      for (let hits = 0; !over && from > 0 && rows.first - from < BEYOND; ) {
+        const part = await printed.glance(stream, from, text);
+        from = part.from;
+        hits += part.hits;
+        if (!over) setBeyond({ from, hits });
+      }
+    };
+    const timer = setTimeout(() => void search().catch(() => undefined).finally(() => { if (!over) setBusy(false); }), TYPING_MS);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+      setBusy(false);
+    };
+  }, [text, kept, rows, printed, stream, more]);
+
+  const all = useMemo(() => finds(rows, text), [rows, text, version]);
+  const hits = useMemo(() => new Set(all), [all]);
+  const at = hit === null ? -1 : all.indexOf(hit);
   const step = (by: 1 | -1): void => {
-    if (found.length === 0) return;
+    if (all.length === 0) return;
     sought();
     const from = at === -1 ? (by === 1 ? -1 : 0) : at;
-    setHit(found[(from + by + found.length) % found.length] ?? null);
+    setHit(all[(from + by + all.length) % all.length] ?? null);
   };
-  const said = text === "" ? "" : found.length === 0 ? "none" : `${at + 1}/${count(found.length)}${found.length >= MOST ? "+" : ""}`;
+  const reach = { from: beyond?.from ?? rows.first, next: rows.next, lines: rows.rows.length, forgot: rows.forgot, beyond: beyond?.hits ?? 0, busy };
   const field = (
-    <span className="output-find" role="search">
-      <span className="faint num" role="status">{said}</span>
+    <span className="output-find" role="search" aria-label="Output">
+      <span className="faint num" role="status">{text === "" ? "" : found(at, all.length, reach)}</span>
       <input
         type="search" placeholder="Find" aria-label="Find in the output; Enter goes on, Shift Enter back" value={text} maxLength={200}
         onChange={(event) => { setText(event.target.value); setHit(null); }}

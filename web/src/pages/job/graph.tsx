@@ -31,7 +31,7 @@ function Node({ node, place, self }: { node: GraphNode; place: Placed; self: boo
       <text x={34} y={33} className="graph-state">{node.id === null ? "dependency group" : `${node.id} · ${node.state}`}</text>
     </g>
   );
-  return node.id === null || self ? box : <Link to={`/jobs/${node.id}`} aria-label={title}>{box}</Link>;
+  return node.id === null || self ? box : <Link to={`/jobs/${node.id}`}>{box}</Link>;
 }
 
 function Picture({ graph }: { graph: GraphView }): ReactNode {

@@ -9,7 +9,8 @@ import { StateBadge } from "../../ui/parts";
 import { Doing } from "./doing";
 import { Hosts } from "./hosts";
 import { useNow } from "../../now";
-import { element, isLive, shellWords } from "./view";
+import { WithLinks } from "../../ui/with_links";
+import { element, endOf, isLive, shellWords } from "./view";
 
 function CommandLine({ text }: { text: string }): ReactNode {
   const [copied, setCopied] = useState(false);
@@ -42,11 +43,15 @@ function Running({ job }: { job: JobView }): ReactNode {
   );
 }
 
-function ending(job: JobView): string {
-  if (isLive(job)) return "";
-  if (job.signal) return `signal ${job.signal}`;
-  if (job.exit_code) return `exit ${job.exit_code}`;
-  return job.reason && job.state !== "complete" ? job.reason.message : "";
+function Ending({ job }: { job: JobView }): ReactNode {
+  if (job.state !== "failed" && job.state !== "cancelled") return null;
+  const { cause, how } = endOf(job);
+  return (
+    <span className="job-ending">
+      {cause ? <WithLinks text={cause} /> : null}
+      {how ? <code>{how}</code> : null}
+    </span>
+  );
 }
 
 export function Head({ job }: { job: JobView }): ReactNode {
@@ -58,8 +63,9 @@ export function Head({ job }: { job: JobView }): ReactNode {
         <h1>
           {job.name ? <><span className="num faint">{job.id}</span> {job.name}</> : `Job ${job.id}`}
         </h1>
+        {part ? <span className="tag num" title={`Element ${job.array_index} of array ${job.array_id}: ROTA_ARRAY_INDEX=${job.array_index}`}>{part}</span> : null}
         <StateBadge state={job.state} />
-        {ending(job) && ["failed", "cancelled"].includes(job.state) ? <code className="job-ending">{ending(job)}</code> : null}
+        <Ending job={job} />
         <Doing job={job} />
       </div>
       <CommandLine text={shellWords(job.cmd)} />

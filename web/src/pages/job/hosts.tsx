@@ -1,13 +1,17 @@
 /** Where a job runs: the first of its hosts by name, and how many more there are. */
 
 import { Fragment, type ReactNode } from "react";
+import { byName } from "../../format";
 import { Link } from "../../router";
 
 const SHOWN = 4;
 
-export function Hosts({ hosts }: { hosts: readonly string[] }): ReactNode {
+/** The first that is told is where its command runs. */
+export function Hosts({ hosts: told }: { hosts: readonly string[] }): ReactNode {
+  const hosts = [...told].sort(byName);
+  const title = told.length > 1 ? `Its command runs on ${told[0]}${hosts.length > SHOWN ? `; all: ${hosts.join(", ")}` : ""}` : undefined;
   return (
-    <span title={hosts.length > SHOWN ? hosts.join(", ") : undefined}>
+    <span title={title}>
       {hosts.slice(0, SHOWN).map((host, at) => (
         <Fragment key={host}>{at ? ", " : null}<Link to={`/machines/${encodeURIComponent(host)}`}>{host}</Link></Fragment>
       ))}

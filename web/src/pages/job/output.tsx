@@ -5,6 +5,7 @@ import { address } from "../../api/client";
 import type { JobView } from "../../api/types";
 import { count, plural, size } from "../../format";
 import { useParam } from "../../router";
+import { useOnly } from "../../session";
 import { Button, Card } from "../../ui/parts";
 import { useSay } from "../../ui/toasts";
 import { useFind } from "./find";
@@ -57,6 +58,7 @@ function save(name: string, text: string): void {
 const STAGES = { loading: "loading", live: "live", reconnecting: "reconnecting", kept: "", failed: "cannot be read" } as const;
 
 export function Output({ job }: { job: JobView }): ReactNode {
+  const only = useOnly();
   const attempts = attemptsOf(job);
   const newest = attempts.at(-1)?.attempt ?? 0;
   // What went wrong is mostly said there. Chosen once: nobody's view changes under their eyes.
@@ -80,6 +82,8 @@ export function Output({ job }: { job: JobView }): ReactNode {
       </select>
     </label>
   );
+  if (only !== null && only !== job.user)
+    return <Card title="Output"><p className="muted">What a job prints can be read by its owner and by administrators. This one is {job.user}’s.</p></Card>;
   if (shown === 0) return <Card title="Output"><p className="muted">It has not run yet.</p></Card>;
   return (
     <Screen
@@ -102,19 +106,23 @@ function Screen({ job, attempt, live, stream, choose, file, nothing, lost, selec
   const lines = rows.rows.length;
   const name = `job-${job}-attempt-${attempt}.${stream}.txt`;
   const follow = useCallback((on: boolean) => setFollowing(on), []);
-  const finding = useFind(rows, version, useCallback(() => setFollowing(false), []));
   const label = useMemo(() => `${stream === "err" ? "stderr" : "stdout"} of attempt ${attempt}`, [stream, attempt]);
 
+  const more = useCallback(async (): Promise<void> => {
+    const fromEnd = box.current ? box.current.scrollHeight - box.current.scrollTop : 0;
+    await printed.earlier(stream);
+    // What was in view stays in view.
+    requestAnimationFrame(() => {
+      if (box.current) box.current.scrollTop = box.current.scrollHeight - fromEnd;
+    });
+  }, [printed, stream]);
+  const sought = useCallback(() => setFollowing(false), []);
+  const finding = useFind(printed, stream, version, useMemo(() => ({ sought, more }), [sought, more]));
   const earlier = async (): Promise<void> => {
     setBusy(true);
     setFollowing(false);
-    const fromEnd = box.current ? box.current.scrollHeight - box.current.scrollTop : 0;
     try {
-      await printed.earlier(stream);
-      // What was in view stays in view.
-      requestAnimationFrame(() => {
-        if (box.current) box.current.scrollTop = box.current.scrollHeight - fromEnd;
-      });
+      await more();
     } catch (error) {
       say((error as Error).message, { bad: true });
     } finally {

@@ -2,7 +2,7 @@
 
 import { ApiError, address, get } from "../../api/client";
 import type { OutputView } from "../../api/types";
-import { Rows } from "./rows";
+import { Rows, finds } from "./rows";
 
 export type StreamName = "out" | "err";
 export type Stage = "loading" | "live" | "reconnecting" | "kept" | "failed";
@@ -92,6 +92,14 @@ export class Printed {
     return added;
   }
 
+  /** How many rows before an offset hold a text, and where the part begins that was looked at. They are not kept. */
+  async glance(stream: StreamName, before: number, text: string): Promise<{ hits: number; from: number }> {
+    const view = await this.read(stream, { tail: Math.min(EARLIER, before), before });
+    const rows = new Rows();
+    rows.append(textOf(view), view.offset, view.next);
+    return { hits: finds(rows, text).length, from: view.offset };
+  }
+
   private listen(): void {
     const { out, err } = this.rows;
     const last = out.next || err.next ? `${this.attempt}-${out.next}-${err.next}` : "";
@@ -101,10 +109,7 @@ export class Printed {
     source.onerror = () => {
       this.become("reconnecting");
       // A browser gives up after an answer that is no stream, such as 503 while the manager restarts.
-      if (source.readyState === EventSource.CLOSED) {
-        clearTimeout(this.again);
-        this.again = setTimeout(() => this.listen(), 2000);
-      }
+      if (source.readyState === EventSource.CLOSED) void this.refused();
     };
     source.addEventListener("chunk", (event) => this.take(JSON.parse((event as MessageEvent<string>).data) as Chunk));
     source.addEventListener("end", () => {
@@ -112,6 +117,24 @@ export class Printed {
       this.hush();
       void this.settle();
     });
+  }
+
+  /** A stream does not say why it was refused; who asks for a piece of the same is told. */
+  private async refused(): Promise<void> {
+    try {
+      await this.read("out", { tail: 1 });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 403) {
+        this.live = false;
+        this.hush();
+        this.error = error;
+        this.become("failed");
+        return;
+      }
+    }
+    if (this.quit.signal.aborted || !this.live) return;
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.listen(), 2000);
   }
 
   private take(chunk: Chunk): void {

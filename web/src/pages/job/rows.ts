@@ -118,3 +118,20 @@ export class Rows {
     this.forgot = true;
   }
 }
+
+/** Enough to go through one by one; more are counted as "and more". */
+export const FOUND_MOST = 5000;
+
+/** The keys of the rows that hold a text, upper and lower case alike. */
+export function finds(rows: Rows, text: string): number[] {
+  const wanted = text.toLowerCase();
+  const found: number[] = [];
+  if (wanted === "") return found;
+  for (const [at, row] of rows.rows.entries()) {
+    if (found.length >= FOUND_MOST) break;
+    // Most rows fail the cheap test; colours within a word are looked past only then.
+    const raw = row.text.toLowerCase();
+    if (raw.includes(wanted) || (raw.includes("\u001b") && plain(raw).includes(wanted))) found.push(rows.base + at);
+  }
+  return found;
+}

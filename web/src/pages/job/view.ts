@@ -7,6 +7,15 @@ const LIVE: readonly string[] = ["scheduled", "starting", "running", "suspended"
 export const attemptsOf = (job: JobView): AttemptView[] => (Array.isArray(job.attempts) ? job.attempts : []);
 /** An attempt is under way, so that what it prints may still come. */
 export const isLive = (job: JobView): boolean => LIVE.includes(job.state);
+/** Exits and signals that were nobody's doing but the job's own are a cause in themselves. */
+const OWN: readonly string[] = ["exit", "signal"];
+
+/** What ended it, and second how its process ended: "killed by ann" says more than "TERM". */
+export function endOf({ reason, signal, exit_code }: Pick<JobView | AttemptView, "reason" | "signal" | "exit_code">): { cause: string; how: string } {
+  const how = signal ? `signal ${signal}` : exit_code ? `exit ${exit_code}` : "";
+  const cause = reason && !OWN.includes(reason.code) && reason.message !== how ? reason.message : "";
+  return { cause, how };
+}
 /** The words of a command as one would type them. */
 export function shellWords(cmd: string | string[]): string {
   if (typeof cmd === "string") return cmd;

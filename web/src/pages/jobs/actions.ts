@@ -44,6 +44,8 @@ export interface More { cascade?: boolean; waiting?: boolean }
 
 export interface Acts {
   act: (verb: Verb, select: readonly string[], more?: More) => Promise<boolean>;
+  /** What an action would change now. */
+  check: (verb: Verb, select: readonly string[], more?: More) => Promise<ActedView>;
   prioritise: (select: readonly string[], priority: number, before: number | null) => Promise<boolean>;
   refuse: (error: unknown) => void;
 }
@@ -77,6 +79,12 @@ export function useActs(): Acts {
     [say, client, refuse],
   );
 
+  const check = useCallback<Acts["check"]>(
+    (verb, select, { cascade = false, waiting = false } = {}) =>
+      post<ActedView>("/jobs/actions", { action: verb, select: [...select], cascade, waiting, lenient: true, check: true } satisfies Action),
+    [],
+  );
+
   const prioritise = useCallback<Acts["prioritise"]>(
     async (select, priority, before) => {
       try {
@@ -100,5 +108,5 @@ export function useActs(): Acts {
     [say, client, refuse],
   );
 
-  return useMemo(() => ({ act, prioritise, refuse }), [act, prioritise, refuse]);
+  return useMemo(() => ({ act, check, prioritise, refuse }), [act, check, prioritise, refuse]);
 }

@@ -1,9 +1,12 @@
-/** What can be done to the selected jobs. What cannot be taken back is asked about first, with numbers. */
+/** What can be done to the selected jobs. What cannot be taken back is asked about first, with the numbers that it would concern. */
 
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
+import type { ActedView } from "../../api/types";
 import { count, plural } from "../../format";
+import { ACTIVE, ENDED, HOLDABLE, RETRYABLE, WAITING, sum } from "../../states";
 import { Dialog } from "../../ui/dialog";
-import { Button } from "../../ui/parts";
+import { Button, Trouble } from "../../ui/parts";
 import type { More, Verb } from "./actions";
 
 interface BulkProps {
@@ -12,6 +15,15 @@ interface BulkProps {
   total: number;
   busy: boolean;
   priority: number | null;
+  /** The selected jobs by state; nothing where they were not counted. */
+  counts: Record<string, number> | undefined;
+  /** The only user whose jobs may be touched; null: everybody's. */
+  only: string | null;
+  /** None of them may be touched. */
+  others: boolean;
+  /** How many of those that were ticked may not. */
+  foreign: number;
+  check: (verb: Verb, more?: More) => Promise<ActedView>;
   act: (verb: Verb, more?: More) => void;
   prioritise: (priority: number) => void;
   chooseAll: () => void;
@@ -20,44 +32,84 @@ interface BulkProps {
 
 type Asked = "kill" | "remove" | "priority" | null;
 
-export function Bulk({ number, everything, total, busy, priority, act, prioritise, chooseAll, clear }: BulkProps): ReactNode {
+/** Which states an action concerns, and why it concerns none. */
+const CONCERNS: Record<Verb | "priority", [states: readonly string[], none: string]> = {
+  retry: [RETRYABLE, "None of them has failed or was cancelled"],
+  hold: [HOLDABLE, "None of them waits"],
+  release: [["held"], "None of them is held"],
+  priority: [[...WAITING, ...RETRYABLE], "All of them run or are complete"],
+  kill: [[...ACTIVE, ...WAITING], "All of them have ended"],
+  remove: [[...ENDED, ...WAITING], "None of them has ended"],
+};
+
+export function Bulk({ number, everything, total, busy, priority, counts, only, others, foreign, check, act, prioritise, chooseAll, clear }: BulkProps): ReactNode {
   const [asked, setAsked] = useState<Asked>(null);
   const close = (): void => setAsked(null);
+  /** Whether there is something to do, and how much of it. */
+  const of = (what: Verb | "priority"): { disabled: boolean; title: string } => {
+    const [states, none] = CONCERNS[what];
+    if (others) return { disabled: true, title: "These are the jobs of others: only they and administrators can act on them" };
+    if (!counts) return { disabled: busy, title: "" };
+    const n = sum(counts, states);
+    return { disabled: busy || n === 0, title: n === 0 ? none : `${plural(n, "job")} of ${count(number)}` };
+  };
   return (
     <div className="bulk" role="toolbar" aria-label="Selected jobs">
       <span className="bulk-number num">
         {everything ? `All ${count(total)} that match` : `${count(number)} selected`}
+        {foreign ? <span className="bulk-others">{foreign === number ? "not yours" : `${count(foreign)} not yours`}</span> : null}
+        {everything && only !== null && !others ? <span className="bulk-others">only your own are touched</span> : null}
         {everything || number >= total ? null : (
           <button type="button" className="plain-link" onClick={chooseAll}>Select all {count(total)}</button>
         )}
       </span>
       <div className="bulk-acts">
-        <Button small icon="retry" disabled={busy} onClick={() => act("retry")}>Retry</Button>
-        <Button small icon="held" disabled={busy} onClick={() => act("hold")}>Hold</Button>
-        <Button small icon="running" disabled={busy} onClick={() => act("release")}>Release</Button>
-        <Button small icon="limits" disabled={busy} onClick={() => setAsked("priority")}>Priority…</Button>
-        <Button small icon="failed" kind="danger" disabled={busy} onClick={() => setAsked("kill")}>Kill…</Button>
-        <Button small icon="trash" kind="danger" disabled={busy} onClick={() => setAsked("remove")}>Remove…</Button>
+        <Button small icon="retry" {...of("retry")} onClick={() => act("retry")}>Retry</Button>
+        <Button small icon="held" {...of("hold")} onClick={() => act("hold")}>Hold</Button>
+        <Button small icon="running" {...of("release")} onClick={() => act("release")}>Release</Button>
+        <Button small icon="limits" {...of("priority")} onClick={() => setAsked("priority")}>Priority…</Button>
+        <Button small icon="failed" kind="danger" {...of("kill")} onClick={() => setAsked("kill")}>Kill…</Button>
+        <Button small icon="trash" kind="danger" {...of("remove")} onClick={() => setAsked("remove")}>Remove…</Button>
       </div>
       <Button small kind="ghost" icon="close" onClick={clear} aria-label="Clear the selection" title="Clear the selection (Esc)" />
       {asked === "kill" || asked === "remove" ? (
-        <Sure verb={asked} number={number} close={close} act={(more) => { close(); act(asked, more); }} />
+        <Sure verb={asked} number={number} only={only} check={check} close={close} act={(more) => { close(); act(asked, more); }} />
       ) : null}
       {asked === "priority" ? (
-        <Priority number={number} before={priority} close={close} set={(value) => { close(); prioritise(value); }} />
+        <Priority number={counts ? sum(counts, CONCERNS.priority[0]) : number} before={priority} close={close} set={(value) => { close(); prioritise(value); }} />
       ) : null}
     </div>
   );
 }
 
-function Sure({ verb, number, close, act }: {
-  verb: "kill" | "remove"; number: number; close: () => void; act: (more: More) => void;
+/** What becomes of the rest of a selection. */
+export function rest(verb: "kill" | "remove", left: number, only: string | null): string {
+  if (left <= 0) return "";
+  const many = `The other ${left === 1 ? "one" : count(left)}`;
+  const [has, stays, belongs] = left === 1 ? ["has", "stays as it is", "belongs"] : ["have", "stay as they are", "belong"];
+  const why = verb === "kill" ? `${has} ended already` : left === 1 ? "has not ended, or others wait for it" : "have not ended, or others wait for them";
+  return `${many} ${why}${only === null ? "" : `, or ${belongs} to others`}: ${left === 1 ? "it" : "they"} ${stays}.`;
+}
+
+function Sure({ verb, number, only, check, close, act }: {
+  verb: "kill" | "remove"; number: number; only: string | null; check: BulkProps["check"]; close: () => void; act: (more: More) => void;
 }): ReactNode {
   const [cascade, setCascade] = useState(false);
   const [waiting, setWaiting] = useState(false);
   const kill = verb === "kill";
+  const more = kill ? {} : { cascade, waiting };
+  // What has ended since they were ticked is not counted: it is asked for now, and again when something happens.
+  const { data, error } = useQuery({ queryKey: ["check", verb, cascade, waiting], queryFn: () => check(verb, more), gcTime: 0, retry: false });
+  const n = data?.changed;
+  const name = kill ? "Kill" : "Remove";
+  const title = n === undefined ? `${name} jobs` : n === 0 ? `Nothing to ${verb}` : `${name} ${plural(n, "job")}?`;
   return (
-    <Dialog title={kill ? `Kill ${plural(number, "job")}?` : `Remove what has ended of ${plural(number, "job")}?`} close={close}>
+    <Dialog title={title} close={close}>
+      {error ? <Trouble error={error} /> : n === undefined ? <p className="muted" aria-busy="true">Counting…</p> : (
+        <p>
+          {n > 0 ? `${plural(n, "job")} of ${count(number)} selected.` : null} {cascade ? null : rest(verb, number - n, only)}
+        </p>
+      )}
       <p className="muted">
         {kill
           ? "Those that run are ended, those that wait will not start. They stay listed as cancelled and can be retried; what they did so far is lost."
@@ -77,9 +129,7 @@ function Sure({ verb, number, close, act }: {
       )}
       <div className="actions">
         <Button onClick={close}>Cancel</Button>
-        <Button kind="danger" autoFocus onClick={() => act(kill ? {} : { cascade, waiting })}>
-          {kill ? `Kill ${plural(number, "job")}` : "Remove"}
-        </Button>
+        <Button kind="danger" autoFocus disabled={n === undefined || n === 0} onClick={() => act(more)}>{n ? `${name} ${plural(n, "job")}` : name}</Button>
       </div>
     </Dialog>
   );

@@ -7,6 +7,7 @@ import { Link } from "../../router";
 import { ACTIVE, STUCK, WAITING } from "../../states";
 import { StateBadge } from "../../ui/parts";
 import "../../ui/sheet.css";
+import { element as elementOf, endOf } from "../job/view";
 import { addressOf } from "./filter";
 import { lasted, since } from "./when";
 
@@ -25,13 +26,13 @@ interface RowProps {
 /** How it ended, or what keeps it. */
 function Ending({ job }: { job: JobView }): ReactNode {
   const bad = job.state === "failed" || job.state === "lost" || job.state === "blocked";
-  const text = job.signal ?? (job.exit_code ? `exit ${job.exit_code}` : null);
-  const reason = job.state === "complete" || ACTIVE.includes(job.state) ? "" : (job.reason?.message ?? "");
+  const { cause, how } = job.state === "complete" || ACTIVE.includes(job.state) ? { cause: "", how: "" } : endOf(job);
   // The state itself is said already: of "held by root", "by root" is left.
-  const shown = text ?? (reason.startsWith(`${job.state} `) ? reason.slice(job.state.length + 1) : reason);
+  const shown = cause.startsWith(`${job.state} `) ? cause.slice(job.state.length + 1) : cause;
   return (
-    <span className={`clip ending ${bad ? "bad" : ""}`} role="cell" title={[text, reason].filter(Boolean).join(": ")}>
-      {shown}
+    <span className={`clip ending ${bad ? "bad" : ""}`} role="cell" title={[cause, how].filter(Boolean).join("; ")}>
+      {shown || how}
+      {shown && how ? <span className="faint"> {how}</span> : null}
     </span>
   );
 }
@@ -62,6 +63,7 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
       </div>
     );
   const text = command(job.cmd);
+  const element = elementOf(job);
   const ran = lasted(job, now);
   return (
     <div
@@ -69,17 +71,20 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
       className={`job-row ${selected ? "selected" : ""} ${current ? "current" : ""}`}
       onClick={(event) => pick(index, event)} onDoubleClick={() => open(index)}
     >
-      <label className="check" role="cell" onClick={(event) => event.stopPropagation()}>
-        <input
-          type="checkbox" checked={selected} aria-label={`Select job ${job.id}`} tabIndex={-1}
-          onChange={(event) => toggle(index, (event.nativeEvent as unknown as { shiftKey?: boolean }).shiftKey === true)}
-        />
-      </label>
+      <span className="check" role="cell" onClick={(event) => event.stopPropagation()}>
+        <label>
+          <input
+            type="checkbox" checked={selected} aria-label={`Select job ${job.id}`} tabIndex={-1}
+            onChange={(event) => toggle(index, (event.nativeEvent as unknown as { shiftKey?: boolean }).shiftKey === true)}
+          />
+        </label>
+      </span>
       <span role="cell" className="num id"><Link to={`/jobs/${job.id}`} tabIndex={-1}>{job.id}</Link></span>
       <span role="cell" className="state"><StateBadge state={job.state} /></span>
       <span role="cell" className="clip what" title={job.name ? `${job.name}: ${text}` : text}>
         <Link to={`/jobs/${job.id}`} tabIndex={-1}>
           {job.at && WAITING.includes(job.state) && !STUCK.includes(job.state) ? <Reserved at={job.at} /> : null}
+          {element ? <span className="tag num" title={`Element ${job.array_index} of array ${job.array_id}: ROTA_ARRAY_INDEX=${job.array_index}`}>{element}</span> : null}
           {job.name ? <b>{job.name}</b> : null}
           <span className="mono">{text}</span>
         </Link>

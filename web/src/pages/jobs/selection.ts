@@ -6,6 +6,7 @@ export interface Chosen {
   id: number;
   state: string;
   priority: number;
+  user: string;
 }
 
 export type Selection = { all: true } | { all: false; jobs: ReadonlyMap<number, Chosen> };
@@ -16,7 +17,7 @@ export const EVERYTHING: Selection = { all: true };
 /** A range by hand is at most this long; for more there is the box in the header. */
 export const RANGE_MAX = 5000;
 
-const chosen = ({ id, state, priority }: JobView): Chosen => ({ id, state, priority });
+const chosen = ({ id, state, priority, user }: JobView): Chosen => ({ id, state, priority, user });
 
 export const has = (selection: Selection, id: number): boolean => selection.all || selection.jobs.has(id);
 
@@ -52,3 +53,7 @@ export function stepped(key: string, at: number, count: number, page: number): n
   if (to === undefined || count === 0) return null;
   return Math.min(Math.max(0, to), count - 1);
 }
+
+/** Of some jobs, the ids of those that may be touched: all, or those of one user. */
+export const touchable = (jobs: ReadonlyMap<number, Chosen>, only: string | null): number[] =>
+  [...jobs.values()].filter((each) => only === null || each.user === only).map((each) => each.id);

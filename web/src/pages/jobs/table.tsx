@@ -37,12 +37,14 @@ function Header({ sort, setSort, selection, total, choose }: Pick<TableProps, "s
   const some = !selection.all && selection.jobs.size > 0;
   return (
     <div className="job-row job-head" role="row" aria-rowindex={1}>
-      <label className="check" role="columnheader">
-        <input
-          type="checkbox" aria-label="Select all jobs that match" disabled={total === 0} checked={selection.all}
-          ref={(input) => { if (input) input.indeterminate = some; }} onChange={() => choose(!selection.all && !some)}
-        />
-      </label>
+      <span className="check" role="columnheader">
+        <label>
+          <input
+            type="checkbox" aria-label="Select all jobs that match" disabled={total === 0} checked={selection.all}
+            ref={(input) => { if (input) input.indeterminate = some; }} onChange={() => choose(!selection.all && !some)}
+          />
+        </label>
+      </span>
       {HEADERS.map(([name, text, by]) => {
         const place = `${name} ${RIGHT.includes(name) ? "right" : ""}`;
         if (by === null) return <span key={name} role="columnheader" className={`clip ${place}`}>{text}</span>;

@@ -3,6 +3,7 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { get } from "../../api/client";
 import type { NodeDetailView, NodeView } from "../../api/types";
+import { byName } from "../../format";
 import type { Tone } from "../../states";
 import type { IconName } from "../../ui/icons";
 
@@ -47,7 +48,6 @@ export const KINDS: Record<string, readonly string[]> = {
   gone: ["no runner", "absent", "suspected", "dead", "closed", "not usable"],
 };
 
-const names = new Intl.Collator("en", { numeric: true });
 const share = (part: number, whole: number | null): number => (whole ? part / whole : 0);
 const ORDERS: Record<string, (a: Machine, b: Machine) => number> = {
   name: () => 0,
@@ -70,7 +70,7 @@ export function chosen(nodes: readonly Machine[], words: string, kind: string, o
     });
   });
   const compare = ORDERS[order] ?? (() => 0);
-  return found.sort((a, b) => compare(a, b) || names.compare(a.host, b.host));
+  return found.sort((a, b) => compare(a, b) || byName(a.host, b.host));
 }
 
 export function useMachines(): UseQueryResult<Machine[]> {

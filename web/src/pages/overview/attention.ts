@@ -1,6 +1,6 @@
 /** What needs a person: things that no amount of waiting mends. */
 
-import type { Action, ManagerView, StatusView } from "../../api/types";
+import type { Action, AttentionView, ManagerView, StatusView } from "../../api/types";
 import { plural, size } from "../../format";
 import { addressOf } from "../jobs/filter";
 import type { IconName } from "../../ui/icons";
@@ -53,25 +53,48 @@ function ofManager({ paused, draining }: StatusView, manager: ManagerView | unde
   return needs;
 }
 
-function ofJobs({ counts, groups }: StatusView): Need[] {
+/** What the counts do not tell: jobs that wait in vain, and reservations that would not get what they were granted. */
+function ofPlaces(found: readonly AttentionView[]): Need[] {
+  return found.map(({ kind, jobs, total, message }): Need => {
+    const first = jobs[0] ?? 0;
+    if (kind === "reservation")
+      return {
+        key: `reservation ${first}`, tone: "bad", icon: "odd", title: `Reservation ${first} is in danger`,
+        text: `${message}: it would begin with less than it was granted.`, to: `/jobs/${first}`,
+      };
+    const others = total > 1 ? ` The first: ${jobs.slice(0, NAMED).map((id) => `job ${id}`).join(", ")}.` : "";
+    return {
+      key: `never ${first}`, tone: "bad", icon: "odd", title: total === 1 ? `Job ${first} never fits` : `${plural(total, "job")} never fit`,
+      text: `${sentence(message.replace(/^never fits: /, ""))}${others}`, to: `/jobs/${first}`,
+    };
+  });
+}
+
+const NAMED = 3;
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+/** `mine`: of the jobs that may be touched; a button that would be refused is not there. */
+function ofJobs({ counts, groups }: StatusView, mine: StatusView, all: boolean): Need[] {
   const needs: Need[] = [];
   const n = (state: string): number => counts[state] ?? 0;
+  const own = (state: string): number => mine.counts[state] ?? 0;
+  const yours = (some: number, whole: number): string => (all || some === whole ? "" : some ? `, ${some} of them yours` : ", none of them yours");
   if (n("lost"))
     needs.push({
       key: "lost", tone: "odd", icon: "odd", title: `${plural(n("lost"), "job is", "jobs are")} lost`,
       text: `Nothing was heard of ${n("lost") === 1 ? "it" : "them"} for too long. What still runs comes back by itself.`, to: addressOf({ state: "lost" }),
-      deed: {
+      ...(all ? { deed: {
         label: "Confirm dead", run: { action: "confirm-dead", select: ["state=lost"] },
         ask: `Are you sure that ${n("lost") === 1 ? "this job" : `these ${n("lost")} jobs`} no longer run anywhere? They end, and may be tried again elsewhere: one that still runs would run twice.`,
-      },
+      } } : {}),
     });
   const failed = Object.entries(groups).filter(([, states]) => (states["failed"] ?? 0) > 0)
     .sort((a, b) => (b[1]["failed"] ?? 0) - (a[1]["failed"] ?? 0));
   for (const [group, states] of failed.slice(0, GROUPS))
     needs.push({
-      key: `failed ${group}`, tone: "bad", icon: "failed", title: group, text: `${plural(states["failed"] ?? 0, "job")} failed`,
+      key: `failed ${group}`, tone: "bad", icon: "failed", title: group, text: `${plural(states["failed"] ?? 0, "job")} failed${yours(mine.groups[group]?.["failed"] ?? 0, states["failed"] ?? 0)}`,
       to: addressOf({ state: "failed", group }),
-      deed: { label: "Retry", run: { action: "retry", select: [`@${group},state=failed`] } },
+      ...(mine.groups[group]?.["failed"] ? { deed: { label: "Retry", run: { action: "retry", select: [`@${group},state=failed`] } } } : {}),
     });
   if (failed.length > GROUPS)
     needs.push({
@@ -84,10 +107,13 @@ function ofJobs({ counts, groups }: StatusView): Need[] {
     });
   if (n("held"))
     needs.push({
-      key: "held", tone: "warn", icon: "held", title: `${plural(n("held"), "job is", "jobs are")} held`, text: n("held") === 1 ? "It waits until somebody releases it." : "They wait until somebody releases them.",
-      to: addressOf({ state: "held" }), deed: { label: "Release", run: { action: "release", select: ["state=held"] } },
+      key: "held", tone: "warn", icon: "held", title: `${plural(n("held"), "job is", "jobs are")} held${yours(own("held"), n("held"))}`, text: n("held") === 1 ? "It waits until somebody releases it." : "They wait until somebody releases them.",
+      to: addressOf({ state: "held" }), ...(own("held") ? { deed: { label: "Release", run: { action: "release", select: ["state=held"] } } } : {}),
     });
   return needs;
 }
 
-export const needsOf = (status: StatusView, manager: ManagerView | undefined): Need[] => [...ofManager(status, manager), ...ofJobs(status)];
+/** `mine`: counts of the jobs that may be touched; null: all may. */
+export const needsOf = (status: StatusView, manager: ManagerView | undefined, mine: StatusView | null = null): Need[] => [
+  ...ofManager(status, manager), ...ofPlaces(manager?.attention ?? []), ...ofJobs(status, mine ?? status, mine === null),
+];

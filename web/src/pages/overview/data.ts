@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { get } from "../../api/client";
-import type { ManagerView, StatusView } from "../../api/types";
+import type { StatusView } from "../../api/types";
 import { type Minute, begun, filled } from "../../charts/minutes";
 
 const MINUTES = 60;
@@ -11,8 +11,7 @@ const FEWEST = 15;
 
 export const useStatus = () => useQuery({ queryKey: ["status"], queryFn: ({ signal }) => get<StatusView>("/status", {}, signal) });
 
-export const useManager = () =>
-  useQuery({ queryKey: ["manager"], queryFn: ({ signal }) => get<ManagerView>("/manager", {}, signal) });
+export { useManager } from "../../strip";
 
 /** What a host has and what of it is in use. */
 export interface Load {

@@ -2,7 +2,7 @@
 
 import type { ReactNode } from "react";
 import type { ManagerView, StatusView } from "../../api/types";
-import { count, percent, size } from "../../format";
+import { byName, count, percent, size } from "../../format";
 import { Link } from "../../router";
 import { Card, Command } from "../../ui/parts";
 import type { Load } from "./data";
@@ -59,7 +59,7 @@ export function Machines({ status, manager, loads }: {
   status: StatusView; manager: ManagerView | undefined; loads: readonly Load[] | undefined;
 }): ReactNode {
   const { cores, cores_in_use: used } = status;
-  const sorted = [...(loads ?? [])].sort((a, b) => Number(b.connected) - Number(a.connected) || share(b) - share(a) || a.host.localeCompare(b.host));
+  const sorted = [...(loads ?? [])].sort((a, b) => Number(b.connected) - Number(a.connected) || share(b) - share(a) || byName(a.host, b.host));
   const runners = manager?.runners.filter((each) => each.connected).length ?? 0;
   const here = sorted.filter((each) => each.connected);
   return (

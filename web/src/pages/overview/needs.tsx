@@ -47,7 +47,7 @@ export function Needs({ needs }: { needs: readonly Need[] }): ReactNode {
         <Icon name="complete" size={20} />
         <div>
           <h2>Nothing needs you</h2>
-          <p className="muted">No failed, lost, blocked or held jobs; all runners are here.</p>
+          <p className="muted">No failed, lost, blocked or held jobs and none that never fits; all runners are here.</p>
         </div>
       </Card>
     );

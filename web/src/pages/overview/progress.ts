@@ -1,6 +1,7 @@
 /** Groups with something left to do, and how fast they go. */
 
 import type { StatusView } from "../../api/types";
+import { byName } from "../../format";
 import { ACTIVE, ENDED, WAITING, sum } from "../../states";
 
 export interface GroupLine {
@@ -25,7 +26,7 @@ export function inProgress(status: StatusView): GroupLine[] {
       end: status.group_expected_end[name],
       rate: status.group_rates[name],
     }))
-    .sort((a, b) => b.active - a.active || b.ended / b.total - a.ended / a.total || a.name.localeCompare(b.name));
+    .sort((a, b) => b.active - a.active || b.ended / b.total - a.ended / a.total || byName(a.name, b.name));
 }
 
 /** "12 a minute": with the unit that makes it a number of about one digit. */

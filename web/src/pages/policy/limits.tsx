@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { get } from "../../api/client";
 import type { LimitView } from "../../api/types";
-import { count, plural } from "../../format";
+import { byName, count, plural } from "../../format";
 import { Icon } from "../../ui/icons";
 import { Button, Card, Command, Empty, Skeleton, Trouble } from "../../ui/parts";
 import { Meter } from "../../ui/sheet";
@@ -70,7 +70,7 @@ export function Limits({ admin }: { admin: boolean }): ReactNode {
           <table className="sheet stacked">
             <thead><tr><th>Limit</th><th>In use</th><th className="right">Waiting</th><th>Hours</th>{admin ? <th><span className="hidden">Change</span></th> : null}</tr></thead>
             <tbody>
-              {[...data].sort((a, b) => a.name.localeCompare(b.name)).map((limit) => (
+              {[...data].sort((a, b) => byName(a.name, b.name)).map((limit) => (
                 <Row key={limit.name} limit={limit} edit={admin ? (host) => setEditing({ limit, host }) : null} />
               ))}
             </tbody>

@@ -1,0 +1,16 @@
+/** How many jobs there are of those that this session may touch. */
+
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { get } from "./api/client";
+import type { StatusView } from "./api/types";
+import { useOnly } from "./session";
+
+/** Nothing where all may be touched: then `status` itself tells it. */
+export function useMine(): UseQueryResult<StatusView> {
+  const only = useOnly();
+  return useQuery({
+    queryKey: ["status", "mine", only],
+    queryFn: ({ signal }) => get<StatusView>("/status", { select: [`user=${only ?? ""}`] }, signal),
+    enabled: only !== null,
+  });
+}
