@@ -100,6 +100,7 @@ def test_equal_commands_are_one_job_as_in_wr() -> None:
         ('a\t{"dep_grps": ["@g"]}', "field 'dep_grps': '@g' cannot be a group"),
         ('a\t{"cmd_deps": ["b"]}', "field 'cmd_deps': must be objects"),
         ('a\t{"limit_grps": [""]}', "field 'limit_grps': '' cannot be a limit"),
+        ('a\t{"limit_grps": ["2030 < datetime"]}', "'2030 < datetime' is not a date and time"),
         ('a\t{"limit_grps": ["9 < time"]}', "field 'limit_grps': '9 < time' is not a time of day"),
         ('a\t{"limit_grps": ["time < 09:00:30"]}', "has seconds"),
         ('a\t{"on_exit": [{"celebrate": true}]}', "field 'on_exit': there is no behaviour 'celebrate'"),
@@ -199,8 +200,15 @@ def test_a_directory_that_wr_would_have_kept_is_mentioned() -> None:
 
 def test_limits_and_the_declarations_of_them() -> None:
     found = read('a\t{"limit_grps": ["x:5", "y"]}\nb\t{"limit_grps": ["x"]}\nc\t{"limit_grps": ["x:0", "x"]}')
-    assert [job.fields["limits"] for job in found.jobs] == [["x", "y"], ["x"], ["x"]]
+    assert [job.fields["limits"] for job in found.jobs] == [["x", "y:any"], ["x:any"], ["x"]]
     assert found.limits == ["x:0"]
+
+
+def test_a_limit_that_is_unlimited_is_declared_so() -> None:
+    found = read('a\t{"limit_grps": ["x:-1"]}')
+    assert found.limits == ["x:any"]
+    assert found.jobs[0].fields["limits"] == ["x"]
+    assert not found.jobs[0].warnings
 
 
 @pytest.mark.parametrize(
@@ -221,12 +229,26 @@ def test_a_window_of_a_whole_day_is_none() -> None:
     assert fields(limit_grps=["00:00:00 < time"]) == {}
 
 
-@pytest.mark.parametrize("word", ["x:-1", "2030-07-01 12:00:00 < datetime"])
-def test_limits_that_limit_nothing_here_are_left_out_with_a_warning(word: str) -> None:
-    job = one(limit_grps=[word])
-    assert "limits" not in job.fields
-    assert "field 'limit_grps'" in job.warnings[0]
-    assert word in job.warnings[0]
+@pytest.mark.parametrize(
+    ("words", "types"),
+    [
+        (["2030-07-01 12:00:00 < datetime"], ["postpone=2030-07-01T12:00:00"]),
+        (["datetime<2030-07-01 12:00:30"], ["expire=2030-07-01T12:00:30"]),
+        (
+            ["2030-07-01 12:00:00 < datetime < 2031-01-02 03:04:05"],
+            ["postpone=2030-07-01T12:00:00", "expire=2031-01-02T03:04:05"],
+        ),
+        (
+            ["2030-01-01 00:00:00 < datetime", "2031-01-01 00:00:00 < datetime", "datetime < 2040-01-01 00:00:00",
+             "2020-01-01 00:00:00 < datetime < 2035-01-01 00:00:00"],
+            ["postpone=2031-01-01T00:00:00", "expire=2035-01-01T00:00:00"],
+        ),
+    ],
+)  # fmt: skip
+def test_dates_say_from_when_on_and_until_when_a_job_may_start(words: list[str], types: list[str]) -> None:
+    job = one(limit_grps=words)
+    assert job.fields == {"type": types}
+    assert not job.warnings
 
 
 # ------------------------------------------------------------------ dependencies
@@ -256,9 +278,17 @@ def test_a_command_may_be_waited_for_from_above_and_below() -> None:
     assert not any(job.warnings for job in found.jobs)
 
 
-def test_a_command_that_is_not_there_cannot_be_waited_for() -> None:
-    (job,) = read('a\t{"cmd_deps": [{"cmd": "old", "cwd": ""}]}').jobs
-    assert job.parents == ()
+def test_a_command_of_an_earlier_file_is_waited_for_by_its_name() -> None:
+    deps = [{"cmd": "old", "cwd": ""}, {"cmd": "older", "cwd": "/d"}, {"cmd": "old"}]
+    (job,) = read(json.dumps({"cmd": "a", "deps": ["g"], "cmd_deps": deps})).jobs
+    assert job.fields_with()["after"] == ["@g", {"cmd": "old"}, {"cmd": "older", "cwd": "/d"}]
+    assert not job.warnings
+
+
+def test_a_command_that_is_not_there_is_not_waited_for_where_that_is_wanted() -> None:
+    said = b'a\t{"cmd_deps": [{"cmd": "old", "cwd": ""}]}'
+    (job,) = convert([said], source="f.wr", place=HERE, waits=False).jobs
+    assert job.fields_with() == {}
     assert job.warnings == ("field 'cmd_deps': 'old' is not in this input, so it is not waited for",)
 
 
@@ -278,6 +308,7 @@ def test_a_field_without_an_equivalent_is_left_out_and_named(name: str, value: A
     job = one(**{name: value})
     assert job.fields == {}
     assert len(job.warnings) == 1
+    assert [lost for lost, _message in job.lost] == [name]
     assert job.warnings[0].startswith(f"field '{name}': ")
     assert "left out" in job.warnings[0]
 

@@ -121,12 +121,16 @@ def test_a_bad_line_adds_nothing_and_is_named_in_words_of_wr(rota: Deployment, l
     assert not (rota.home / "manager.json").exists()
 
 
-def test_what_has_no_equivalent_is_said_once_or_refused(rota: Deployment) -> None:
+def test_what_has_no_equivalent_is_refused_unless_its_loss_is_accepted_and_then_said_once(
+    rota: Deployment,
+) -> None:
     said = "".join(f'echo {n}\t{{"cloud_os": "Ubuntu"}}\n' for n in range(3)) + "echo 1\n"
-    strict = rota.rota("import", "wr", "-", "--strict", input=said)
-    assert strict.returncode == 2
-    assert "stdin line 1: field 'cloud_os'" in strict.stderr
-    done = rota.rota("import", "wr", "-", "--json", input=said)
+    for options in ((), ("--drop", "mounts"), ("--drop", "cloud_os", "--strict")):
+        refused = rota.rota("import", "wr", "-", *options, input=said)
+        assert refused.returncode == 2
+        assert "stdin line 1: field 'cloud_os'" in refused.stderr
+    assert "--drop cloud_os" in rota.rota("import", "wr", "-", input=said).stderr
+    done = rota.rota("import", "wr", "-", "--json", "--drop", "cloud_os", input=said)
     assert json.loads(done.stdout)["added"] == [1, 2, 3]
     assert done.stderr.splitlines() == [
         "rota: warning: stdin line 1: field 'cloud_os': has no equivalent and is left out: "
@@ -147,7 +151,11 @@ def test_limits_that_lines_declare_are_set_first(rota: Deployment) -> None:
     ("line", "expected"),
     [
         ('x\t{"deps": ["nobody"]}', "stdin line 2: field 'deps': group 'nobody' has never had a member"),
-        ('x\t{"limit_grps": ["unknown"]}', "stdin line 2: limit 'unknown' is not declared"),
+        (
+            'x\t{"cmd_deps": [{"cmd": "nowhere", "cwd": ""}]}',
+            "stdin line 2: field 'cmd_deps': no job has the command 'nowhere' in a directory of its own; "
+            "add that first, or do not wait for it: --drop cmd_deps",
+        ),
         ('x\t{"cpus": 99999}', "stdin line 2: never fits"),
     ],
 )
@@ -156,6 +164,41 @@ def test_what_the_manager_refuses_adds_nothing_either(rota: Deployment, line: st
     assert done.returncode in (2, 3)
     assert expected in done.stderr
     assert jobs(rota) == []
+
+
+def test_a_limit_that_nobody_has_declared_holds_nobody_up_and_is_listed(rota: Deployment) -> None:
+    said = 'true\t{"limit_grps": ["unknown", "free:-1"]}\n'
+    assert rota.rota("import", "wr", "-", "--sync", input=said).returncode == 0
+    listed = {each["name"]: (each["capacity"], each["by_jobs"]) for each in rota.json("limit")["limits"]}
+    assert listed == {"unknown": (None, True), "free": (None, False)}
+
+
+def test_commands_of_earlier_files_are_waited_for_and_dates_decide_when(rota: Deployment) -> None:
+    first = f'echo first\necho second\t{{"cwd": "{rota.work}", "cwd_matters": true}}\necho third\n'
+    rota.ok("import", "wr", "-", "--sync", input=first)
+    rota.ok("import", "wr", "-", input='echo held\t{"limit_grps": ["stop:0"]}\n')
+    deps = [{"cmd": cmd, "cwd": ""} for cmd in ("echo first", "echo held")] + [
+        {"cmd": "echo second", "cwd": str(rota.work)}
+    ]
+    said = {
+        "cmd": "echo last",
+        "cmd_deps": deps,
+        "limit_grps": ["2020-01-01 00:00:00 < datetime < 2090-01-01 00:00:00"],
+    }
+    rota.ok("import", "wr", "-", "-t", "type:wr", input=json.dumps(said))
+    job = rota.json("show", "5")
+    assert job["after"] == ["1", "4", "2"]
+    assert job["state"] == "dependent"
+    assert [word.partition("=")[0] for word in job["type"]] == ["postpone", "expire", "type:wr"]
+    converted = rota.ok("import", "wr", "-", "--dry-run", input=json.dumps(said | {"cmd": "echo again"}))
+    assert (
+        rota.json("show", str(json.loads(rota.ok("add", "-", "--json", input=converted))["added"][0]))["after"]
+        == job["after"]
+    )
+    unknown = 'echo x\t{"cmd_deps": [{"cmd": "nowhere", "cwd": ""}]}\n'
+    dropped = rota.rota("import", "wr", "-", "--drop", "cmd_deps", input=unknown)
+    assert dropped.returncode == 0
+    assert "'nowhere' is not in this input, so it is not waited for" in dropped.stderr
 
 
 def test_dependencies_may_point_down_and_windows_are_limits(rota: Deployment) -> None:

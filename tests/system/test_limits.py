@@ -67,6 +67,17 @@ def test_a_mistake_in_one_of_several_limits_changes_none(queue: Queue) -> None:
         assert "good" not in queue.ok("limit", "--quiet").split()
 
 
+def test_a_limit_that_a_waiting_job_declares_is_listed_at_once(queue: Queue) -> None:
+    queue.ok("add", "--limit", "early:4", "--after", "@nobody", "--allow-empty-group", "--", "true")
+    assert (queue.limit("early")["capacity"], queue.limit("early")["by_jobs"]) == (4, True)
+    queue.ok("add", "--limit", "early:5", "--after", "@nobody", "--allow-empty-group", "--", "true")
+    assert queue.limit("early")["capacity"] == 5, "the last to say so decides"
+    queue.ok("add", "--limit", "early:any", "--limit", "open:any", "--", "true")
+    assert (queue.limit("early")["capacity"], queue.limit("open")["capacity"]) == (5, None)
+    queue.ok("limit", "early:any")
+    assert (queue.limit("early")["capacity"], queue.limit("early")["by_jobs"]) == (None, False)
+
+
 def test_a_job_may_declare_its_limit_by_a_number(queue: Queue) -> None:
     jobs = many(queue, 3, "own", limits=["own:2"])
     running(queue, 2, jobs)

@@ -30,7 +30,11 @@ def importing() -> None:
 @importing.command("wr")
 @click.argument("file", metavar="FILE|-", shell_complete=files)
 @click.option("--cwd-matters", is_flag=True, help="Run in --cwd itself, as 'wr add --cwd_matters' does.")
-@click.option("--strict", is_flag=True, help="Refuse fields without an equivalent instead of warning.")
+@click.option(
+    "--drop", metavar="FIELD", multiple=True,
+    help="Leave out this field, which has no equivalent, instead of refusing the file; 'all': every such field.",
+)  # fmt: skip
+@click.option("--strict", is_flag=True, help="Refuse also what is only warned of.")
 @job_options
 @click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
 @click.option("--dry-run", is_flag=True, help="Print the jobs as input for 'rota add'; add nothing.")
@@ -39,6 +43,7 @@ def wr(
     call: Invocation,
     file: str,
     cwd_matters: bool,
+    drop: tuple[str, ...],
     strict: bool,
     sync: bool,
     dry_run: bool,
@@ -50,13 +55,15 @@ def wr(
     The file holds one command a line, a command with a tab and a JSON object behind it, or one JSON object
     a line, with wr's fields. They mean what they mean to wr: a command runs under bash, in a directory of its
     own unless cwd_matters is set; equal commands are one job; limits that a line declares are set first.
-    The options are the defaults of lines that do not say. Fields without an equivalent are left out with a
-    warning. A file with a bad line adds nothing.
+    The options are the defaults of lines that do not say. Dates (datetime) become the types postpone and expire;
+    commands of earlier files (cmd_deps) are found among your jobs. A file with a bad line, or with a field that
+    has no equivalent, adds nothing: --drop FIELD accepts the loss, which is then listed.
 
     \b
     Examples:
       rota import wr commands.txt
       rota import wr commands.txt --cwd-matters -g mapping --retries 1
+      rota import wr commands.txt --drop cloud_os --drop mounts
       rota import wr commands.txt --dry-run > jobs.jsonl; rota add jobs.jsonl
     """
     from rota.cli.add import finish
@@ -70,8 +77,9 @@ def wr(
     defaults = {**WR_DEFAULTS, "scratch": not cwd_matters, **fields}
     with telling(lambda: "nothing was added"):
         jobs = WrSubmission(
-            call, file=file, fields=defaults, cwd_matters=cwd_matters, strict=strict, may_start=not no_start
-        )
+            call, file=file, fields=defaults, cwd_matters=cwd_matters, strict=strict, drop=drop,
+            may_start=not no_start,
+        )  # fmt: skip
     _warn(jobs.source, jobs.conversion)
     if dry_run:
         if file != "-":
@@ -111,12 +119,16 @@ def _print(call: Invocation, found: Conversion, defaults: Mapping[str, object]) 
 
 
 def _converted(found: Conversion, defaults: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    from rota.cli.wr_submission import with_types
+
     # Blank lines and comments are gone, so lines have other numbers than in wr's file.
     number_of = {job.line: number for number, job in enumerate(found.jobs, 1)}
     for job in found.jobs:
         fields = {"cmd": job.cmd, **defaults, **job.fields_with(number_of)}
         if isinstance(env := defaults.get("env"), dict) and isinstance(own := job.fields.get("env"), dict):
             fields["env"] = env | own
+        if defaults.get("type") and "type" in job.fields:
+            fields["type"] = with_types(defaults["type"], job.fields["type"])
         yield fields
 
 

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     """List limits with their capacity, use and waiting jobs, or set them.
 
-    NAME:N lets jobs have N units at once; 0 stops them. NAME:unlimited removes the limit. NAME@22:00-06:00
+    NAME:N lets jobs have N units at once; 0 stops them. NAME:any lets them have any number, and NAME:unlimited
+    removes the limit. NAME@22:00-06:00
     lets jobs start only in these hours (local time), and NAME@always at any time again. A change holds at once;
-    running jobs go on. Jobs use a limit with --limit NAME.
+    running jobs go on. Jobs use a limit with --limit NAME; --limit NAME:N in a job declares one that nobody else
+    has declared, and the last job to say so decides.
 
     \b
     Examples:
@@ -80,7 +82,7 @@ def _table(limits: list[LimitView]) -> Shown:
     rows = []
     for each in limits:
         capacity = "any" if each.capacity is None else f"{each.capacity:,}"
-        state = "alone" if each.exclusive else "" if each.open else "closed"
+        state = "alone" if each.exclusive else "closed" if not each.open else "by jobs" if each.by_jobs else ""
         window = each.window or ""
         rows.append([harmless(each.name), capacity, f"{each.used:,}", f"{each.waiting:,}", window, state])
         if each.scope == "host":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Final
 
 from rota.cli.command import Invocation
 from rota.cli.submitting import Submission
@@ -11,6 +12,10 @@ from rota.client.batches import Batch, Builder
 from rota.client.wr import Conversion, convert
 from rota.client.wr_fields import WR_NAME, Place
 from rota.errors import BadInput, RotaError, from_code
+
+#: Every field, to `--drop`.
+_ALL: Final = "all"
+_CMD_DEPS: Final = "cmd_deps"
 
 
 class WrSubmission(Submission):
@@ -26,10 +31,13 @@ class WrSubmission(Submission):
         fields: dict[str, object],
         cwd_matters: bool,
         strict: bool,
+        drop: Collection[str],
         may_start: bool,
     ) -> None:
         self._cwd_matters = cwd_matters
         self._strict = strict
+        self._drop = frozenset(drop)
+        self._types = fields.get("type", ())
         super().__init__(call, file=file, command=None, fields=fields, retries=3, may_start=may_start)
         self.batches = list(self.batches)
 
@@ -37,13 +45,21 @@ class WrSubmission(Submission):
         assert file is not None
         blocks = submission.read_stdin() if file == "-" else submission.read_file(file)
         place = Place(cwd=self.base.cwd, cwd_matters=self._cwd_matters)
-        self.conversion = convert(blocks, source=self.source, place=place)
+        waits = self._drop.isdisjoint((_ALL, _CMD_DEPS))
+        self.conversion = convert(blocks, source=self.source, place=place, waits=waits)
         builder = Builder(self.base, source=self.source)
         for job in self.conversion.jobs:
             if self._strict and job.warnings:
                 raise builder.bad(job.line, BadInput(job.warnings[0], hint="mend it, or leave out --strict"))
+            for field, message in job.lost:
+                if field not in self._drop and _ALL not in self._drop:
+                    hint = f"if that does not matter, leave it out with --drop {field}"
+                    raise builder.bad(job.line, BadInput(message.replace(" and is left out", ""), hint=hint))
+            fields = job.fields_with()
+            if "type" in fields and self._types:
+                fields["type"] = with_types(self._types, fields["type"])
             try:
-                builder.fielded(job.fields_with(), job.line, job.cmd)
+                builder.fielded(fields, job.line, job.cmd)
             except BadInput as error:
                 raise BadInput(_in_words_of_wr(error.message), hint=error.hint) from None
             yield from builder.full()
@@ -57,11 +73,21 @@ class WrSubmission(Submission):
 
     def _named(self, error: RotaError) -> RotaError:
         named = super()._named(error)
-        return from_code(named.code, _in_words_of_wr(named.message), hint=named.hint)
+        message, hint = _in_words_of_wr(named.message), named.hint
+        if f"field '{_CMD_DEPS}': " in message:
+            hint = f"add that first, or do not wait for it: --drop {_CMD_DEPS}"
+        return from_code(named.code, message, hint=hint)
 
 
 def _in_words_of_wr(message: str) -> str:
     """Whoever wrote the file knows the fields by wr's names."""
+    message = message.replace("field 'after': no job has the command", "field 'cmd_deps': no job has the command")
     for ours, theirs in WR_NAME.items():
         message = message.replace(f"field '{ours}': ", f"field '{theirs}': ", 1)
     return message
+
+
+def with_types(defaults: object, own: object) -> list[str]:
+    """The types of a line beside those that all have."""
+    words = [*(defaults if isinstance(defaults, list | tuple) else [defaults])]
+    return [str(word) for word in (*words, *(own if isinstance(own, list | tuple) else [own]))]

@@ -1,9 +1,11 @@
-"""Dependencies as people write them: ids, lines of the same input, and dependency groups."""
+"""Dependencies as people write them: ids, lines of the same input, dependency groups, and, in JSON, commands."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from msgspec import Struct
 
 from rota.client import values
 from rota.client.values import DIGITS, kind, shown
@@ -11,9 +13,18 @@ from rota.errors import BadInput
 
 #: Elements of an array: its id, the first index and the last.
 Span = tuple[int, int, int]
+
+
+class OfCommand(Struct, frozen=True):
+    """The job with this command, in this directory or, if it is empty, in one of its own (`scratch`)."""
+
+    cmd: str
+    cwd: str = ""
+
+
 #: A dependency: what the condition is, whether the number is a line of the input, and the number, the name
-#: of a dependency group, or elements of an array.
-Dependency = tuple[int, bool, int | str | Span]
+#: of a dependency group, elements of an array, or a command.
+Dependency = tuple[int, bool, int | str | Span | OfCommand]
 
 MAX_PARENTS: Final = 10_000
 MAX_GROUPS: Final = 1000
@@ -27,6 +38,8 @@ _HINT: Final = "write an id, 12-15, 12_3, 12_*, line:3, @group, afterok:12, afte
 def after(value: object, text: bool) -> tuple[Dependency, ...]:
     """What a job waits for, each once. Raises `BadInput`."""
     if isinstance(value, int) and not isinstance(value, bool):
+        value = [value]
+    if isinstance(value, dict):
         value = [value]
     if not isinstance(value, str | list | tuple):
         raise BadInput(f"must be ids, not {kind(value)}", hint='write it like "12,15-17" or "afterany:12"')
@@ -43,6 +56,8 @@ def _dependencies(word: object) -> list[Dependency]:
     """`12`, `12-15`, `12_3`, `line:3`, `@group`, and these after `afterok:`, `afterany:` or `afternotok:`."""
     if isinstance(word, int) and not isinstance(word, bool):
         word = str(word)
+    if isinstance(word, dict):
+        return [(1, False, _of_command(word))]
     if not isinstance(word, str):
         raise BadInput(f"must be ids, not {kind(word)}", hint='write it like [12, "afterany:13"]')
     parts = word.strip().split(":")
@@ -73,6 +88,18 @@ def _dependencies(word: object) -> list[Dependency]:
     if not found or of_line:
         raise BadInput(f"'{shown(word)}' is not a dependency", hint=_HINT)
     return found
+
+
+def _of_command(said: dict[str, object]) -> OfCommand:
+    """`{"cmd": …, "cwd": …}`."""
+    cmd, cwd = said.get("cmd"), said.get("cwd", "")
+    if not said.keys() <= {"cmd", "cwd"} or not isinstance(cmd, str) or not isinstance(cwd, str) or not cmd:
+        raise BadInput("must be objects with cmd and cwd", hint='write it like {"cmd": "make data", "cwd": "/d"}')
+    values.check_argument(cmd)
+    values.plain_text(cwd, values.MAX_PATH)
+    if cwd and not cwd.startswith("/"):
+        raise BadInput(f"'{shown(cwd)}' is not an absolute path", hint="give the whole path, or none for scratch")
+    return OfCommand(cmd, cwd)
 
 
 def _span(match: re.Match[str], part: str) -> Span:

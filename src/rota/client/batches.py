@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.client.after import MAX_PARENTS
+from rota.client.after import MAX_PARENTS, OfCommand, Span
 from rota.client.array import Elements, throttle
 from rota.client.entries import Entries
 from rota.client.fields import Wanted
@@ -280,11 +280,12 @@ class Builder:
         for condition, of_line, parent in wanted.after:
             if not of_line:
                 self._join(entries, range(1), line)
-                whom, span = (parent[0], parent[1:]) if isinstance(parent, tuple) else (parent, None)
+                named = _named(parent)
                 self._after += [
-                    NewAfter(entry=entry, parent=whom, condition=condition, elements=span) for entry in entries
+                    msgspec.structs.replace(named, entry=entry, condition=condition) for entry in entries
                 ]
-                self._bytes += _AFTER_BYTES * len(entries) + (len(parent) if isinstance(parent, str) else 0)
+                length_of = len(named.parent) if isinstance(named.parent, str) else 0
+                self._bytes += (_AFTER_BYTES + length_of) * len(entries)
                 continue
             assert isinstance(parent, int)
             waiting = Forward(entries, condition, parent, line)
@@ -389,3 +390,12 @@ def _check_contradiction(base: Wanted, wanted: Wanted) -> None:
         if getattr(base, name) and not getattr(wanted, name):
             flag = name.replace("_", "-")
             raise BadInput(f"field '{name}': contradicts --{flag}", hint="leave one of them out")
+
+
+def _named(parent: int | str | Span | OfCommand) -> NewAfter:
+    """A dependency on what is in no line of this input."""
+    if isinstance(parent, OfCommand):
+        return NewAfter(entry=0, parent=parent.cmd, cwd=parent.cwd)
+    if isinstance(parent, tuple):
+        return NewAfter(entry=0, parent=parent[0], elements=parent[1:])
+    return NewAfter(entry=0, parent=parent)

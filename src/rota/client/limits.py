@@ -1,4 +1,4 @@
-"""Uses of limits as people write them: `NAME`, `NAME:NUMBER`, and `!` behind for exclusive use."""
+"""Uses of limits as people write them: `NAME`, `NAME:NUMBER`, `NAME:any`, and `!` behind for exclusive use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from rota.wire.messages import NewUse
 MAX_UNITS: Final = 1_000_000
 MAX_LIMITS: Final = 100
 
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_FORM: Final = "write it like blast, blast:2 or blast!"
+NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_FORM: Final = "write it like blast, blast:2, blast:any or blast!"
+_ANY: Final = "any"
 
 
 def limits(value: object, text: bool) -> tuple[NewUse, ...]:
@@ -38,7 +39,7 @@ def _use(word: object) -> NewUse:
     body = word.strip()
     exclusive = body.endswith("!")
     name, colon, units = body.removesuffix("!").partition(":")
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise BadInput(
             f"'{shown(word)}' is not a use of a limit; names have letters, digits and . _ - (at most 64)",
             hint=_FORM,
@@ -47,6 +48,8 @@ def _use(word: object) -> NewUse:
         raise BadInput("'none' cannot be the name of a limit", hint="it means no limits, and stands alone")
     if not colon:
         return NewUse(name, None, exclusive)
+    if units == _ANY:
+        return NewUse(name, None, exclusive, declare=True)
     if not values.DIGITS.fullmatch(units) or not 1 <= int(units) <= MAX_UNITS:
         raise BadInput(
             f"'{shown(word)}': the units must be a whole number from 1 to {MAX_UNITS}",

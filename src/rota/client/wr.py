@@ -26,15 +26,18 @@ class Job(Struct, frozen=True, gc=False):
     fields: dict[str, object]
     parents: tuple[int, ...]  #: lines of the jobs it waits for
     warnings: tuple[str, ...]  #: what could not be kept, each beginning with wr's name of the field
+    lost: tuple[tuple[str, str], ...] = ()  #: of these, fields that are left out
+    earlier: tuple[tuple[str, str], ...] = ()  #: commands and directories of jobs that are in no line of the input
 
     def fields_with(self, number_of: Mapping[int, int] | None = None) -> dict[str, object]:
-        """The fields with the dependencies on lines, whose numbers may be others where the jobs will stand."""
-        if not self.parents:
+        """The fields with the dependencies on other jobs, whose lines may get other numbers."""
+        if not self.parents and not self.earlier:
             return dict(self.fields)
         after = self.fields.get("after", [])
         assert isinstance(after, list)
         lines = [f"line:{number_of[line] if number_of else line}" for line in self.parents]
-        return {**self.fields, "after": [*after, *lines]}
+        earlier = [{"cmd": cmd, "cwd": cwd} if cwd else {"cmd": cmd} for cmd, cwd in self.earlier]
+        return {**self.fields, "after": [*after, *lines, *earlier]}
 
 
 class Conversion(Struct, frozen=True):
@@ -47,8 +50,9 @@ class Conversion(Struct, frozen=True):
     repeated: list[int]
 
 
-def convert(blocks: Iterable[bytes], *, source: str, place: Place) -> Conversion:
-    """All jobs of an input. Raises `BadInput` that names the source, the line and the field."""
+def convert(blocks: Iterable[bytes], *, source: str, place: Place, waits: bool = True) -> Conversion:
+    """All jobs of an input. `waits`: also for commands that are in none of its lines. Raises `BadInput` that names
+    the source, the line and the field."""
     seen: set[tuple[str, str]] = set()
     known: dict[tuple[str, str], int] = {}
     first_member: dict[str, int] = {}
@@ -71,7 +75,7 @@ def convert(blocks: Iterable[bytes], *, source: str, place: Place) -> Conversion
             first_member.setdefault(group, number)
         limits.update(job.declared)
         found.append((number, job))
-    jobs = [_resolved(number, job, known, first_member) for number, job in found]
+    jobs = [_resolved(number, job, known, first_member, waits=waits) for number, job in found]
     return Conversion(jobs=jobs, limits=list(limits.values()), repeated=repeated)
 
 
@@ -109,19 +113,29 @@ def _words(job: Parsed, name: str) -> list[str]:
     return words if isinstance(words, list) else []
 
 
-def _resolved(number: int, job: Parsed, known: dict[tuple[str, str], int], first_member: dict[str, int]) -> Job:
+def _resolved(
+    number: int, job: Parsed, known: dict[tuple[str, str], int], first_member: dict[str, int], *, waits: bool
+) -> Job:
     """With what it needs the other lines for."""
-    parents = []
-    for parent in job.parents:
-        if parent in known:
-            parents.append(known[parent])
-        else:
-            shown = parent[0] if parent[0].isprintable() else ascii(parent[0])
+    parents = [known[parent] for parent in job.parents if parent in known]
+    earlier = [parent for parent in job.parents if parent not in known]
+    if not waits:
+        for cmd, _cwd in earlier:
+            shown = cmd if cmd.isprintable() else ascii(cmd)
             job.warn(f"field 'cmd_deps': '{shown[:60]}' is not in this input, so it is not waited for")
+        earlier = []
     if any(first_member.get(word[1:], 0) > number for word in _words(job, "after")):
         # Its members come with this very input.
         job.fields["allow_empty_group"] = True
-    return Job(number, job.cmd, job.fields, tuple(dict.fromkeys(parents)), job.warnings)
+    return Job(
+        number,
+        job.cmd,
+        job.fields,
+        tuple(dict.fromkeys(parents)),
+        job.warnings,
+        job.lost,
+        tuple(dict.fromkeys(earlier)),
+    )
 
 
 def _lines(blocks: Iterable[bytes], source: str) -> Iterator[tuple[int, str]]:

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from rota.client.after import dependency_group
+from rota.client.limits import NAME as LIMIT
 from rota.client.values import shown
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, format_duration
@@ -33,6 +34,7 @@ WR_NAME: Final = {rota: wr for wr, rota in SAME.items()} | {
     "dep_groups": "dep_grps",
     "limits": "limit_grps",
     "after": "deps",
+    "type": "limit_grps",
 }
 #: Known to wr, unknown here: what they would have changed, so that people can judge.
 _LEFT_OUT: Final = {
@@ -69,6 +71,8 @@ _UNITS: Final = {
 _TIME: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(h|ms|m|s|us|\u00b5s|\u03bcs|ns)")
 _OVERRIDE: Final = {0: "no", 1: "higher", 2: "always"}
 _CLOCK: Final = r"(\d\d):(\d\d):(\d\d)"
+_DATE: Final = r"(\d{4}-\d\d-\d\d) +(\d\d:\d\d:\d\d)"
+_DATES: Final = re.compile(rf"(?:{_DATE}\s*<\s*)?datetime(?:\s*<\s*{_DATE})?", re.ASCII)
 _WINDOW: Final = re.compile(rf"(?:{_CLOCK}\s*<\s*)?time(?:\s*<\s*{_CLOCK})?", re.ASCII)
 _UPDATE: Final = re.compile(r"(.+):(-?[0-9]{1,12})", re.ASCII | re.DOTALL)
 
@@ -89,6 +93,8 @@ class Parsed(Struct, gc=False):
     cwd: str  #: of the job's identity: "" if it does not matter
     fields: dict[str, object]
     warnings: tuple[str, ...] = ()
+    #: fields that are left out, and what is said of each
+    lost: tuple[tuple[str, str], ...] = ()
     #: limits that the line declares: name, and what to tell the manager
     declared: tuple[tuple[str, str], ...] = ()
     #: the commands it waits for, with the directory that wr knows them by
@@ -96,6 +102,11 @@ class Parsed(Struct, gc=False):
 
     def warn(self, message: str) -> None:
         self.warnings += (message,)
+
+    def lose(self, field: str, message: str) -> None:
+        """Something that the line says has no equivalent."""
+        self.warn(f"field '{field}': {message}")
+        self.lost += ((field, f"field '{field}': {message}"),)
 
     def declare(self, name: str, limit: str) -> None:
         self.declared += ((name, limit),)
@@ -134,9 +145,9 @@ def _one(job: Parsed, name: str, value: object) -> None:
         _CHANGED[name](job, name, value)
     elif name in _LEFT_OUT:
         if value is not False:
-            job.warn(f"field '{name}': has no equivalent and is left out: {_LEFT_OUT[name]}")
+            job.lose(name, f"has no equivalent and is left out: {_LEFT_OUT[name]}")
     elif name not in _TOGETHER:
-        job.warn(f"field '{shown(name)}': is none of wr's and is left out")
+        job.lose(shown(name), "is none of wr's and is left out")
 
 
 def _finish(job: Parsed, said: Mapping[str, object]) -> None:
@@ -147,7 +158,7 @@ def _finish(job: Parsed, said: Mapping[str, object]) -> None:
             break
     else:
         if "container_mounts" in said:
-            job.warn("field 'container_mounts': there is no container; it is left out")
+            job.lose("container_mounts", "there is no container; it is left out")
     if _flag("change_home", said.get("change_home", False)) and job.scratch:
         job.cmd = f'export HOME="$PWD"; {job.cmd}'
     ending = job.fields.get("on_exit")
@@ -237,32 +248,48 @@ def _cmd_deps(job: Parsed, name: str, value: object) -> None:
 
 
 def _limits(job: Parsed, name: str, value: object) -> None:
-    names: dict[str, None] = {}
+    names: dict[str, str] = {}  #: → how the job names it
+    between = ["", ""]
     for word in _texts(name, value):
         word = word.strip()
         if re.search(r"<.*\bdatetime\b|\bdatetime\b.*<", word):
-            job.warn(f"field '{name}': '{shown(word)}' has no equivalent and is left out")
+            _narrow(between, name, word)
         elif "<" in word:
             window, hours = _window(name, word)
             if hours != "00:00-00:00":  # the whole day
                 job.declare(window, f"{window}@{hours}")
-                names[window] = None
+                names[window] = window
         elif update := _UPDATE.fullmatch(word):
             units = int(update[2])
-            if units < 0:
-                job.warn(f"field '{name}': '{shown(word)}' is unlimited and is left out")
-                continue
-            job.declare(update[1], f"{update[1]}:{units}")
-            names[update[1]] = None
+            job.declare(update[1], f"{update[1]}:{units if units >= 0 else 'any'}")
+            names[update[1]] = update[1]
         else:
-            names[word] = None
+            # As in wr, one that nobody has declared holds nobody up.
+            names.setdefault(word, f"{word}:any")
     for one in names:
-        if not one or "," in one or ":" in one or one.endswith("!"):
+        if not LIMIT.fullmatch(one):
             raise BadInput(
-                f"field '{name}': '{shown(one)}' cannot be a limit", hint="use letters, digits and . _ -"
+                f"field '{name}': '{shown(one)}' cannot be a limit",
+                hint="use letters, digits and . _ - (at most 64)",
             )
     if names:
-        job.fields["limits"] = list(names)
+        job.fields["limits"] = list(names.values())
+    if any(between):
+        kinds = zip(("postpone", "expire"), between, strict=True)
+        job.fields["type"] = [f"{kind}={moment}" for kind, moment in kinds if moment]
+
+
+def _narrow(between: list[str], name: str, word: str) -> None:
+    """A job starts after the latest beginning and before the earliest end of its dates."""
+    found = _DATES.fullmatch(word)
+    if found is None or not (found[1] or found[3]):
+        raise BadInput(
+            f"field '{name}': '{shown(word)}' is not a date and time", hint="2030-07-01 12:00:00 < datetime"
+        )
+    if found[1]:
+        between[0] = max(between[0], f"{found[1]}T{found[2]}")
+    if found[3]:
+        between[1] = min(between[1] or "~", f"{found[3]}T{found[4]}")
 
 
 def _window(name: str, word: str) -> tuple[str, str]:
@@ -286,7 +313,7 @@ def _behaviours(job: Parsed, name: str, value: object) -> None:
         if "run" in keys:
             found.append(f"run: {_text(name, keys['run'])}")
         elif "copy_to_manager" in keys:
-            job.warn(f"field '{name}': copy_to_manager has no equivalent and is left out")
+            job.lose(name, "copy_to_manager has no equivalent and is left out")
         elif "cleanup" in keys or "cleanup_all" in keys:
             # Without a directory of its own there is nothing to clean up, and wr ignores it too.
             if job.scratch:

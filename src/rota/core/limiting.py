@@ -21,7 +21,7 @@ from rota.plan.limits import Limit, Window
 MOST_UNITS = 1_000_000_000
 LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
-_HINT = "write it like blast:5, blast:unlimited, night@22:00-06:00 or night@always"
+_HINT = "write it like blast:5, blast:any, blast:unlimited, night@22:00-06:00 or night@always"
 _DAY = 24 * 60
 #: Windows that are never open together are given up after so many looks.
 _MOST_LOOKS = 64
@@ -30,14 +30,16 @@ ALWAYS = Window(0, 24 * 60)
 
 
 def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:
-    """`NAME:N`, `NAME:unlimited`, `NAME@22:00-06:00`, `NAME@always` or `NAME:N@…` as (name, units, withdrawn,
-    window)."""
+    """`NAME:N`, `NAME:any`, `NAME:unlimited`, `NAME@22:00-06:00`, `NAME@always` or `NAME:N@…` as (name, units,
+    withdrawn, window)."""
     rest, at, hours = text.strip().partition("@")
     name, colon, number = rest.partition(":")
     if not LIMIT_NAME.fullmatch(name) or not (colon or at):
         raise BadInput(f"'{text[:80]}' is not a limit", hint=_HINT)
     window = _window(hours) if at else None
     if not colon:
+        return name, None, False, window
+    if number == "any":
         return name, None, False, window
     if number == "unlimited":
         return name, None, window is None or window == ALWAYS, window

@@ -14,7 +14,7 @@ import msgspec
 
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.identity import KeyMaker, key_maker
-from rota.core.job import Command, Condition, Job, Spec
+from rota.core.job import Command, Condition, Job, Parent, Spec
 from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve
@@ -24,7 +24,7 @@ from rota.store.base import Store
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
-    from rota.manager.lookups import Arrays, Before, Last
+    from rota.manager.lookups import Arrays, Before, Commanded, Last
 
 #: An environment may not be longer than the kernel takes.
 MAX_ENV = 2 * 1024 * 1024
@@ -145,7 +145,11 @@ class Intake:
         if any(each.elements is not None and (each.local or isinstance(each.parent, str)) for each in add.after):
             raise BadInput("a dependency on elements needs the id of an array")
         for each in add.after:
-            if isinstance(each.parent, int):
+            if each.cwd is not None:
+                if each.local or not isinstance(each.parent, str) or len(each.cwd) > LONGEST_NAME:
+                    raise BadInput("field 'after': a dependency on a command needs its text and its directory")
+                _check_command(each.parent, line_of(add, each.entry - add.first))
+            elif isinstance(each.parent, int):
                 if not 0 <= each.parent < 2**53:
                     raise BadInput("field 'after': there is no such job")
             elif not 0 < len(each.parent) <= LONGEST_NAME or "\0" in each.parent:
@@ -255,6 +259,7 @@ class Intake:
         before: Before,
         followers: dict[int, Job],
         last: Last,
+        commanded: Commanded,
     ) -> ChunkArrived:
         """What the engine is told."""
         self._fresh.update(add.fresh_entries)
@@ -278,7 +283,7 @@ class Intake:
                     each.local,
                 )
                 for each in add.after
-                for parent in ([each.parent] if each.elements is None else arrays[each.parent, each.elements])
+                for parent in _parents(each, arrays, commanded)
             ],
             known=known,
             loaded=loaded,
@@ -300,6 +305,13 @@ class Intake:
             dropped=last.dropped,
             kept=last.kept,
         )
+
+
+def _parents(each: m.NewAfter, arrays: Arrays, commanded: Commanded) -> list[Parent]:
+    """The jobs, or the group, that a dependency means."""
+    if each.cwd is not None:
+        return [commanded[each.parent, each.cwd]]
+    return [each.parent] if each.elements is None else list(arrays[each.parent, each.elements])
 
 
 def _check_command(cmd: Command, line: int) -> None:

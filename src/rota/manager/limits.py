@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import msgspec
 
 from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, parse_limit
@@ -13,6 +16,9 @@ from rota.plan.need import LimitUse
 from rota.wire import messages as m
 from rota.wire.views import LimitView
 
+#: What holds down how many elements of one array run at once.
+_ARRAY: Final = re.compile(r"array-[0-9a-f]{12}")
+
 
 def resolve(
     uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit], *, user: str | None = None
@@ -22,7 +28,8 @@ def resolve(
     `user` is whose job it is; None: that of an administrator, who may take any limit alone and restate it.
 
     `name:N` on a limit that only jobs have declared states its capacity, and the job takes one unit; on
-    any other limit it takes N units. Raises `BadInput` for a limit that nobody has declared.
+    any other limit it takes N units. `name:any` takes one unit of whatever there is. Raises `BadInput` for a
+    limit that nobody has declared.
     """
     resolved = []
     for use in uses:
@@ -33,7 +40,7 @@ def resolve(
         known = declared.get(use.name) or limits.get(use.name)
         units = 1
         if known is None:
-            if use.number is None:
+            if use.number is None and not use.declare:
                 raise BadInput(
                     f"limit '{use.name}' is not declared",
                     hint=f"declare it with 'rota limit {use.name}:N', or write {use.name}:N in the job",
@@ -41,6 +48,8 @@ def resolve(
             declared[use.name] = Limit(use.name, use.number, by_jobs=True, owner=user or "")
         elif use.number is not None and known.by_jobs:
             if known.capacity != use.number:
+                if known.capacity is None:  # nobody has said a number yet
+                    known = msgspec.structs.replace(known, owner=user or "")
                 if user is not None and known.owner and known.owner != user:
                     raise BadInput(
                         f"limit '{use.name}' has {known.capacity} units, as jobs of {known.owner} declared it; "
@@ -116,8 +125,8 @@ def view(world: World) -> list[LimitView]:
     for limit in limits:
         hosts = {host: limits.use(limit.name, host)[0] for host, _units in limit.hosts}
         used, alone = limits.use(limit.name)
-        if limit.by_jobs and not used and not waiting.get(limit.name):
-            continue  # it comes back with the next job that names it
+        if limit.by_jobs and _ARRAY.fullmatch(limit.name) and not used and not waiting.get(limit.name):
+            continue  # that of one array, which is over or has not begun
         views.append(
             LimitView(
                 name=limit.name,
@@ -133,6 +142,7 @@ def view(world: World) -> list[LimitView]:
                 window=str(limit.window) if limit.window else None,
                 open=limit.window is None or limit.window.open_at(limits.minute),
                 owner=limit.owner or None,
+                by_jobs=limit.by_jobs,
             )
         )
     return sorted(views, key=lambda each: each.name)

@@ -5,16 +5,18 @@ Reads only. Jobs in memory may have gone on since; the engine looks at them once
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from rota.core.answers import entries_of, kept_of
 from rota.core.events import Former
+from rota.core.identity import key_maker
 from rota.core.job import Job, Parent
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.errors import BadInput, NotFound
 from rota.manager.intake import Library, line_of
 from rota.manager.rows import job_from_row
+from rota.plan.reading import shown
 from rota.store.base import Brief, Clause, Store
 from rota.wire import messages as m
 
@@ -57,6 +59,38 @@ def find_elements(store: Store, add: m.Add) -> Arrays:
                 f"line {line}: field 'after': more than {_MOST_PARENTS} elements", hint="use a dependency group"
             )
         found[each.parent, each.elements] = ids
+    return found
+
+
+#: (command, directory) → the job that has it.
+Commanded = dict[tuple[Parent, str], int]
+
+
+def command_keys(add: m.Add, user: str) -> dict[tuple[Parent, str], str]:
+    """The keys of the jobs whose commands entries of a chunk wait for."""
+    found: dict[tuple[Parent, str], str] = {}
+    for each in add.after:
+        if each.cwd is not None and (each.parent, each.cwd) not in found:
+            make = key_maker(user=user, cwd=each.cwd or None)
+            found[each.parent, each.cwd] = make(str(each.parent), 0)
+    return found
+
+
+def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping[str, int]) -> Commanded:
+    """The jobs with these keys. Raises `NotFound` that names the line and the command."""
+    found: Commanded = {}
+    for each in add.after:
+        if each.cwd is None:
+            continue
+        job = ids.get(keys[each.parent, each.cwd])
+        if job is None:
+            line = line_of(add, each.entry - add.first)
+            where = f"in {shown(each.cwd)}" if each.cwd else "in a directory of its own"
+            raise NotFound(
+                f"line {line}: field 'after': no job has the command {shown(str(each.parent))} {where}",
+                hint="add it first, or wait for something else",
+            )
+        found[each.parent, each.cwd] = job
     return found
 
 

@@ -20,8 +20,11 @@ from rota.manager.intake import Intake
 from rota.manager.lookups import (
     Arrays,
     Before,
+    Commanded,
     Last,
+    command_keys,
     complete_dependents,
+    find_commanded,
     find_elements,
     find_followers,
     look_at_last,
@@ -145,7 +148,9 @@ class Uploads:
                 dependents = await manager.read(
                     lambda: complete_dependents(manager.store, manager.library, intake.dep_groups)
                 )
-            parents = {each.parent for each in add.after if not each.local}.union(*arrays.values())
+            commanded = await self._commanded(add, by)
+            parents = {each.parent for each in add.after if not each.local and each.cwd is None}
+            parents = parents.union(*arrays.values(), commanded.values())
             gone = {id for id in parents if isinstance(id, int) and manager.world.is_replaced(id)}
             before, followers = await self._before(add, intake, keys=keys, known=known, gone=gone)
             last = await self._last(add, by)
@@ -156,9 +161,22 @@ class Uploads:
             manager.happened(
                 intake.event(
                     add, by, keys=keys, known=known, loaded=loaded, dependents=dependents, arrays=arrays,
-                    before=before, followers=followers, last=last,
+                    before=before, followers=followers, last=last, commanded=commanded,
                 )
             )  # fmt: skip
+
+    async def _commanded(self, add: m.Add, by: Asker) -> Commanded:
+        """The jobs that entries name by their commands."""
+        if not any(each.cwd is not None for each in add.after):
+            return {}
+        manager = self._manager
+        keys = command_keys(add, by.user)
+        ids = {key: id for key in keys.values() if (id := manager.world.keys.get(key)) is not None}
+        if missing := [key for key in keys.values() if key not in ids]:
+            await manager.committed()  # one that has just ended is to be found
+            known = await manager.read(lambda: manager.store.known_keys(by.user, missing))
+            ids |= {key: job for key, (job, _state) in known.items()}
+        return find_commanded(add, keys, ids)
 
     async def _last(self, add: m.Add, by: Asker) -> Last:
         """What this input was when it was added last."""

@@ -17,6 +17,7 @@ class NewUse(Message, frozen=True):
     name: str
     number: int | None = None
     exclusive: bool = False
+    declare: bool = False  #: without a number: a limit that nobody has declared lets any number of jobs run
 
 
 class NewSpec(Message, frozen=True):
@@ -75,6 +76,7 @@ class NewAfter(Message, frozen=True):
     condition: int = 1
     local: bool = False
     elements: tuple[int, int] | None = None  #: `parent` is an array, of which those from index to index are meant
+    cwd: str | None = None  #: `parent` is the command of a job in this directory; empty: in one of its own
 
 
 class Add(Message, frozen=True, tag="add"):

@@ -266,6 +266,7 @@ class LimitView(Struct, kw_only=True, gc=False):
     window: str | None
     open: bool  #: is it within its hours?
     owner: str | None = None  #: whose jobs declared it; null: the site
+    by_jobs: bool = False  #: jobs declared it (`--limit NAME:N`), and nobody else
 
 
 class SiteHostView(Struct, gc=False):

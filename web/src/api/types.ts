@@ -363,6 +363,7 @@ export interface LimitView {
   window: string | null;
   open: boolean;
   owner: string | null;
+  by_jobs: boolean;
 }
 
 export interface Login {
