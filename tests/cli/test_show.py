@@ -21,13 +21,20 @@ def _card(rota: Deployment, job: int) -> dict[str, str]:
     return {line[2:14].strip(): line[15:] for line in lines}
 
 
+def _amounts(rota: Deployment, job: int) -> list[str]:
+    return rota.ok("show", str(job)).split("\n\n")[1].splitlines()
+
+
 def test_everything_that_was_said_about_a_job_is_shown(shared: Deployment, tmp_path: Path) -> None:
     options = ["--mem", "100M", "--override", "always", "--learn", "mine", "--pipefail", "--retries", "2"]
     options += ["--backoff", "7s", "--no-retry-over", "1m", "-o", "out.%j", "-e", "%%err", "--cwd", str(tmp_path)]
     (job,) = shared.json("add", *options, "--", "true")["added"]
     shared.ok("wait", str(job))
     card = _card(shared, job)
-    assert card["asked"] == "1 cpu, 100M memory, about 1h (default)"
+    head, cores, memory, time = [line.split() for line in _amounts(shared, job)]
+    assert head == ["ASKED", "LEARNED", "GIVEN", "USED"]
+    assert (cores[:4], memory[:2], memory[3]) == (["cores", "1", "-", "1"], ["memory", "100M"], "100M")
+    assert (time[:2], time[3]) == (["time", "-"], "1h")
     assert (card["learning"], card["override"], card["pipefail"]) == ("mine", "always", "yes")
     assert card["retries"] == "2, 2 left, back-off 7s, none after 1m"
     assert (card["stdout"], card["stderr"]) == (f"{tmp_path}/out.{job}", f"{tmp_path}/%err")
@@ -39,7 +46,15 @@ def test_everything_that_was_said_about_a_job_is_shown(shared: Deployment, tmp_p
 def test_what_was_not_said_is_not_shown(shared: Deployment) -> None:
     (job,) = shared.json("add", "--", "true")["added"]
     shared.ok("wait", str(job))
-    assert _card(shared, job).keys().isdisjoint({"override", "pipefail", "stdout", "stderr", "given", "learned"})
+    assert _card(shared, job).keys().isdisjoint({"override", "pipefail", "stdout", "stderr", "takes", "walltime"})
+    assert [line.split()[0] for line in _amounts(shared, job)] == ["ASKED", "cores", "memory", "time"]
+
+
+def test_a_walltime_has_a_line_of_its_own(shared: Deployment) -> None:
+    (job,) = shared.json("add", "--time", "5s", "--walltime", "30s", "--", "true")["added"]
+    shared.ok("wait", str(job))
+    *_, time, walltime = [line.split() for line in _amounts(shared, job)]
+    assert (time[1], time[3], walltime[:4]) == ("5s", "30s", ["walltime", "30s", "-", "30s"])
 
 
 def test_what_became_of_behaviours_can_be_read(shared: Deployment) -> None:

@@ -5,7 +5,7 @@ import { found } from "../src/pages/job/find";
 import { columns, layout } from "../src/pages/job/layers";
 import { Rows, finds } from "../src/pages/job/rows";
 import { chapters } from "../src/pages/job/story";
-import { usage } from "../src/pages/job/usage";
+import { type Four, usage } from "../src/pages/job/usage";
 import { endOf } from "../src/pages/job/view";
 
 const bytes = (text: string): number => new TextEncoder().encode(text).length;
@@ -137,18 +137,30 @@ describe("the graph", () => {
 });
 
 describe("what an attempt used", () => {
-  const ended = { ended: true, much: 10, chose: true };
-  it("lacks what it had too little of", () => {
-    expect(usage(260, { asked: 100, given: 100 }, ended)).toMatchObject({ verdict: "lack", words: "2.6× what it had" });
+  const ended = { ended: true, much: 10 };
+  const four = (used: number, more: { asked?: number; learned?: number; given?: number }): Four => ({ asked: null, learned: null, given: null, ...more, used });
+  it("lacks what it was given too little of", () => {
+    expect(usage(four(260, { asked: 100, given: 100 }), ended)).toMatchObject({ verdict: "lack", words: "2.6× what it was given" });
   });
-  it("is over-asked where much was left over, but only if the job chose it", () => {
-    expect(usage(2, { asked: 100 }, ended).verdict).toBe("over");
-    expect(usage(2, { asked: 100 }, { ...ended, chose: false }).verdict).toBe("good");
-    expect(usage(2, { asked: 8 }, ended).verdict).toBe("good");
-    expect(usage(0.001, { asked: 100 }, ended).words).toBe("hardly used");
+  it("is no fault of a job within its walltime, however short it was expected to be", () => {
+    const found = usage(four(18.5, { asked: 5, given: 60 }), { ...ended, by: "walltime" });
+    expect(found).toMatchObject({ verdict: "good", words: "31 % used" });
+    expect(found.marks.map(({ name }) => name)).toEqual(["asked", "walltime"]);
+  });
+  it("is longer than expected without being a lack, where nothing ends it", () => {
+    expect(usage(four(18.5, { asked: 5, given: 5 }), { ...ended, by: "expected" })).toMatchObject({ verdict: "good", words: "3.7× as long as expected" });
+  });
+  it("is over-asked where much was left over, but only if somebody asked for it", () => {
+    expect(usage(four(2, { asked: 100, given: 100 }), ended).verdict).toBe("over");
+    expect(usage(four(2, { given: 100 }), ended).verdict).toBe("good");
+    expect(usage(four(2, { asked: 8, given: 8 }), ended).verdict).toBe("good");
+    expect(usage(four(0.001, { asked: 100, given: 100 }), ended).words).toBe("hardly used");
   });
   it("is judged by what the attempt was given, not by what was asked before learning", () => {
-    expect(usage(90, { asked: 1000, learned: 100, given: 100 }, ended).verdict).toBe("good");
+    expect(usage(four(90, { asked: 1000, learned: 100, given: 100 }), ended).verdict).toBe("good");
+  });
+  it("never marks as asked what nobody asked for", () => {
+    expect(usage(four(1, { learned: 3, given: 4 }), ended).marks.map(({ name }) => name)).toEqual(["learned", "given"]);
   });
 });
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from rota.cli.selecting import one_job
 
 if TYPE_CHECKING:
     from rota.cli.terminal import Shown
-    from rota.wire.views import AttemptView, BehavedView, JobView, SizeView
+    from rota.wire.views import AmountsView, AttemptView, BehavedView, BytesView, JobView, QuantityView, SizeView
 
 
 @command("show")
@@ -45,7 +45,6 @@ def _card(job: JobView) -> Shown:
     from rota.units import about_size
 
     colour = coloured(sys.stdout)
-    size, asked = job.size, job.asked or job.size
     ended = job.state in ("complete", "failed", "cancelled")
     rows = [
         ("state", paint(job.state, job.state, on=colour) + _reason(job)),
@@ -62,12 +61,10 @@ def _card(job: JobView) -> Shown:
         ("where", harmless(job.where or "")),
         ("type", harmless(types_text(job.type))),
         ("reserved for", _when(job.at)),
-        ("asked", _size(asked, given=job.given, spread=bool(job.request))),
         ("learning", harmless(job.learn)),
-        ("learned", _learned(job)),
-        ("given" if ended else "uses", _size(size, spread=bool(job.request)) if size != asked else ""),
         ("override", job.override),
-        ("walltime", _walltime(job)),
+        ("takes", _size(job.size, spread=bool(job.request)) if job.started_at is None and not ended else ""),
+        ("walltime", _pending(job)),
         ("checkpoint", _checkpoint(job)),
         ("suspended", _suspended(job)),
         ("limits", harmless(", ".join(job.limits))),
@@ -88,11 +85,12 @@ def _card(job: JobView) -> Shown:
         ("started", _when(job.started_at)),
         ("ends", f"{_when(job.expected_end)} (planned)" if job.expected_end and not ended else ""),
         ("ended", _when(job.ended_at)),
-        ("peak memory", about_size(job.peak_mem_bytes) if job.peak_mem_bytes else ""),
         ("key", job.key),
     ]
     lines: list[str] = [paint(f"job {job.id}", "bold", on=colour)]
     lines += [harmless(f"  {label:<12} ") + text for label, text in rows if text]
+    if job.amounts is not None:
+        lines += ["", *_amounts(job.amounts, spread=bool(job.request))]
     if isinstance(job.attempts, list) and job.attempts:
         lines += ["", paint("attempts", "bold", on=colour), *_attempts(job.attempts)]
     if job.story:
@@ -128,22 +126,49 @@ def types_text(words: Sequence[str]) -> str:
     return ", ".join(shown)
 
 
-def _size(size: SizeView, *, given: list[str] | None = None, spread: bool = False) -> str:
-    """With `given`, what the user did not give is marked as a default. `spread`: over what a request says."""
+def _size(size: SizeView, *, spread: bool) -> str:
+    """What a job that waits would get. `spread`: over what a request says."""
     from rota.cli.terminal import count
     from rota.units import about_size, format_duration
 
-    def told(name: str, text: str) -> str:
-        return text if given is None or name in given else f"{text} (default)"
-
     parts = [] if spread else [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu"]
     each = " on each host" if spread else ""
-    parts.append(told("mem", f"{about_size(size.mem_bytes)} memory{each}"))
+    parts.append(f"{about_size(size.mem_bytes)} memory{each}")
     if size.disk_bytes:
         parts.append(f"{about_size(size.disk_bytes)} disk{each}")
     if size.gpus:
         parts.append(count(size.gpus, "GPU"))
-    return ", ".join([*parts, told("time", f"about {format_duration(size.time_s)}")])
+    return ", ".join([*parts, f"about {format_duration(size.time_s)}"])
+
+
+def _amounts(amounts: AmountsView, *, spread: bool) -> Sequence[str]:
+    """The four values of all that the job takes."""
+    from rota.cli.terminal import table_lines
+    from rota.units import about_duration, about_size, format_duration
+
+    each = " a host" if spread else ""
+    rows = [
+        _four("cores", amounts.cores, "{:.3g}".format),
+        _four(f"memory{each}", amounts.mem_bytes, about_size),
+        _four("time", amounts.time_s, format_duration, about_duration),
+    ]
+    if amounts.walltime_s.asked is not None or amounts.walltime_s.given is not None:
+        rows.append(_four("walltime", amounts.walltime_s, format_duration, about_duration))
+    if any(
+        (amounts.disk_bytes.asked, amounts.disk_bytes.learned, amounts.disk_bytes.given, amounts.disk_bytes.used)
+    ):
+        rows.append(_four(f"disk{each}", amounts.disk_bytes, about_size))
+    return table_lines(["", "ASKED", "LEARNED", "GIVEN", "USED"], rows, right="lrrrr")
+
+
+def _four(
+    name: str,
+    amounts: QuantityView | BytesView,
+    text: Callable[[float], str],
+    measured: Callable[[float], str] | None = None,
+) -> list[str]:
+    found = ["-" if value is None else text(value) for value in (amounts.asked, amounts.learned, amounts.given)]
+    return [f"  {name}", *found, "-" if amounts.used is None else (measured or text)(amounts.used)]
 
 
 def _successor(job: JobView) -> str:
@@ -170,14 +195,11 @@ def _suspended(job: JobView) -> str:
     return f"{format_duration(max(1.0, round(job.suspended_s)))}{' so far' if job.suspended_at else ' in all'}"
 
 
-def _walltime(job: JobView) -> str:
-    """What was asked, and what was given where that is something else."""
+def _pending(job: JobView) -> str:
+    """What was asked for with `rota walltime` and is not granted yet."""
     from rota.units import format_duration
 
-    more = f"; {format_duration(job.pending_walltime_s)} more pending" if job.pending_walltime_s else ""
-    if job.given_walltime_s is None or job.given_walltime_s == job.walltime_s:
-        return (format_duration(job.walltime_s) if job.walltime_s is not None else "") + more
-    return f"{format_duration(job.given_walltime_s)} given{more}"
+    return f"{format_duration(job.pending_walltime_s)} more pending" if job.pending_walltime_s else ""
 
 
 def _retries(job: JobView) -> str:
@@ -192,24 +214,6 @@ def _retries(job: JobView) -> str:
     if job.retry_on is not None:
         parts.append(f"on {', '.join(map(harmless, job.retry_on)) or 'nothing'}")
     return ", ".join(parts)
-
-
-def _learned(job: JobView) -> str:
-    """What jobs of its learning group have needed, as far as it is known."""
-    from rota.cli.terminal import harmless
-    from rota.units import about_size, format_duration
-
-    if job.learned is None:
-        return ""
-    found = job.learned
-    parts = []
-    if found.mem_bytes is not None:
-        parts.append(f"{about_size(found.mem_bytes)} memory")
-    if found.disk_bytes is not None:
-        parts.append(f"{about_size(found.disk_bytes)} disk")
-    if found.time_s is not None:
-        parts.append(f"about {format_duration(found.time_s)}")
-    return f"{', '.join(parts)} (from '{harmless(job.learn)}')" if parts else ""
 
 
 def _attempts(attempts: list[AttemptView]) -> list[str]:

@@ -22,10 +22,11 @@ from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager import clock, graphs, rows
+from rota.manager.amounts import add_learned
 from rota.manager.outputs import Checks
 from rota.manager.selectors import Matching, Spans, is_range, parse, told_apart
 from rota.manager.told import told
-from rota.store.base import Clause, Order, Store, folded
+from rota.store.base import Clause, Order, Store, StoredJob, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
@@ -231,25 +232,26 @@ class Queries:
         return stored + (len(self.live_ids(live)) if live else 0)
 
     def _views(self, ids: list[int]) -> list[tuple[JobView, Job | None]]:
-        found = []
-        for row in self._store.jobs(ids):
-            job = self._world.jobs.get(row.id)
-            host = self.host(job) if job is not None else None
-            planned = self._world.placement.planned(row.id) if job is not None else None
-            expected = self._expected(job)
-            view = rows.view(row, self._specs[row.spec_id], job, host=host, planned=planned, expected=expected)
-            found.append((view, job))
-        return found
+        return [self._view(row) for row in self._store.jobs(ids)]
+
+    def _view(self, row: StoredJob) -> tuple[JobView, Job | None]:
+        job = self._world.jobs.get(row.id)
+        host = self.host(job) if job is not None else None
+        planned = self._world.placement.planned(row.id) if job is not None else None
+        newest = row.newest
+        ran = self._specs.get(newest.spec) if newest is not None and newest.spec is not None else None
+        spec, expected = self._specs[row.spec_id], self._expected(job)
+        return rows.view(row, spec, job, host=host, planned=planned, expected=expected, ran=ran), job
 
     def _expected(self, job: Job | None) -> Expected | None:
         return self.expectations.of(job) if job is not None and self.expectations is not None else None
 
-    def show(self, id: int) -> JobView:
-        """Everything about one job."""
-        views = self._views([id])
-        if not views:
+    def show(self, id: int) -> tuple[JobView, Job]:
+        """Everything about one job that is read from disk; `explain` adds the rest."""
+        found = self._store.jobs([id])
+        if not found:
             raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
-        view, job = views[0]
+        view, job = self._view(found[0])
         stored = self._store.attempts(id)
         missing = self._checks.missing(stored) if self._checks is not None else [None] * len(stored)
         attempts = [
@@ -257,19 +259,21 @@ class Queries:
         ]
         view.attempts = attempts
         view.story = rows.story(view, attempts, self._store.events(id))
-        return view
+        return view, job or rows.job_from_row(found[0], self._specs[found[0].spec_id])
 
-    def explain(self, view: JobView) -> None:
-        """Say why a job waits and how its size comes about. Looks at what changes with every decision, so
-        this belongs to the loop's own thread."""
-        job = self._world.jobs.get(view.id)
-        if job is None or job.state in TERMINAL:
+    def explain(self, view: JobView, shown: Job) -> None:
+        """Say why a job waits, what was learned of its like and how its size comes about. Looks at what changes
+        with every decision, so this belongs to the loop's own thread."""
+        job = self._world.jobs.get(view.id) or shown
+        decided = decision(self._world, job)
+        view.learned = LearnedView(decided.mem, decided.disk, decided.time_s)
+        if view.amounts is not None:
+            add_learned(view.amounts, decided)
+        if job.state in TERMINAL or view.id not in self._world.jobs:
             return
         reasons, _start = why(self._world, job, wall=clock.now())
         if reasons and job.state is State.READY:
             view.reason = ReasonView(reasons[0].code, reasons[0].message)
-        decided = decision(self._world, job)
-        view.learned = LearnedView(decided.mem, decided.disk, decided.time_s)
         if job.state in WAITING and job.state is not State.READY:
             view.size = rows.taken(decided.used, job.spec, view.walltime_s)  # as it would be, were it ready now
 

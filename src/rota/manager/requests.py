@@ -88,8 +88,8 @@ class Requests:
                 await self._status(peer, n, selectors)
             case m.Show(n, job):
                 await self._foresee()
-                view = await self._manager.read(lambda: self._manager.queries.show(job))
-                self._manager.queries.explain(view)
+                view, shown = await self._manager.read(lambda: self._manager.queries.show(job))
+                self._manager.queries.explain(view, shown)
                 if restricted(peer) and view.user != peer.user:
                     without_output(view)
                 self._manager.tell(_by(peer, n), view)

@@ -6,20 +6,21 @@ from datetime import UTC, datetime
 from signal import Signals
 
 from rota.core import promises
-from rota.core.amounts import walltime_of
+from rota.core.amounts import limit_of, walltime_of
 from rota.core.estimate import learning_group
 from rota.core.expectation import Expected
 from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
 from rota.manager import clock
+from rota.manager.amounts import Attempted, amounts
 from rota.manager.told import told
 from rota.plan.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
 from rota.store.segments import Missing
-from rota.wire.views import AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
+from rota.wire.views import AmountsView, AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
 
@@ -56,9 +57,10 @@ def view(
     host: str | None,
     planned: Planned | None = None,
     expected: Expected | None = None,
+    ran: Spec | None = None,
 ) -> JobView:
     """What a client sees of a job: the stored row, corrected by what memory knows better, and what is planned and
-    expected."""
+    expected. `ran` is the specification of its newest attempt, if it was another one."""
     job = live or job_from_row(row, spec)
     attempt = row.newest if row.newest is not None and row.newest.number == job.attempt else None
     lease = job.lease
@@ -77,6 +79,8 @@ def view(
     element, walltime_s = job.element, walltime_of(spec)
     given = lease.given if lease is not None else attempt.given if attempt is not None else None
     suspended = _suspended(given, ended_at)
+    wall_s = _wall(started_at, ended_at, suspended)
+    tried = _attempted(job, attempt, ran or spec, given, wall_s)
     first = host if lease is not None else (attempt.host if attempt else None)
     hosts = hosts_of(first or "", given)
     if job.state in WAITING:
@@ -119,7 +123,7 @@ def view(
         started_at=_time(started_at),
         ended_at=_time(ended_at if ended_at is not None else job.ended_at),
         expected_start=starts if job.state in WAITING else None,
-        wall_s=_wall(started_at, ended_at, suspended),
+        wall_s=wall_s,
         cpu_s=attempt.cpu_s if attempt else None,
         peak_mem_bytes=attempt.peak_mem if attempt else None,
         peak_disk_bytes=attempt.peak_disk if attempt else None,
@@ -145,7 +149,7 @@ def view(
         backoff_s=spec.backoff_s,
         no_retry_over_s=spec.no_retry_over_s,
         expected_end=ends,
-        given_walltime_s=given.walltime_s if given is not None else None,
+        given_walltime_s=limit_of(spec, given) if tried is not None and job.state not in WAITING else None,
         pending_walltime_s=(given.more_s or None) if given is not None and lease is not None else None,
         suspended_s=suspended,
         suspended_at=_time(given.pause.since) if lease is not None and given is not None and given.pause else None,
@@ -154,7 +158,19 @@ def view(
         retry_on=None if spec.retry_on is None else list(spec.retry_on),
         replaced_by=row.replaced_by,
         expected_reason=why,
+        amounts=amounts(spec, tried),
     )
+
+
+def _attempted(
+    job: Job, row: StoredAttempt | None, spec: Spec, given: Given | None, wall_s: float | None
+) -> Attempted | None:
+    """The newest attempt of a job; None: it has none, or only a lease that was never executed."""
+    if job.lease is not None:
+        return Attempted(spec, job.size, given)
+    if row is None or row.outcome == "void":
+        return None
+    return Attempted(spec, row.size or spec.size, given, row.cpu_s, row.peak_mem, row.peak_disk, wall_s)
 
 
 def hosts_of(first: str, given: Given | None) -> tuple[str, ...]:
@@ -191,6 +207,8 @@ def attempt_view(
     lease = live.lease if live is not None and live.attempt == row.number else None
     if lease is not None:
         started_at = lease.started_at
+    wall_s = _wall(started_at, row.ended_at, _suspended(row.given, row.ended_at))
+    given = lease.given if lease is not None else row.given
     return AttemptView(
         attempt=row.number,
         state=state,
@@ -202,7 +220,7 @@ def attempt_view(
         scheduled_at=_time(row.leased_at),
         started_at=_time(started_at),
         ended_at=_time(row.ended_at),
-        wall_s=_wall(started_at, row.ended_at, _suspended(row.given, row.ended_at)),
+        wall_s=wall_s,
         cpu_s=row.cpu_s,
         peak_mem_bytes=row.peak_mem,
         peak_disk_bytes=row.peak_disk,
@@ -215,7 +233,13 @@ def attempt_view(
         out_bytes=row.out_total,
         err_bytes=row.err_total,
         output_missing=None if missing is None else ReasonView(missing.code, missing.message),
+        amounts=None if row.spec is None else _amounts_of(row, specs[row.spec], given, wall_s),
     )
+
+
+def _amounts_of(row: StoredAttempt, spec: Spec, given: Given | None, wall_s: float | None) -> AmountsView:
+    measured = (row.cpu_s, row.peak_mem, row.peak_disk, wall_s) if row.outcome is not None else ()
+    return amounts(spec, Attempted(spec, row.size or spec.size, given, *measured))
 
 
 def _taken_by(row: StoredAttempt, spec: Spec) -> SizeView:

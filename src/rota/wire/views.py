@@ -23,6 +23,36 @@ class SizeView(Struct, gc=False):
     gpus: int
 
 
+class QuantityView(Struct, gc=False):
+    """One thing that a job takes, in four values, each by itself; null where there is none."""
+
+    asked: float | None = (
+        None  #: what somebody wrote, whatever defaults, rules of the site and learning made of it
+    )
+    learned: float | None = None  #: what the learning group says now; only in `show`
+    given: float | None = None  #: what the newest attempt was started with
+    used: float | None = None  #: what it took in the end, as it was measured
+
+
+class BytesView(Struct, gc=False):
+    """The same in bytes; on each host, where a job has several."""
+
+    asked: int | None = None
+    learned: int | None = None
+    given: int | None = None
+    used: int | None = None
+
+
+class AmountsView(Struct, kw_only=True, gc=False):
+    """What was asked for, what was learned, what was given and what was used."""
+
+    cores: QuantityView  #: asked: null where the request counts something else; used: the mean over its time
+    mem_bytes: BytesView
+    disk_bytes: BytesView  #: used: null unless it ran in a scratch directory, for nothing else is measured
+    time_s: QuantityView  #: how long it takes. Given: its walltime, or else the time that it was expected to take
+    walltime_s: QuantityView  #: after which it is ended; null: nothing ends it
+
+
 class ReasonView(Struct, gc=False):
     code: str
     message: str
@@ -62,6 +92,7 @@ class AttemptView(Struct, kw_only=True, gc=False):
     out_bytes: int | None = None  #: what it wrote to stdout, whatever of it is kept
     err_bytes: int | None = None
     output_missing: ReasonView | None = None  #: why some of what should be kept of its output is not there
+    amounts: AmountsView | None = None  #: asked, given and used
 
 
 class StoryLine(Struct, gc=False):
@@ -120,7 +151,8 @@ class JobView(Struct, kw_only=True, gc=False):
     story: list[StoryLine] | None = None  #: only in `show`
     array_id: int | None = None
     array_index: int | None = None
-    #: what the user asked for; `size` is what is used. A walltime is the time asked for if there is no other
+    #: its size by the specification, with defaults for what nobody asked for; `amounts` tells what somebody did. A
+    #: walltime is the time asked for if there is no other
     asked: SizeView | None = None
     learned: LearnedView | None = None  #: only in `show`
     learn: str = ""  #: the learning group
@@ -137,7 +169,7 @@ class JobView(Struct, kw_only=True, gc=False):
     backoff_s: float | None = None
     no_retry_over_s: float | None = None
     expected_end: datetime | None = None
-    given_walltime_s: float | None = None  #: with the resources, once it has any
+    given_walltime_s: float | None = None  #: the one of its attempt; null: it has none, or nothing ends it
     asked_priority: int | None = None  #: where rules or the queue made another of it
     pending_walltime_s: float | None = None  #: asked for with `rota walltime`, and not granted yet
     suspended_s: float | None = None  #: of the newest attempt, up to now; null: it never was
@@ -150,6 +182,7 @@ class JobView(Struct, kw_only=True, gc=False):
     #: the job that took its place, or 0: its input has no such line any more; null: nobody did
     replaced_by: int | None = None
     expected_reason: ReasonView | None = None  #: why its expected start or end is not known
+    amounts: AmountsView | None = None  #: asked, learned, and what the newest attempt was given and used
 
 
 class LearnedView(Struct, gc=False):

@@ -59,6 +59,15 @@ export interface AddedView {
   kept: number[];
 }
 
+/** What was asked for, what was learned, what was given and what was used. */
+export interface AmountsView {
+  cores: QuantityView;
+  mem_bytes: BytesView;
+  disk_bytes: BytesView;
+  time_s: QuantityView;
+  walltime_s: QuantityView;
+}
+
 /** One execution of a job. */
 export interface AttemptView {
   attempt: number;
@@ -84,6 +93,7 @@ export interface AttemptView {
   out_bytes: number | null;
   err_bytes: number | null;
   output_missing: ReasonView | null;
+  amounts: AmountsView | null;
 }
 
 /** Jobs that need a person: they never fit, or are reservations that would not get what they were granted. */
@@ -116,6 +126,14 @@ export interface BehavedView {
 
 /** How many values lie from `low` up to `high`. */
 export type BucketView = [number, number, number];
+
+/** The same in bytes; on each host, where a job has several. */
+export interface BytesView {
+  asked: number | null;
+  learned: number | null;
+  given: number | null;
+  used: number | null;
+}
 
 export interface Change {
   select: string[];
@@ -302,6 +320,7 @@ export interface JobView {
   retry_on: string[] | null;
   replaced_by: number | null;
   expected_reason: ReasonView | null;
+  amounts: AmountsView | null;
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */
@@ -539,6 +558,14 @@ export interface ProjectShareView {
   share: number;
   target: number;
   target_by: string;
+}
+
+/** One thing that a job takes, in four values, each by itself; null where there is none. */
+export interface QuantityView {
+  asked: number | null;
+  learned: number | null;
+  given: number | null;
+  used: number | null;
 }
 
 /** How all stand in one queue; in one whose order is `fifo` it decides nothing. */

@@ -6,6 +6,7 @@ import { ApiError, get } from "../api/client";
 import type { JobView } from "../api/types";
 import { Link, go, usePlace } from "../router";
 import { Empty, Skeleton, Trouble } from "../ui/parts";
+import { Amounts } from "./job/amounts";
 import { Attempts } from "./job/attempts";
 import { Details, Siblings } from "./job/details";
 import { Graph } from "./job/graph";
@@ -71,6 +72,7 @@ export default function Page(): ReactNode {
         <div>
           <Siblings job={job} />
           <Story job={job} />
+          <Amounts job={job} />
           <Details job={job} />
         </div>
       </div>

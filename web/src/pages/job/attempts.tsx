@@ -8,8 +8,9 @@ import { Icon } from "../../ui/icons";
 import { Card, StateBadge } from "../../ui/parts";
 import { WithLinks } from "../../ui/with_links";
 import { useNow } from "../../now";
+import { cores } from "./amounts";
 import { Hosts } from "./hosts";
-import { type Usage, usage } from "./usage";
+import { type Four, type Usage, usage } from "./usage";
 import { attemptsOf, endOf } from "./view";
 import "./attempts.css";
 
@@ -39,23 +40,36 @@ function Bar({ name, of, say }: { name: string; of: Usage; say: (value: number) 
   );
 }
 
-const cores = (value: number): string => (value > 0 && value < 0.01 ? "under 0.01" : `${value < 10 ? value.toFixed(2).replace(/\.?0+$/, "") || "0" : Math.round(value)}`);
 
 function Fact({ name, children }: { name: string; children: ReactNode }): ReactNode {
   return children ? <div><dt>{name}</dt><dd className="num">{children}</dd></div> : null;
+}
+
+/** The four values of each thing that it takes. What was learned is the job's: what its group says now. */
+function Bars({ job, attempt, ended, wall }: { job: JobView; attempt: AttemptView; ended: boolean; wall: number | null }): ReactNode {
+  const its = attempt.amounts;
+  if (!its) return null;
+  const now = job.amounts;
+  const four = (of: Four, learned: number | null | undefined): Four => ({ ...of, learned: learned ?? null });
+  const limited = its.walltime_s.given !== null;
+  const time = { ...its.time_s, asked: its.time_s.asked ?? its.walltime_s.asked, used: wall };
+  const disk = four(its.disk_bytes, now?.disk_bytes.learned);
+  const held = its.cores.given ?? 0;
+  return (
+    <div className="usages">
+      <Bar name="memory" say={size} of={usage(four(its.mem_bytes, now?.mem_bytes.learned), { ended, much: MUCH_MEMORY })} />
+      <Bar name="time" say={duration} of={usage(four(time, now?.time_s.learned), { ended, much: MUCH_TIME_S, by: limited ? "walltime" : "expected" })} />
+      {disk.asked || disk.given || disk.used ? <Bar name="disk" say={size} of={usage(disk, { ended, much: MUCH_MEMORY })} /> : null}
+      {its.cores.used !== null && wall !== null && wall >= 1 ? <Bar name="cores" say={cores} of={usage(its.cores, { ended, much: held > 1 ? 0.5 : Infinity })} /> : null}
+    </div>
+  );
 }
 
 function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): ReactNode {
   const now = useNow();
   const ended = attempt.ended_at !== null || ENDED.includes(attempt.state);
   const wall = attempt.wall_s ?? (attempt.started_at && !ended ? Math.max(0, (now - Date.parse(attempt.started_at)) / 1000) : null);
-  const { asked, learned } = job;
-  const given = attempt.size;
-  const busy = attempt.cpu_s !== null && wall ? attempt.cpu_s / wall : null;
-  const cpus = given?.cpus ?? asked?.cpus ?? 0;
-  const about = { ended };
   const { cause, how } = endOf(attempt);
-  const chose = (name: string): boolean => job.given.includes(name);
   return (
     <li className="attempt">
       <header>
@@ -80,14 +94,7 @@ function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): Reac
         <Fact name="runner">{attempt.runner}</Fact>
         <Fact name="printed">{(attempt.out_bytes ?? 0) + (attempt.err_bytes ?? 0) ? size((attempt.out_bytes ?? 0) + (attempt.err_bytes ?? 0)) : null}</Fact>
       </dl>
-      <div className="usages">
-        <Bar name="memory" say={size} of={usage(attempt.peak_mem_bytes, { asked: asked?.mem_bytes ?? null, learned: learned?.mem_bytes ?? null, given: given?.mem_bytes ?? null }, { ...about, much: MUCH_MEMORY, chose: chose("mem") })} />
-        <Bar name="time" say={duration} of={usage(wall, { asked: asked?.time_s ?? null, learned: learned?.time_s ?? null, given: given?.time_s ?? null, walltime: job.walltime_s }, { ...about, much: MUCH_TIME_S, chose: chose("time") })} />
-        {given?.disk_bytes || asked?.disk_bytes || attempt.peak_disk_bytes ? (
-          <Bar name="disk" say={size} of={usage(attempt.peak_disk_bytes, { asked: asked?.disk_bytes ?? null, learned: learned?.disk_bytes ?? null, given: given?.disk_bytes ?? null }, { ...about, much: MUCH_MEMORY, chose: chose("disk") })} />
-        ) : null}
-        {busy !== null && wall !== null && wall >= 1 ? <Bar name="cores" say={cores} of={usage(busy, { asked: cpus }, { ...about, much: cpus > 1 ? 0.5 : Infinity, chose: true })} /> : null}
-      </div>
+      <Bars job={job} attempt={attempt} ended={ended} wall={wall} />
       {attempt.behaviours.length ? (
         <ul className="behaved">
           {attempt.behaviours.map((each, at) => (
@@ -110,6 +117,7 @@ export function Attempts({ job }: { job: JobView }): ReactNode {
     <span className="usage-key faint" aria-hidden="true">
       <span><i className="usage-mark asked" /> asked</span>
       <span><i className="usage-mark learned" /> learned</span>
+      <span><i className="usage-mark given" /> given</span>
       <span><i className="usage-used" /> used</span>
     </span>
   );

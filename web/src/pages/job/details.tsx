@@ -27,14 +27,15 @@ const after = (words: string[]): ReactNode =>
       })
     : null;
 
-function takes({ size: it, asked, request }: JobView): ReactNode {
+/** What a job that waits would get. */
+function takes({ size: it, request, started_at, ended_at }: JobView): ReactNode {
+  if (started_at !== null || ended_at !== null) return null;
   const cores = it.cpus ? `${it.cpus} ${it.cpus === 1 ? "core" : "cores"}` : "no core";
   const words = [
     request ? "" : cores, size(it.mem_bytes), it.disk_bytes ? `${size(it.disk_bytes)} disk` : "",
     !request && it.gpus ? `${it.gpus} GPU` : "", duration(it.time_s),
   ].filter(Boolean).join(" · ");
-  const learned = asked && (asked.mem_bytes !== it.mem_bytes || asked.time_s !== it.time_s || asked.disk_bytes !== it.disk_bytes);
-  return <>{words}{learned ? <span className="faint"> (adjusted by learning)</span> : null}</>;
+  return words;
 }
 
 function successor(job: JobView): ReactNode {
@@ -51,7 +52,7 @@ function lines(job: JobView): Line[] {
     ["types", list(job.type)],
     ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.hosts.length ? ` of ${[...job.hosts].sort(byName).join(", ")}` : ""}</span> : null],
     ["pool", job.pool],
-    ["walltime", job.walltime_s ? duration(job.walltime_s) : null],
+    ["walltime", job.pending_walltime_s ? `${duration(job.pending_walltime_s)} more pending` : null],
     ["limits", list(job.limits)],
     ["waits for", after(job.after)],
     ["dependency groups", list(job.dep_groups)],

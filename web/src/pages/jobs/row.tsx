@@ -44,12 +44,13 @@ function Reserved({ at }: { at: string }): ReactNode {
 
 function Memory({ job }: { job: JobView }): ReactNode {
   const used = job.peak_mem_bytes;
-  const asked = job.size.mem_bytes;
-  const title = used === null ? `asked for ${size(asked)}` : `used ${size(used)} of ${size(asked)}`;
+  const given = job.amounts?.mem_bytes.given ?? null;
+  const held = given ?? job.size.mem_bytes;
+  const title = used !== null ? `used ${size(used)} of ${size(held)} given` : given !== null ? `was given ${size(held)}` : `would get ${size(held)}`;
   return (
     <span className="num right memory" role="cell" title={title}>
       {used === null ? null : <b>{size(used)}</b>}
-      <span className="faint">{used === null ? size(asked) : ` / ${size(asked)}`}</span>
+      <span className="faint">{used === null ? size(held) : ` / ${size(held)}`}</span>
     </span>
   );
 }
