@@ -78,7 +78,7 @@ def test_a_walltime_that_would_change_nothing_is_refused():
 
 
 def _hosts(m: Machine, job: int) -> tuple[str | None, list[str]]:
-    found = Queries(m.world, m.store, m.store.load().specs).show(job)
+    found, _job = Queries(m.world, m.store, m.store.load().specs).show(job)
     return found.host, found.hosts
 
 
@@ -110,7 +110,7 @@ def test_the_story_blames_no_runner_that_was_never_silent():
     silence(m, runners, "h2")
     m.join(runners["h2"])
     m.pump()
-    story = Queries(m.world, m.store, m.store.load().specs).show(job).story
+    story = Queries(m.world, m.store, m.store.load().specs).show(job)[0].story
     assert [line.text for line in story or () if line.event == "revived"] == ["all its hosts answer again"]
 
 
@@ -124,7 +124,7 @@ def test_the_time_of_an_attempt_is_that_in_which_it_did_not_stand_still():
     m.do("resume", job)
     wait(m, 50)
     m.end(job)
-    found = Queries(m.world, m.store, m.store.load().specs).show(job)
+    found, _job = Queries(m.world, m.store, m.store.load().specs).show(job)
     assert (found.wall_s, found.suspended_s) == (150.0, 1000.0)
     assert isinstance(found.attempts, list)
     assert [each.wall_s for each in found.attempts] == [150.0]
@@ -138,7 +138,7 @@ def test_of_an_attempt_that_ended_suspended_only_the_time_before_counts():
     m.do("suspend", job)
     wait(m, 1000)
     m.end(job)
-    found = Queries(m.world, m.store, m.store.load().specs).show(job)
+    found, _job = Queries(m.world, m.store, m.store.load().specs).show(job)
     assert (found.wall_s, found.suspended_s) == (100.0, 1000.0)
 
 

@@ -65,9 +65,9 @@ def test_groups_are_those_of_rota_learn(busy: Deployment, guest: Visitor) -> Non
 def test_every_job_is_a_point_that_leads_to_it(busy: Deployment, guest: Visitor) -> None:
     page = guest.page
     guest.go("/learning?group=known")
-    expect(scatter(page, "Memory")).to_have_attribute("aria-label", "Memory that 30 jobs asked for and used")
-    expect(scatter(page, "Time")).to_have_attribute("aria-label", "Time that 30 jobs asked for and used")
-    expect(page.get_by_text("The newest 30 attempts. A point opens its job.")).to_be_visible()
+    expect(scatter(page, "Memory")).to_have_attribute("aria-label", "Memory that 30 jobs were given and used")
+    expect(scatter(page, "Time")).to_have_attribute("aria-label", "Time that 30 jobs were given and used")
+    expect(page.get_by_text(re.compile("^The newest 30 attempts; .* A point opens its job."))).to_be_visible()
     scatter(page, "Memory").scroll_into_view_if_needed()
     x, y = wait_until(lambda: scatter(page, "Memory").evaluate(_POINT), "a point is drawn")
     page.mouse.move(x, y)
@@ -75,6 +75,16 @@ def test_every_job_is_a_point_that_leads_to_it(busy: Deployment, guest: Visitor)
     expect(page).to_have_url(re.compile(r"/jobs/\d+$"))
     job = int(page.url.rpartition("/")[2])
     assert busy.json("show", str(job))["group"] == "known"
+
+
+def test_what_was_asked_for_is_not_what_was_given(busy: Deployment, guest: Visitor) -> None:
+    page = guest.page
+    guest.go("/learning?group=known")
+    page.get_by_role("button", name="asked for").click()
+    expect(scatter(page, "Time")).to_have_attribute("aria-label", "Time that 30 jobs asked for and used")
+    found = busy.json("learn", "known")["groups"][0]["points"]
+    assert {each["asked_time_s"] for each in found} == {600}
+    assert {each["asked_mem"] for each in found} == {200 << 20}
 
 
 def test_a_group_is_found_by_its_name(busy: Deployment, guest: Visitor) -> None:

@@ -77,7 +77,7 @@ export function Group({ name, gone }: { name: string; gone: () => void }): React
         <Segments label="Compare with" value={against} change={setAgainst} options={AGAINST.map((each) => [each, each === "given" ? "given by Rota" : "asked for"])} />
       </div>
       <div className="pair"><Scatter what="mem" against={against} points={data.points} /><Scatter what="time" against={against} points={data.points} /></div>
-      {data.points.length ? <p className="muted learn-note">The newest {plural(data.points.length, "attempt")}; those that asked for nothing, or were not measured, have no point. A point opens its job.</p> : null}
+      {data.points.length ? <p className="muted learn-note">The newest {plural(data.points.length, "attempt")}; those that {against === "asked" ? "asked for nothing, or " : ""}were not measured have no point. A point opens its job.</p> : null}
       <div className="pair"><Histogram what="mem" buckets={data.mem_histogram} /><Histogram what="time" buckets={data.time_histogram} /></div>
     </div>
   );
