@@ -24,6 +24,24 @@ def local_zone() -> tzinfo:
         return datetime.now().astimezone().tzinfo or UTC
 
 
+def local_zone_name() -> str:
+    """A name of that zone that others know too; where it has none, its offset now, such as +02:00."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    name = os.environ.get("TZ", "").removeprefix(":")
+    if not name or name.startswith("/"):
+        _before, found, name = os.path.realpath(name or "/etc/localtime").partition("/zoneinfo/")
+        name = name if found else ""
+    try:
+        if name:
+            ZoneInfo(name)
+            return name
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        pass
+    offset = datetime.now().astimezone().isoformat()[-6:]
+    return "UTC" if offset == "+00:00" else offset
+
+
 def usable_memory() -> int:
     """Memory of this host, or what the control groups around this process leave of it."""
     total = _GIB

@@ -74,7 +74,7 @@ def test_usage_is_told_per_host(worked: Site) -> None:
     wait_until(lambda: get(worked, "/usage")["hosts"], "something is known")
     found = get(worked, "/usage")
     assert set(found) == {"from", "to", "hosts"}
-    assert set(found["hosts"][0]) == {"host", "busy_s", "idle_s", "down_s", "asleep_s"}
+    assert set(found["hosts"][0]) == {"host", "busy_s", "idle_s", "down_s", "asleep_s", "unseen_s"}
 
 
 def test_a_learning_group_has_points(worked: Site) -> None:

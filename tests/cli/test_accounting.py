@@ -73,6 +73,21 @@ def test_sums_outlive_a_restart_and_the_removal_of_jobs(used: Deployment) -> Non
     assert [row for row in rows(used, "--by", "project", "--window", "hour") if row["project"] == "p"] == before
 
 
+def test_windows_have_any_length_and_days_are_those_of_the_zone(used: Deployment) -> None:
+    paris = used.env | {"TZ": "Europe/Paris"}
+    view = used.json("accounting", "--by", "none", env=paris)
+    assert view["zone"] == "Europe/Paris"
+    assert {row["at"][11:] for row in view["rows"]} <= {"22:00:00Z", "23:00:00Z"}, "midnight in Paris"
+    whole = used.json("accounting", "--by", "none", "--last", "36h")
+    (row,) = whole["rows"]
+    assert (row["at"], row["until"]) == (whole["from"], whole["to"])
+    assert row["jobs"] == sum(each["jobs"] for each in view["rows"])
+    assert " to " in used.ok("accounting", "--by", "none", "--last", "36h")
+    assert used.json("accounting", "--window", "5h", "--last", "10h")["window_s"] == 5 * 3600
+    assert used.json("accounting", "--window", "month", "--zone", "UTC")["zone"] == "UTC"
+    assert used.json("usage", "--last", "36h")["hosts"] is not None
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
@@ -80,6 +95,12 @@ def test_sums_outlive_a_restart_and_the_removal_of_jobs(used: Deployment) -> Non
         (["--from", "yesterday"], "--from: 'yesterday' is not a time"),
         (["--from", "2026-01-02", "--to", "2026-01-01"], "--to: the time is not after --from"),
         (["--from", "1500-01-01"], "more than 50,000 windows"),
+        (["--window", "minute"], "window: "),
+        (["--window", "90m"], "a window must have whole hours"),
+        (["--zone", "Europe/Nowhere"], "--zone: there is no time zone 'Europe/Nowhere'"),
+        (["--last", "0h"], "--last: '0h' is no time at all"),
+        (["--last", "36"], "--last: "),
+        (["--last", "2h", "--from", "-3h"], "--last and --from say both when it begins"),
     ],
 )
 def test_what_makes_no_sense_is_refused(used: Deployment, args: list[str], said: str) -> None:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rota.wire.sums import AccountingView, AccountRow
 
 _BY: Final = ("user", "project", "queue")
-_WINDOWS: Final = {"day": 86_400, "hour": 3600}
 
 
 @command("accounting")
@@ -25,29 +24,48 @@ _WINDOWS: Final = {"day": 86_400, "hour": 3600}
     help="Tell rows apart by these; 'none' for one row a window.",
 )  # fmt: skip
 @click.option(
-    "--window", type=click.Choice(list(_WINDOWS)), default="day", show_default=True,
-    help="How much time a row is about. Days begin at midnight UTC.",
+    "--window", metavar="WINDOW",
+    help="How much time a row is about: hour, day, week, month, all, or a time such as 36h (default: day).",
 )  # fmt: skip
-def accounting(call: Invocation, since: str | None, until: str | None, by: str, window: str) -> int:
+@click.option(
+    "--zone", metavar="ZONE", help="In which days begin, like Europe/Paris or UTC (default: the local one)."
+)
+def accounting(
+    call: Invocation,
+    since: str | None,
+    until: str | None,
+    last: str | None,
+    by: str,
+    window: str | None,
+    zone: str | None,
+) -> int:
     """Show who used what: attempts and jobs that ended, core hours used, given and asked for, time waited.
 
     What is used counts in every window in which an attempt ran; those that run are counted up to now. Given is
     what the walltime with which attempts were started, or else their expected time, would have taken. Asked is the
     same for what was asked for: '(+3)' are three attempts for which nobody gave a time, '-' that it is not known.
     Both count while the attempt runs, and what is left of them when it ends counts then. WHEN is like 2026-11-16,
-    -2d or @1700000000; windows are whole.
+    -2d or @1700000000.
+
+    Days, weeks and months are whole and begin at midnight of the local time zone, summer time included. Windows
+    of a time are counted from --from. With --last the whole time is one window, unless --window says otherwise.
+    Sums are kept by the hour: windows begin and end at full hours.
 
     \b
     Examples:
       rota accounting
       rota accounting --by user --from -7d
+      rota accounting --by user --last 36h
+      rota accounting --window week --zone Europe/Paris
       rota accounting --by project,queue --window hour --from 2026-11-16T08:00
       rota accounting --json
     """
     columns = _columns(by)
-    first, last = spans.moments(since, until)
+    first, end = spans.moments(since, until, last)
+    window = window or ("day" if last is None else "all")
+    zone = _zone(zone)
     with call.connect() as client:
-        view = client.accounting(since=first, until=last, by=columns, window_s=_WINDOWS[window])
+        view = client.accounting(since=first, until=end, by=columns, window=window, zone=zone)
     if call.json:
         print_json(view)
     elif call.quiet:
@@ -61,6 +79,21 @@ def accounting(call: Invocation, since: str | None, until: str | None, by: str, 
     else:
         say("nothing was used in this time")
     return 0
+
+
+def _zone(name: str | None) -> str:
+    """The zone that is meant, by a name that the manager knows. Raises `BadInput`."""
+    from rota.errors import BadInput
+    from rota.host import local_zone_name
+    from rota.manager.windows import zone_of
+
+    if name is None:
+        return local_zone_name()
+    try:
+        zone_of(name)
+    except BadInput as error:
+        raise BadInput(f"--zone: {error.message}", hint=error.hint) from None
+    return name
 
 
 def _columns(by: str) -> list[str]:
@@ -80,15 +113,29 @@ def _table(view: AccountingView, columns: list[str]) -> Shown:
 
     head = ["WINDOW", *(name.upper() for name in columns)]
     figures = ["ATTEMPTS", "JOBS", "FAILED", "USED", "GIVEN", "ASKED", "CPU", "WAIT/ATTEMPT"]
-    rows = [[_window(row, view.window_s), *_names(row, columns), *_figures([row])] for row in view.rows]
+    rows = [[_window(row, view), *_names(row, columns), *_figures([row])] for row in view.rows]
     if len(rows) > 1:
         rows.append(["all", *([""] * len(columns)), *_figures(view.rows)])
     return table([*head, *figures], rows, right="l" * len(head) + "r" * len(figures))
 
 
-def _window(row: AccountRow, window_s: int) -> str:
-    # As the manager counts them: a day of UTC is no day elsewhere.
-    return f"{row.at:%Y-%m-%d}" if window_s % 86_400 == 0 else f"{row.at:%Y-%m-%d %H:%M}Z"
+def _window(row: AccountRow, view: AccountingView) -> str:
+    """When it begins, in the zone in which the manager counts days; of what has no name also when it ends."""
+    from rota.manager.windows import zone_of
+
+    zone = zone_of(view.zone)
+    at = row.at.astimezone(zone)
+    if view.window == "month":
+        return f"{at:%Y-%m}"
+    if view.window in ("day", "week", ""):
+        return f"{at:%Y-%m-%d}"
+    # A day of another zone is no day here, and an hour of the night comes twice in autumn.
+    offset = "Z" if not at.utcoffset() else f"{at:%z}"
+    if view.window == "hour" or row.until is None:
+        return f"{at:%Y-%m-%d %H:%M}{offset}"
+    until = row.until.astimezone(zone)
+    ends = "Z" if not until.utcoffset() else f"{until:%z}"
+    return f"{at:%Y-%m-%d %H:%M}{offset} to {until:%Y-%m-%d %H:%M}{ends}"
 
 
 def _names(row: AccountRow, columns: list[str]) -> list[str]:

@@ -13,20 +13,38 @@ def options(since: str, until: str) -> Callable[[Any], Any]:
     """Both options, with what they say about their defaults."""
 
     def add(command: Any) -> Any:
+        command = click.option("--last", metavar="TIME", help="The same as --from -TIME, such as 36h.")(command)
         command = click.option("--to", "until", metavar="WHEN", help=f"Until then (default: {until}).")(command)
         return click.option("--from", "since", metavar="WHEN", help=f"From then on (default: {since}).")(command)
 
     return add
 
 
-def moments(since: str | None, until: str | None) -> tuple[float | None, float | None]:
+def moments(since: str | None, until: str | None, last: str | None = None) -> tuple[float | None, float | None]:
     """What was given as Unix seconds; `-2d` is two days ago. Raises `BadInput`."""
     from rota.errors import BadInput
 
-    first, last = _moment("--from", since), _moment("--to", until)
-    if first is not None and last is not None and last <= first:
+    if last is not None:
+        if since is not None:
+            raise BadInput("--last and --from say both when it begins", hint="give one of them")
+        since = _ago(last)
+    first, end = _moment("--from", since), _moment("--to", until)
+    if first is not None and end is not None and end <= first:
         raise BadInput("--to: the time is not after --from", hint="give a later one, or leave it out")
-    return first, last
+    return first, end
+
+
+def _ago(text: str) -> str:
+    from rota.errors import BadInput
+    from rota.units import parse_duration
+
+    try:
+        seconds = parse_duration(text.strip())
+    except BadInput as error:
+        raise BadInput(f"--last: {error.message}", hint="write it like 36h or 2d") from None
+    if not seconds:
+        raise BadInput(f"--last: '{text[:40]}' is no time at all", hint="write it like 36h or 2d")
+    return f"-{text.strip()}"
 
 
 def _moment(option: str, text: str | None) -> float | None:

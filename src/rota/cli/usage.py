@@ -17,7 +17,7 @@ _BAR: Final = 30
 
 @command("usage")
 @spans.options("a day ago", "now")
-def usage(call: Invocation, since: str | None, until: str | None) -> int:
+def usage(call: Invocation, since: str | None, until: str | None, last: str | None) -> int:
     """Show how hosts spent their time: busy with jobs, idle, down (away, drained or suspected) or asleep.
 
     Together they add up to the time for which anything is known of a host. WHEN is like 2026-11-16, -2d or
@@ -27,11 +27,12 @@ def usage(call: Invocation, since: str | None, until: str | None) -> int:
     Examples:
       rota usage
       rota usage --from -7d
+      rota usage --last 36h
       rota usage --from 2026-11-01 --to 2026-11-16 --json
     """
-    first, last = spans.moments(since, until)
+    first, end = spans.moments(since, until, last)
     with call.connect() as client:
-        view = client.usage(since=first, until=last)
+        view = client.usage(since=first, until=end)
     if call.json:
         print_json(view)
     elif call.quiet:

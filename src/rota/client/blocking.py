@@ -234,9 +234,13 @@ class Client:
         until: float | None = None,
         by: Iterable[str] = ("user", "project", "queue"),
         window_s: int = 86_400,
+        window: str = "",
+        zone: str = "",
     ) -> sums.AccountingView:
-        """Who used what between two moments (Unix seconds), in windows that begin at multiples of `window_s`."""
-        return self._call(calls.accounting(since=since, until=until, by=by, window_s=window_s))
+        """Who used what between two moments (Unix seconds), in windows that begin at multiples of `window_s`, or
+        in those of `window` (`hour`, `day`, `week`, `month`, `all` or a time such as `36h`) in a time zone."""
+        call = calls.accounting(since=since, until=until, by=by, window_s=window_s, window=window, zone=zone)
+        return self._call(call)
 
     def usage(self, *, since: float | None = None, until: float | None = None) -> sums.UsageView:
         """How hosts spent their time between two moments (Unix seconds)."""

@@ -196,10 +196,16 @@ def forget_learned(name: str) -> Call[Any]:
 
 
 def accounting(
-    *, since: float | None, until: float | None, by: Iterable[str], window_s: int
+    *,
+    since: float | None,
+    until: float | None,
+    by: Iterable[str],
+    window_s: int = 86_400,
+    window: str = "",
+    zone: str = "",
 ) -> Call[sums.AccountingView]:
     names = tuple(by)
-    return Call(lambda n: m.GetAccounts(n, since, until, names, window_s), sums.AccountingView)
+    return Call(lambda n: m.GetAccounts(n, since, until, names, window_s, window, zone), sums.AccountingView)
 
 
 def usage(*, since: float | None, until: float | None) -> Call[sums.UsageView]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 
 from rota.core.accounting import (
@@ -35,7 +37,8 @@ from rota.core.accounting import (
 from rota.core.amounts import cores_of
 from rota.core.job import Spec
 from rota.errors import BadInput
-from rota.manager import clock
+from rota.manager import clock, windows
+from rota.manager.windows import zone_of
 from rota.store.base import Accounts, RunningAttempt, Store
 from rota.wire import messages as m
 from rota.wire.sums import AccountingView, AccountRow, HistoryView, MinuteView
@@ -58,12 +61,19 @@ def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> A
     now = clock.now()
     if unknown := [name for name in ask.by if name not in BY]:
         raise BadInput(f"there is no accounting by '{unknown[0][:40]}'", hint=f"use some of {', '.join(BY)}")
-    if not HOUR_S <= ask.window_s <= 366 * DAY_S or ask.window_s % HOUR_S:
-        raise BadInput("a window must have whole hours", hint="use 3600 or 86400 seconds")
-    begin, end = _bounds(ask, now)
-    hours = ask.window_s // HOUR_S
-    found = store.accounts(first=begin * hours, end=end * hours)
-    return view(found, specs, begin=begin, end=end, window_s=ask.window_s, by=ask.by, now=now)
+    if ask.window or ask.zone:
+        zone = zone_of(ask.zone)
+        edges = windows.edges(ask.window or "day", since=ask.since, until=ask.until, now=now, zone=zone)
+    else:
+        if not HOUR_S <= ask.window_s <= 366 * DAY_S or ask.window_s % HOUR_S:
+            raise BadInput("a window must have whole hours", hint="use 3600 or 86400 seconds")
+        begin, end = _bounds(ask, now)
+        hours = ask.window_s // HOUR_S
+        edges = [window * hours for window in range(begin, end + 1)]
+    found = store.accounts(first=edges[0], end=edges[-1])
+    made = in_windows(found, specs, edges=edges, by=ask.by, now=now)
+    made.window, made.zone = ask.window, ask.zone or "UTC"
+    return made
 
 
 def _bounds(ask: m.GetAccounts, now: float) -> tuple[int, int]:
@@ -93,36 +103,51 @@ def view(
     by: Iterable[str],
     now: float,
 ) -> AccountingView:
-    """Hours as windows, from the window of number `begin` up to that of number `end`."""
+    """Hours as windows of one length, from the window of number `begin` up to that of number `end`."""
     hours = window_s // HOUR_S
+    edges = [window * hours for window in range(begin, end + 1)]
+    return in_windows(found, specs, edges=edges, by=by, now=now)
+
+
+def in_windows(
+    found: Accounts, specs: Mapping[int, Spec], *, edges: list[int], by: Iterable[str], now: float
+) -> AccountingView:
+    """Hours as windows that begin at all of these hours but the last, which ends the last one."""
     shown = tuple(name in by for name in BY)
     sums: dict[tuple[int, Who], list[int]] = defaultdict(lambda: [0] * ACCOUNT_COLUMNS)
     steps: dict[Who, list[Step]] = defaultdict(list)
     unknown: set[tuple[int, Who]] = set()  #: sums of which it is not known what was asked for
-    first = begin * hours
+    first, end = edges[0], edges[-1]
     for (hour, *names), row, stored in _rows(found, specs, now):
-        if hour >= end * hours:
+        if hour >= end:
             continue
         who: Who = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
         if row[USED_STEP] or row[GIVEN_STEP] or row[ASKED_STEP]:
             steps[who].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
         if hour >= first:  # before that there may be what runs
-            total = sums[hour // hours, who]
+            window = bisect_right(edges, hour) - 1
+            total = sums[window, who]
             for column in range(ACCOUNT_COLUMNS):
                 total[column] += row[column]
             if stored and hour < found.asked_since and row[GIVEN]:
-                unknown.add((hour // hours, who))
+                unknown.add((window, who))
     for who, changes in steps.items():
-        windows = _between(sums, who, changes, hours=hours, end=end * hours)
-        unknown.update((window, who) for window in windows if window * hours < found.asked_since)
+        touched = _between(sums, who, changes, edges=edges)
+        unknown.update((window, who) for window in touched if edges[window] < found.asked_since)
     rows = [
-        _row(window * window_s, who, total, known=(window, who) not in unknown)
+        _row(edges[window], edges[window + 1], who, total, known=(window, who) not in unknown)
         for (window, who), total in sorted(sums.items())
         if _says(total)
     ]
     if len(rows) > _MOST_ROWS:
         raise BadInput(f"these are more than {_MOST_ROWS:,} rows", hint="ask for a shorter time, or for days")
-    return AccountingView(window_s=window_s, rows=rows)
+    lengths = {until - at for at, until in pairwise(edges)}
+    return AccountingView(
+        window_s=max(lengths) * HOUR_S,
+        rows=rows,
+        since=datetime.fromtimestamp(first * HOUR_S, UTC),
+        until=datetime.fromtimestamp(end * HOUR_S, UTC),
+    )
 
 
 def _rows(found: Accounts, specs: Mapping[int, Spec], now: float) -> Iterable[tuple[Key, list[int], bool]]:
@@ -147,34 +172,35 @@ def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt
 
 
 def _between(
-    sums: dict[tuple[int, Who], list[int]], who: Who, changes: list[Step], *, hours: int, end: int
+    sums: dict[tuple[int, Who], list[int]], who: Who, changes: list[Step], *, edges: list[int]
 ) -> set[int]:
     """The hours that are only meant by steps. Answers the windows that they lie in."""
     used = given = asked = 0
-    windows: set[int] = set()
+    touched: set[int] = set()
     changes.sort()
-    ends = [*(hour for hour, *_ in changes[1:]), end]
+    ends = [*(hour for hour, *_ in changes[1:]), edges[-1]]
     for (hour, more_used, more_given, more_asked), until in zip(changes, ends, strict=True):
         used, given, asked = used + more_used, given + more_given, asked + more_asked
         if not used and not given and not asked:
             continue
-        for window in range(hour // hours, -(-until // hours)):
-            its = min(until, (window + 1) * hours) - max(hour, window * hours)
+        for window in range(bisect_right(edges, hour) - 1, bisect_left(edges, until)):
+            its = min(until, edges[window + 1]) - max(hour, edges[window])
             total = sums[window, who]
             total[USED] += its * used * CORE_HOUR_US
             total[GIVEN] += its * given * CORE_HOUR_US
             total[ASKED] += its * asked * CORE_HOUR_US
-            windows.add(window)
-    return windows
+            touched.add(window)
+    return touched
 
 
 def _says(total: list[int]) -> bool:
     return any(total[column] for column in (ATTEMPTS, JOBS, USED, GIVEN, ASKED, CPU, WAIT))
 
 
-def _row(at: int, who: Who, total: list[int], *, known: bool) -> AccountRow:
+def _row(hour: int, until: int, who: Who, total: list[int], *, known: bool) -> AccountRow:
     return AccountRow(
-        at=datetime.fromtimestamp(at, UTC),
+        at=datetime.fromtimestamp(hour * HOUR_S, UTC),
+        until=datetime.fromtimestamp(until * HOUR_S, UTC),
         user=who[0],
         project=who[1],
         queue=who[2],

@@ -307,6 +307,8 @@ class GetAccounts(Message, frozen=True, tag="accounts"):
     until: float | None = None
     by: tuple[str, ...] = ("user", "project", "queue")
     window_s: int = 86_400
+    window: str = ""  #: instead: hour, day, week, month, all or a time such as 36h
+    zone: str = ""  #: in which days begin; empty: UTC
 
 
 class GetUsage(Message, frozen=True, tag="usage"):

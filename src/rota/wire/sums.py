@@ -25,13 +25,18 @@ class AccountRow(Struct, kw_only=True, gc=False):
     wait_s: float  #: from ready to running
     given_s: float = 0.0  #: likewise, of the walltime, or else the expected time, with which attempts were started
     unasked: int | None = None  #: of these attempts, those for which no time was asked; null: not known
+    until: datetime | None = None  #: when the window ends
 
 
-class AccountingView(Struct, kw_only=True, gc=False):
+class AccountingView(Struct, kw_only=True, gc=False, rename={"since": "from", "until": "to"}):
     """`rota accounting`: who used what."""
 
-    window_s: int
+    window_s: int  #: of windows that differ the longest
     rows: list[AccountRow]  #: by time, then user, project and queue
+    window: str = ""  #: as it was asked for: hour, day, week, month, all or a time
+    zone: str = "UTC"  #: in which days begin
+    since: datetime | None = None  #: when the first window begins
+    until: datetime | None = None  #: when the last one ends
 
 
 class FairShareView(Struct, kw_only=True, gc=False):

@@ -23,12 +23,17 @@ export interface AccountRow {
   wait_s: number;
   given_s?: number;
   unasked?: number | null;
+  until?: string | null;
 }
 
 /** `rota accounting`: who used what. */
 export interface AccountingView {
   window_s: number;
   rows: AccountRow[];
+  window: string;
+  zone: string;
+  from: string | null;
+  to: string | null;
 }
 
 export interface ActedView {

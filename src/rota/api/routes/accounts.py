@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
@@ -13,8 +13,6 @@ from rota.errors import BadInput
 from rota.wire.sums import AccountingView, HistoryView, NodeDetailView, NodeView, SharesView, UsageView
 
 table = Table("accounts")
-
-_WINDOWS: Final = {"day": 86_400, "hour": 3600}
 
 
 class OneHost(Struct, forbid_unknown_fields=True):
@@ -40,20 +38,30 @@ class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from
         list[Literal["user", "project", "queue"]],
         Meta(max_length=16, description="What rows are told apart by; words may also be joined by commas."),
     ] = field(default_factory=lambda: ["user", "project", "queue"])
-    window: Literal["day", "hour"] = "day"
+    window: Annotated[
+        str,
+        Meta(max_length=32, description="`hour`, `day`, `week`, `month`, `all`, or hours such as `36h`."),
+    ] = "day"
+    zone: Annotated[
+        str, Meta(max_length=64, description="In which days begin: a name such as `Europe/Paris`, or an offset.")
+    ] = "UTC"
 
 
 @table.get("/accounting", query=AccountingQuery, answer=AccountingView)
 async def show_accounting(ask: Ask) -> AccountingView:
     """Who used what, in windows.
 
-    Windows are whole: they begin at full hours, or at midnight UTC. Attempts that run are counted up to now.
+    Windows begin at full hours. Days, weeks and months are whole and begin at midnight in `zone`, summer time
+    included; windows of a length are counted from `from`. Attempts that run are counted up to now.
     """
     query: AccountingQuery = ask.query
-    window_s = _WINDOWS[query.window]
     return await ask.call(
         calls.accounting(
-            since=_seconds(query.since), until=_seconds(query.until), by=list(query.by), window_s=window_s
+            since=_seconds(query.since),
+            until=_seconds(query.until),
+            by=list(query.by),
+            window=query.window,
+            zone=query.zone,
         )
     )
 
