@@ -186,8 +186,7 @@ def test_without_a_plan_it_draws_what_runs_and_says_that_there_is_none(site: Sit
     assert found["waiting_total"] == 1
     out = site.ok("gantt")
     assert f"|{running}=" in out
-    assert "1 waiting job will start as room comes" in out
-    assert str(waiting) not in out.partition("free")[2]
+    assert re.search(rf"^  {waiting} +waiting for room: needs 4 cpus, 2 free", out, re.MULTILINE), out
 
 
 def test_the_plan_as_json_and_on_the_screen(site: Site) -> None:
@@ -211,7 +210,7 @@ def test_the_plan_as_json_and_on_the_screen(site: Site) -> None:
     assert "1 running, 1 planned, 1 without a planned start" in out
     assert f"|{running}==" in out
     assert f"|{planned}--" in out
-    assert f"  {homeless:<6} container: its container 999999 is not there" in out
+    assert f"  {homeless:<6} its container 999999 is not there" in out
     assert "\x1b" not in out
     assert max(map(len, out.partition("without a planned start:")[0].splitlines())) <= 100
     assert site.ok("gantt", "--quiet").split() == [str(running), str(planned)]
@@ -255,7 +254,7 @@ def test_hosts_without_a_runner_are_hatched(site: Site) -> None:
     site.ok("resource", "add", "--hosts", "away[1-3]", "--cores", "2")
     try:
         out = site.ok("gantt")
-        assert re.search(r"^away\[1-3\] \(no runner\) /+$", out, re.MULTILINE), out
+        assert re.search(r"^away\[1-3\] \(no runner\) [ !]*/+$", out, re.MULTILINE), out
     finally:
         site.ok("resource", "remove", "--hosts", "away[1-3]")
 

@@ -236,7 +236,7 @@ def test_a_moment_may_be_written_in_several_ways(text: str, seconds: float) -> N
         ("1700000000", "'1700000000' is only a number; write @1700000000"),
         ("20261116", "only a number"),
         ("+90", "'90' has no unit"),
-        ("now-10m", "is not a time"),
+        ("now-10m", "is in the past"),
         ("10:30", "is not a time"),
         ("2026-02-30", "is not a time"),
         ("2027-03-28T02:30", "does not exist here"),

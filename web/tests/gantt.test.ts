@@ -20,7 +20,7 @@ const job = (id: number, resources: string | null, from: number, to: number | nu
 });
 
 const view = (hosts: GanttHost[], jobs: GanttJob[]): GanttView => ({
-  now: at(0), plan: true, hosts, jobs, left_out: 0, waiting: [], waiting_total: 0, later: 0, earlier: 0, closed: {},
+  now: at(0), plan: true, hosts, jobs, left_out: 0, waiting: [], waiting_total: 0, later: 0, earlier: 0, closed: {}, past: null,
 });
 
 describe("hours", () => {

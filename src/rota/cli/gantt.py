@@ -23,7 +23,7 @@ _LISTED: Final = 10
 
 
 @command("gantt")
-@click.option("--from", "since", metavar="WHEN", help="Draw from then on (default: now).")
+@click.option("--from", "since", metavar="WHEN", help="Draw from then on, also what is over (default: now).")
 @click.option("--to", "until", metavar="WHEN", help="Draw until then (default: the last planned end).")
 @click.option("--width", type=WholeNumber(40, 1000), metavar="N", help="Columns (default: those of the terminal).")
 @click.option(
@@ -46,18 +46,23 @@ def gantt(
     limit: int,
     picture: str | None,
 ) -> int:
-    """Draw what runs and what is planned: time to the right, hosts and their resources down.
+    """Draw what ran, runs and is planned: time to the right, hosts and their resources down.
 
     Hosts on which the same happens are one row. Jobs that have no planned start are listed below, with what
-    keeps them. Times are local; WHEN is like 2026-11-16T08:00, now+10m or @1700000000.
+    keeps them. Of the past it draws attempts that ended, on the cores they had where these are known, and when
+    hosts were drained, down, asleep or closed. More attempts than --limit are merged: then it draws how much of
+    each host was in use. Times are local; WHEN is like 2026-11-16T08:00, now+10m, -15m or @1700000000.
 
     \b
     Examples:
       rota gantt
+      rota gantt --from -15m
+      rota gantt --from -2d --to now
       rota gantt --from now+1h --to now+3h
       rota gantt --picture plan.html
       rota gantt --json
     """
+    from rota.cli.gantt_text import span_of
     from rota.cli.terminal import harmless
     from rota.client.moments import parse_moment
     from rota.errors import BadInput
@@ -66,15 +71,20 @@ def gantt(
     first = None if since is None else _parsed("--from", lambda: parse_moment(since, now=now))
     last = None if until is None else _parsed("--to", lambda: parse_moment(until, now=now))
     if last is not None and last <= (now if first is None else first):
-        raise BadInput("--to: the time is not after the beginning", hint="give a later one, such as now+2h")
+        hint = "say from when on: --from -1h" if first is None else "give a later one, such as now+2h"
+        raise BadInput("--to: the time is not after the beginning", hint=hint)
     if picture is not None:
         from rota.cli.trace_files import check_writable
 
         check_writable(picture)
     with call.connect() as client:
         view = client.gantt(since=first, until=last, limit=limit)
+        begin, end = span_of(view, first, last)
+        if first is None and not call.json and not call.quiet:
+            # A little of the past is drawn as well: since when do jobs run?
+            view = client.gantt(since=begin, until=last, limit=limit)
     if picture is not None:
-        _write(view, picture, first, last)
+        _write(view, picture, begin, end)
     if call.json:
         print_json(view)
     elif call.quiet:
@@ -82,7 +92,7 @@ def gantt(
     elif picture is not None:
         say(f"drawn into {harmless(picture)}")
     else:
-        say(*_lines(view, first, last, _look(width, rows)))
+        say(*_lines(view, begin, end, _look(width, rows), whole=last is not None))
     return 0
 
 
@@ -114,15 +124,17 @@ def _look(width: int | None, rows: int) -> Look:
     )
 
 
-def _lines(view: GanttView, since: float | None, until: float | None, look: Look) -> list[str]:
+def _lines(view: GanttView, begin: float, end: float, look: Look, *, whole: bool) -> list[str]:
+    """`whole`: somebody said until when."""
     from datetime import datetime
 
-    from rota.cli.gantt_text import chart, last_end, span_of, without_resources
+    from rota.cli.gantt_text import chart, last_end, without_resources
     from rota.cli.terminal import count, few_ranges
 
-    begin, end = span_of(view, since, until)
     running = sum(job.state != "ready" for job in view.jobs)
     said = f"{running:,} running, {len(view.jobs) - running:,} planned"
+    if view.past is not None and view.past.total:
+        said = f"{view.past.total:,} ended, {said}"
     if view.later:
         said += f", {view.later:,} later"
     if view.earlier:
@@ -131,7 +143,7 @@ def _lines(view: GanttView, since: float | None, until: float | None, look: Look
         said += f", {view.waiting_total:,} without a planned start"
     lines = [f"{view.now.astimezone():%a %d %b %Y, %H:%M:%S %Z}: {said}", ""]
     lines += chart(view, begin, end, look)
-    if until is None and (last := last_end(view)) > end:
+    if not whole and (last := last_end(view)) > end:
         lines.append(f"it goes on until {datetime.fromtimestamp(last):%a %d %b %Y, %H:%M}; see it with --to")
     if not view.hosts:
         lines.append("there are no resources yet; see 'rota manager status'")
@@ -139,26 +151,40 @@ def _lines(view: GanttView, since: float | None, until: float | None, look: Look
         lines.append(f"on no resources of their own: {few_ranges([job.id for job in bare])}")
     if view.left_out:
         lines.append(f"{count(view.left_out, 'job')} that begin later are not drawn (--limit)")
+    lines += _about_past(view)
     if not view.plan:
-        lines.append(_why_no_plan(view))
+        lines.append("nobody asks for more than a size, so there is no plan")
     return [*lines, *_waiting(view, look)]
 
 
-def _why_no_plan(view: GanttView) -> str:
-    from rota.cli.terminal import count
+def _about_past(view: GanttView) -> list[str]:
+    """What of the past is not drawn as it was."""
+    from rota.cli.terminal import count, few_ranges
+    from rota.units import about_duration
 
-    waits = f"{count(view.waiting_total, 'waiting job')} will start as room comes" if view.waiting_total else ""
-    return "nobody asks for more than a size, so there is no plan" + (f"; {waits}" if waits else "")
+    past, lines = view.past, []
+    if past is None:
+        return []
+    if past.slice_s is not None:
+        lines.append(
+            f"{count(past.total, 'attempt')} ended, too many to draw: it shows how much of each host was in use,"
+            f" {about_duration(past.slice_s)} at a time; a shorter time or a higher --limit shows them"
+        )
+    if bare := [attempt.id for attempt in past.attempts if not attempt.lines]:
+        lines.append(f"ended, and drawn nowhere because others had all lines: {few_ranges(bare)}")
+    if past.removed:
+        lines.append(f"{count(past.removed, 'attempt')} of these hours are not drawn: their jobs were removed")
+    return lines
 
 
 def _waiting(view: GanttView, look: Look) -> list[str]:
     from rota.cli.terminal import count, cut, harmless, is_terminal
 
-    if not view.plan or not view.waiting_total:
+    if not view.waiting_total:
         return []
     lines = ["", "without a planned start:"]
     for job in view.waiting[:_LISTED]:
-        line = f"  {job.id:<6} {job.code}: {harmless(job.message)}"
+        line = f"  {job.id:<6} {harmless(job.message)}"
         lines.append(cut(line, look.width) if is_terminal(sys.stdout) else line)
     more = view.waiting_total - len(view.waiting[:_LISTED])
     if more > 0:
@@ -171,24 +197,24 @@ def _waiting(view: GanttView, look: Look) -> list[str]:
     return lines
 
 
-def _write(view: GanttView, path: str, since: float | None, until: float | None) -> None:
+def _write(view: GanttView, path: str, begin: float, end: float) -> None:
     """Times in a picture count from now."""
-    from rota.cli.gantt_text import numbers, span_of
+    from rota.cli.gantt_items import items, owned
+    from rota.cli.gantt_text import numbers
     from rota.cli.trace_files import write_picture
-    from rota.sim.picture import Drawn, Picture, runs
+    from rota.sim.picture import Drawn, Picture
 
     now = view.now.timestamp()
-    begin, end = span_of(view, since, until)
     drawn = []
-    many = len({job.user for job in view.jobs}) > 1  # colours are then those of users
-    for job in view.jobs:
-        start, stop = job.start.timestamp(), end if job.end is None else job.end.timestamp()
-        if job.resources and start < end and stop > begin:
+    jobs = [*view.jobs, *(view.past.attempts if view.past is not None else ())]
+    many = len({job.user for job in jobs}) > 1  # colours are then those of users
+    known = {job.id: job for job in jobs}
+    for bar in items(view, owned(view)):
+        job = known[bar.id]
+        start, stop = max(bar.start, begin), min(bar.end, end)
+        if bar.runs and start < stop:
             label = ", ".join(word for word in (job.name, job.user, job.state) if word)
-            rows = runs(numbers(job.resources))
-            drawn.append(
-                Drawn(job.id, label, max(start, begin) - now, min(stop, end) - now, rows, job.user if many else "")
-            )
+            drawn.append(Drawn(bar.id, label, start - now, stop - now, bar.runs, job.user if many else ""))
     ids = [number for host in view.hosts for number in numbers(host.resources)]
     note = f"{len(drawn):,} jobs; time counts from {view.now.astimezone():%Y-%m-%d %H:%M:%S %Z}"
     made = Picture(

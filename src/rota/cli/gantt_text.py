@@ -1,27 +1,46 @@
 """The plan as text: time goes to the right, resources go down. Pure: the same view always makes the same lines.
 
-Legible without colours: a job is its id and a line, `=` while it runs and `-` while it is only planned.
+Without colours, a job is its id and a line, `=` while it runs, `-` while it is planned, `_` once it is over.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 from math import inf
 from typing import Final, NamedTuple
 
+from rota.cli.gantt_items import ENDED, FAILED, Item, Owned, Run, items, owned
 from rota.cli.terminal import Shown, cells, cut, harmless, painted, side_by_side
 from rota.plan.bits import parse_spans
 from rota.plan.hostlist import fold
 from rota.sim.picture import STEPS_S
 from rota.wire.views import GanttHost, GanttJob, GanttView
 
-#: What a place in a row may be, besides a job, which is its number from 1 on.
+#: What a place in a row may be, besides a bar, which is its number from 1 on.
 _FREE: Final = 0
 _NOT_USABLE: Final = -1
+#: What a host did: its sign, and the word for it. While no manager is running, nobody knows.
+_STATES: Final = {
+    "drained": (-2, "d", "drained"),
+    "draining": (-2, "d", "drained"),
+    "closed": (-3, "c", "closed"),
+    "asleep": (-4, "z", "asleep"),
+    "away": (-5, "!", "down"),
+    "suspected": (-5, "!", "down"),
+    "gone": (-6, " ", "not known"),
+    "unseen": (-6, " ", "not known"),
+    "unknown": (-6, " ", "not known"),
+}
+_SIGNS: Final = {code: (sign, word) for code, sign, word in _STATES.values()}
+#: Many jobs, by how much of a host they used: -10 is hardly anything, -18 all of it.
+_MERGED: Final = -10
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+_PLAIN_LEVELS: Final = "12345678"
+_LEAST_CODE: Final = _MERGED - len(_LEVELS)
 
 #: Colours that can be told apart beside each other, with dark text on them: of 256, or of the basic ones.
 _MANY: Final = (110, 180, 114, 174, 146, 187, 218, 152, 143, 116, 216, 108)
@@ -56,32 +75,38 @@ def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
     room = min(max([len(name) for name in names] + [8]) + 10, max(look.width // 3, 12))
     columns = max(look.width - room - 1, _LEAST)
     together = Together()
-    rows = list(folded(view, begin, end, columns, together))
+    hosts = owned(view)
+    bars = items(view, hosts)
+    rows = list(folded(view, hosts, bars, begin, end, columns, together))
     shown = rows[: look.rows] if look.rows else rows
     left = min(room, max((cells(row.label) for row in shown), default=4))
-    if left < room and len(view.jobs) <= _FEW_JOBS:  # what the labels do not need is for time
+    if left < room and len(bars) <= _FEW_JOBS:  # what the labels do not need is for time
         columns = max(look.width - left - 1, _LEAST)
-        rows = list(folded(view, begin, end, columns, together))
+        rows = list(folded(view, hosts, bars, begin, end, columns, together))
         shown = rows[: look.rows] if look.rows else rows
     at_now = _column(now, begin, end, columns)
     lines = list(_axis(begin, end, at_now if begin <= now < end else None, columns, left, look))
-    lines += [
-        f"{_padded(row.label, left, look)} " + _drawn(row.places, view.jobs, together, look) for row in shown
-    ]
+    lines += [f"{_padded(row.label, left, look)} " + _drawn(row.places, bars, together, look) for row in shown]
     if len(shown) < len(rows):
         lines.append(
             f"{'...' if look.plain else '…'} and {len(rows) - len(shown):,} more rows (--rows 0 shows all)"
         )
-    shared = any(place < _NOT_USABLE for row in shown for place in row.places)
-    return [*lines, "", *legend(look, shared=shared)]
+    seen = {place for row in shown for place in row.places}
+    return [*lines, "", *legend(look, seen=seen, over={bars[place - 1].line for place in seen if place > 0})]
 
 
-def legend(look: Look, *, shared: bool = False) -> list[str]:
-    """What the signs mean, in as many lines as the width needs."""
+def legend(look: Look, *, seen: Collection[int] = (), over: Collection[str] = ()) -> list[str]:
+    """What the signs mean, in as many lines as the width needs; of what is over, only those that are there."""
     dots = "..." if look.plain else "···"
     lines = [""]
     parts = ["|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"]
-    if shared:
+    ends = {ENDED: "ended", FAILED: "failed or killed"}
+    parts += [f"|ID{3 * sign} {word}" for sign, word in ends.items() if sign in over]
+    if any(_LEAST_CODE < place <= _MERGED for place in seen):
+        parts.append(f"{'123' if look.plain else '▂▄▆'} many jobs, merged")
+    signs = ((3 * sign, word) for code, (sign, word) in _SIGNS.items() if code in seen)
+    parts += [f"{sign.strip() or '(empty)'} {word}" for sign, word in signs]
+    if any(place <= _LEAST_CODE for place in seen):
         parts.append("|ID+ID*** jobs that share")
     for part in parts:
         if lines[-1] and len(lines[-1]) + 2 + len(part) > look.width:
@@ -107,17 +132,25 @@ class Together:
     def joined(self, place: int, number: int) -> int:
         """The place if one more job is there."""
         members = tuple(sorted({*self.members(place), number}))
-        code = self._codes.setdefault(members, _NOT_USABLE - 1 - len(self._codes))
+        code = self._codes.setdefault(members, _LEAST_CODE - len(self._codes))
         self._members[code] = members
         return code
 
 
-def folded(view: GanttView, begin: float, end: float, columns: int, together: Together) -> Iterator[Row]:
+def folded(
+    view: GanttView,
+    owners: list[Owned],
+    bars: list[Item],
+    begin: float,
+    end: float,
+    columns: int,
+    together: Together,
+) -> Iterator[Row]:
     """The rows: resources of a host on which the same happens are one, and so are hosts that look alike."""
     domains = {host.host.partition(".")[2] for host in view.hosts}
     domain = f".{domains.pop()}" if len(domains) == 1 else "."  # one that all share tells nothing
     alike: dict[tuple[str, tuple[tuple[int, ...], ...]], list[tuple[str, list[str]]]] = {}
-    for host, parts in _by_host(view, begin, end, columns, together):
+    for host, parts in _by_host(view, owners, bars, begin, end, columns, together):
         same = alike.setdefault((_state(host), tuple(places for places, _ids in parts)), [])
         same.append((host.host.removesuffix(domain), [_spans(ids) for _places, ids in parts]))
     for (state, rows), hosts in alike.items():
@@ -128,48 +161,74 @@ def folded(view: GanttView, begin: float, end: float, columns: int, together: To
 
 
 def _by_host(
-    view: GanttView, begin: float, end: float, columns: int, together: Together
-) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[tuple[int, int]]]]]]:
+    view: GanttView,
+    owners: list[Owned],
+    bars: list[Item],
+    begin: float,
+    end: float,
+    columns: int,
+    together: Together,
+) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[Run]]]]]:
     """Each host, with its resources in groups on which the same happens: places, and runs of ids."""
-    owned = [(low, high, number) for number, host in enumerate(view.hosts) for low, high in _runs(host.resources)]
-    taken = [list(_runs(job.resources)) for job in view.jobs]
+    owned_by = [(low, high, number) for number, its in enumerate(owners) for low, high in its.runs]
     # Only where something begins or ends can there be a difference.
     edges = sorted(
-        {low for low, _high, _host in owned}
-        | {high + 1 for _low, high, _host in owned}
-        | {edge for spans in taken for low, high in spans for edge in (low, high + 1)}
+        {low for low, _high, _host in owned_by}
+        | {high + 1 for _low, high, _host in owned_by}
+        | {edge for bar in bars for low, high in bar.runs for edge in (low, high + 1)}
     )
     grid = [array("l", bytes(array("l").itemsize * len(edges))) for _ in range(columns)]
-    for low, high, number in owned:
-        host = view.hosts[number]
-        first, last = bisect_left(edges, low), bisect_left(edges, high + 1)
-        since = -inf if not host.usable else inf
-        if host.usable and host.available_until is not None:
-            since = host.available_until.timestamp()
-        _fill(grid, _column(since, begin, end, columns), columns, first, last, _NOT_USABLE, set(), together)
-        for closes, opens in view.closed.get(host.hours, ()):
-            from_, to = (_column(each.timestamp(), begin, end, columns) for each in (closes, opens))
-            _fill(grid, from_, to, first, last, _NOT_USABLE, set(), together)
-    sharing = {number + 1 for number, job in enumerate(view.jobs) if _shares(job)}
-    for number in sorted(range(len(view.jobs)), key=lambda number: _depth(view.jobs[number])):
-        job = view.jobs[number]
-        stop = inf if job.end is None else job.end.timestamp()
-        start = job.start.timestamp()
-        if start >= end or stop <= begin:
-            continue
-        from_, to = _column(start, begin, end, columns), _column(stop, begin, end, columns)
-        from_ = min(from_, columns - 1)
-        for low, high in taken[number]:
-            first, last = bisect_left(edges, low), bisect_left(edges, high + 1)
-            _fill(grid, from_, max(to, from_ + 1), first, last, number + 1, sharing, together)
+
+    def fill(since: float, until: float, run: Run, what: int, sharing: set[int]) -> None:
+        from_ = min(_column(since, begin, end, columns), columns - 1)
+        to = _column(until, begin, end, columns)
+        if what > 0:
+            to = max(to, from_ + 1)  # however short it is, it is seen
+        first, last = bisect_left(edges, run[0]), bisect_left(edges, run[1] + 1)
+        _fill(grid, from_, to, first, last, what, sharing, together)
+
+    for since, until, run, what in _background(view, owners):
+        if since < end and until > begin:
+            fill(since, until, run, what, set())
+    sharing = {number for number, bar in enumerate(bars, 1) if bar.shares}
+    for number, bar in enumerate(bars, 1):
+        if bar.start < end and bar.end > begin:
+            for run in bar.runs:
+                fill(bar.start, bar.end, run, number, sharing)
     rows = list(zip(*grid, strict=True))
-    groups: dict[int, dict[tuple[int, ...], list[tuple[int, int]]]] = {}
-    for low, high, number in owned:
+    groups: dict[int, dict[tuple[int, ...], list[Run]]] = {}
+    for low, high, number in owned_by:
         same = groups.setdefault(number, {})
         for at in range(bisect_left(edges, low), bisect_left(edges, high + 1)):
             same.setdefault(rows[at], []).append((edges[at], edges[at + 1] - 1))
-    for number, host in enumerate(view.hosts):
-        yield host, list(groups.get(number, {}).items())
+    for number, each in enumerate(owners):
+        yield each.host, list(groups.get(number, {}).items())
+
+
+def _background(view: GanttView, owners: list[Owned]) -> Iterator[tuple[float, float, Run, int]]:
+    """What lies behind the bars: from when to when, where, and what."""
+    past = view.past
+    now = view.now.timestamp()
+    runs = {each.host.host: each.runs for each in owners}
+    for host, its in owners:
+        since = (now if past is not None else -inf) if not host.usable else inf
+        if host.usable and host.available_until is not None:
+            since = host.available_until.timestamp()
+        for run in its:
+            yield since, inf, run, _NOT_USABLE
+            for closes, opens in view.closed.get(host.hours, ()):
+                yield closes.timestamp(), opens.timestamp(), run, _NOT_USABLE
+    for span in past.states if past is not None else ():
+        if span.state in _STATES:
+            for run in runs.get(span.host, ()):
+                yield span.start.timestamp(), span.end.timestamp(), run, _STATES[span.state][0]
+    for merged in past.merged if past is not None else ():
+        cores = sum(high - low + 1 for low, high in runs.get(merged.host, ()))
+        share = min(merged.cores / cores, 1.0) if cores else 1.0
+        if share > 0:
+            level = min(int(share * len(_LEVELS)), len(_LEVELS) - 1)
+            for run in runs.get(merged.host, ()):
+                yield merged.start.timestamp(), merged.end.timestamp(), run, _MERGED - level
 
 
 def _fill(
@@ -186,28 +245,12 @@ def _fill(
     some = array("l", [what]) * (last - first)
     for column in range(from_, to):
         places = grid[column]
-        if what in sharing and any(place < _NOT_USABLE or place in sharing for place in places[first:last]):
+        if what in sharing and any(place <= _LEAST_CODE or place in sharing for place in places[first:last]):
             for at in range(first, last):
                 there = places[at]
-                places[at] = together.joined(there, what) if there < _NOT_USABLE or there in sharing else what
+                places[at] = together.joined(there, what) if there <= _LEAST_CODE or there in sharing else what
         else:
             places[first:last] = some
-
-
-def _shares(job: GanttJob) -> bool:
-    return any(word.partition("=")[0] == "timesharing" for word in job.type)
-
-
-def _depth(job: GanttJob) -> tuple[int, float]:
-    """What others may lie on is drawn first, what runs last."""
-    below = any(word.partition("=")[0] in ("container", "placeholder", "besteffort") for word in job.type)
-    return (0 if below else 1 if job.state == "ready" else 2), job.start.timestamp()
-
-
-def _runs(spans: str | None) -> Iterator[tuple[int, int]]:
-    for part in spans.split(",") if spans else ():
-        low, _, high = part.partition("-")
-        yield int(low), int(high or low)
 
 
 def _spans(runs: list[tuple[int, int]]) -> str:
@@ -241,7 +284,7 @@ def _name(host: GanttHost) -> str:
 # ------------------------------------------------------------------ on the screen
 
 
-def _drawn(places: tuple[int, ...], jobs: list[GanttJob], together: Together, look: Look) -> Shown:
+def _drawn(places: tuple[int, ...], bars: list[Item], together: Together, look: Look) -> Shown:
     parts = []
     for what, same in groupby(places):
         length = sum(1 for _ in same)
@@ -249,22 +292,25 @@ def _drawn(places: tuple[int, ...], jobs: list[GanttJob], together: Together, lo
             parts.append(_painted(("." if look.plain else "·") * length, "2", look))
         elif what == _NOT_USABLE:
             parts.append(_painted("/" * length, "2", look))
-        elif what < _NOT_USABLE:
-            ids = [jobs[number - 1].id for number in together.members(what)]
+        elif what in _SIGNS:
+            parts.append(_painted(_SIGNS[what][0] * length, "2", look))
+        elif what > _LEAST_CODE and what < 0:
+            parts.append(_painted((_PLAIN_LEVELS if look.plain else _LEVELS)[_MERGED - what] * length, "36", look))
+        elif what < 0:
+            ids = [bars[number - 1].id for number in together.members(what)]
             parts.append(_painted(_shared_block(ids, length), _colour(ids[0], look), look))
         else:
-            job = jobs[what - 1]
-            parts.append(_painted(_block(job, length), _colour(job.id, look), look))
+            bar = bars[what - 1]
+            parts.append(_painted(_block(bar, length), _bar_colour(bar, look), look))
     return side_by_side(parts)
 
 
-def _block(job: GanttJob, length: int) -> str:
-    """A job in so many columns: where it begins, its id if there is room, and a line."""
-    line = "-" if job.state == "ready" else "="
-    id = str(job.id)
+def _block(bar: Item, length: int) -> str:
+    """A bar in so many columns: where it begins, its id if there is room, and a line."""
+    id = str(bar.id)
     if len(id) == length:
         return id if length > 1 else "|"
-    return ("|" + (id if len(id) < length else "")).ljust(length, line)
+    return ("|" + (id if len(id) < length else "")).ljust(length, bar.line)
 
 
 def _shared_block(ids: list[int], length: int) -> str:
@@ -276,6 +322,12 @@ def _shared_block(ids: list[int], length: int) -> str:
             break
         text += more
     return text.ljust(length, "*") if length > 1 else "*"
+
+
+def _bar_colour(bar: Item, look: Look) -> str:
+    if bar.line == FAILED:
+        return "38;5;16;48;5;203" if look.colours >= 256 else "30;41"
+    return _colour(bar.id, look)
 
 
 def _colour(id: int, look: Look) -> str:
@@ -343,15 +395,16 @@ def _moment_text(local: datetime, step: float) -> str:
 
 def span_of(view: GanttView, since: float | None, until: float | None) -> tuple[float, float]:
     """From when to when to draw: all there is, as far as jobs of the usual length can be seen, and a little of
-    the past; unless something else is asked for."""
+    the past; unless something else is asked for. Who asks for the past sees not much more than that."""
     now = view.now.timestamp()
     last = until
     if last is None:
         lengths = sorted((job.end - max(job.start, view.now)).total_seconds() for job in view.jobs if job.end)
         usual = lengths[len(lengths) // 2] if lengths else 0.0
-        last = min(
-            max(last_end(view), now + 60.0), (now if since is None else since) + max(_LENGTHS * usual, 600.0)
-        )
+        room = max(_LENGTHS * usual, 600.0)
+        if since is not None and since < now:
+            room = max((now - since) / 3, 60.0)
+        last = min(max(last_end(view), now + 60.0), max(since or now, now) + room)
     first = since
     if first is None:
         base = min(now, last - 1.0)

@@ -1,4 +1,4 @@
-"""Moments as people write them: `2026-11-16T08:00`, `now+10m`, `+10m`, `@1700000000`.
+"""Moments as people write them: `2026-11-16T08:00`, `now+10m`, `+10m`, `-2d`, `@1700000000`.
 
 A time without a zone is one of the local zone. The result is Unix seconds.
 """
@@ -16,7 +16,7 @@ from rota.errors import BadInput
 from rota.units import MAX_SECONDS, parse_duration
 
 _EPOCH: Final = re.compile(r"@[0-9]{1,12}(?:\.[0-9]{1,6})?", re.ASCII)
-_RELATIVE: Final = re.compile(r"(?:now)?\s*\+\s*(\S.*)", re.ASCII | re.IGNORECASE)
+_RELATIVE: Final = re.compile(r"(?:now)?\s*([+-])\s*(\S.*)", re.ASCII | re.IGNORECASE)
 _NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?", re.ASCII)
 _HINT: Final = "write it like 2026-11-16T08:00, now+10m or @1700000000"
 
@@ -45,7 +45,8 @@ def parse_moment(text: str, *, now: float) -> float:
     elif _EPOCH.fullmatch(word):
         at = float(word[1:])
     elif relative := _RELATIVE.fullmatch(word):
-        at = float(math.ceil(now + parse_duration(relative[1])))
+        length = parse_duration(relative[2])
+        at = float(math.ceil(now + length if relative[1] == "+" else now - length))
     elif _NUMBER.fullmatch(word):
         raise BadInput(f"'{shown(word)}' is only a number", hint=f"write @{word[:12]} for Unix seconds")
     else:

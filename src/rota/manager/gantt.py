@@ -10,20 +10,23 @@ from typing import Any, NamedTuple
 
 from rota.core import expectation
 from rota.core.expected import Expectations
+from rota.core.explain import Why, why
 from rota.core.hosts import site_now
 from rota.core.job import Job
 from rota.core.states import WAITING
 from rota.core.world import World
+from rota.manager.gantt_lines import Bar
+from rota.manager.gantt_past import Lines, Past, Window
 from rota.plan import entry as entries
 from rota.plan.availability import HORIZON_S, closed_spans
-from rota.plan.bits import spans_of
+from rota.plan.bits import positions, spans_of
 from rota.plan.building import host_record, hours_of
 from rota.plan.hostlist import natural
-from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.resources import Site
 from rota.plan.size import CORE
 from rota.wire import messages as m
+from rota.wire.past import GanttPast
 from rota.wire.views import GanttHost, GanttJob, GanttView, GanttWaiting
 
 #: Jobs without a planned start of which the reason is told.
@@ -32,9 +35,11 @@ _MOST_JOBS = 100_000
 #: An answer holds at most about this much.
 _BYTES = 16 << 20
 _JOB_BYTES = 300
-#: Where nothing else is asked for, the hours of hosts are worked out from so long ago on.
-_PAST_S = 2 * 86_400.0
-#: And not for so distant times, nor more of their ends than this.
+#: Of so many jobs it is looked whether they wait without a planned start.
+_LOOKED_AT = 20_000
+#: At most so many attempts that are over are listed one by one.
+_MOST_PAST = 40_000
+#: Hours are not worked out for so distant times, nor more of their ends than this.
 _DISTANT_S = 10 * 365 * 86_400.0
 _MOST_CLOSED = 20_000
 #: What the calendar of the answer can express.
@@ -63,7 +68,7 @@ class Snapshot(NamedTuple):
     rows: list[_Row]
     later: int  #: jobs that begin after what is asked for
     earlier: int  #: jobs that are over before it
-    waiting: list[tuple[Job, Waits]]
+    waiting: list[tuple[Job, Why]]
     waiting_total: int
     since: float = -inf  #: what is asked for
     until: float = inf
@@ -80,7 +85,7 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
     rows = [_timed(row, expected) for row in (*_running(world, planner, site, wall), *planned)]
     later = sum(row.start >= until for row in rows)
     found = [row for row in rows if row.start < until and (row.end is None or row.end > since)]
-    waiting = list(islice(_unplanned(world, planner), _REASONS))
+    waiting = list(islice(_unplanned(world, planner, wall), _REASONS))
     return Snapshot(
         wall=wall,
         plan=planner is not None,
@@ -141,16 +146,30 @@ def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
             yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources)
 
 
-def _unplanned(world: World, planner: Planner | None) -> Iterator[tuple[Job, Waits]]:
-    for entry in planner.entries.values() if planner is not None else ():
+def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[tuple[Job, Why]]:
+    """Jobs that wait without a planned start, each with the first thing that keeps it: those that the plan has
+    looked at, then the others."""
+    planned = planner.entries if planner is not None else {}
+    for entry in planned.values():
         job = world.jobs.get(entry.id)
-        if entry.start is None and job is not None and job.lease is None and planner is not None:
-            yield job, planner.why(entry)[0]
+        if entry.start is None and job is not None and job.state in WAITING:
+            yield from _kept(world, job, wall)
+    for job in islice(world.jobs.values(), _LOOKED_AT):
+        if job.state in WAITING and job.id not in planned:
+            yield from _kept(world, job, wall)
 
 
-def view(found: Snapshot, limit: int) -> GanttView:
-    """The picture to send: jobs by start, as many as fit."""
+def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Why]]:
+    reasons, _start = why(world, job, wall=wall)
+    yield job, reasons[0] if reasons else Why("ready", "it starts as room comes")
+
+
+def view(found: Snapshot, limit: int, past: Past | None = None) -> GanttView:
+    """The picture to send: jobs by start, as many as fit, and what is over of the time asked for."""
     rows = sorted(found.rows, key=lambda row: (row.start, row.job.id))
+    over: GanttPast | None = None
+    if past is not None and -inf < found.since < found.wall and found.until > found.since:
+        over, rows = _with_past(found, rows, limit, past)
     jobs: list[GanttJob] = []
     size = 0
     for row in rows[: max(0, min(limit, _MOST_JOBS))]:
@@ -162,15 +181,61 @@ def view(found: Snapshot, limit: int) -> GanttView:
     return GanttView(
         now=_time(found.wall),
         plan=found.plan,
-        hosts=list(_hosts(found)),
+        hosts=[*_hosts(found), *_gone(over)],
         jobs=jobs,
         left_out=len(rows) - len(jobs),
-        waiting=[_waiting(job, waits) for job, waits in found.waiting],
+        waiting=[_waiting(job, reason) for job, reason in found.waiting],
         waiting_total=max(found.waiting_total, len(found.waiting)),
         later=found.later,
         earlier=found.earlier,
         closed=_closed(found),
+        past=over,
     )
+
+
+def _with_past(found: Snapshot, rows: list[_Row], limit: int, past: Past) -> tuple[GanttPast, list[_Row]]:
+    """What is over, and the same rows: a running job of which only the host is known is drawn on lines that
+    were free."""
+    ids = {host: list(found.site.ids(mask)) for host, mask in found.site.hosts.items()}
+    lines = Lines(
+        {host: len(its) for host, its in ids.items()},
+        {id: (host, line) for host, its in ids.items() for line, id in enumerate(its)},
+    )
+    running = [number for number, row in enumerate(rows) if row.host is not None and row.resources]
+    bars = []
+    for row in (rows[number] for number in running):
+        known: dict[str, list[int]] = {}
+        for host, line in (lines.of[id] for id in found.site.ids(row.resources)) if found.plan else ():
+            known.setdefault(host, []).append(line)
+        bars.append(Bar(row.host or "", row.start, inf, row.resources.bit_count(), known))
+    window = Window(found.since, min(found.until, found.wall), max(1, min(limit, _MOST_PAST)))
+    over, places = past.view(window, lines, bars)
+    moved = list(rows)
+    for number, place in zip(running, places, strict=True):
+        if place and not found.plan:
+            host, its = next(iter(place.items()))
+            moved[number] = rows[number]._replace(resources=_mask(found.site.hosts[host], its))
+    return over, moved
+
+
+def _mask(host: int, lines: list[int]) -> int:
+    """The resources of a host on these of its lines."""
+    bits = list(positions(host))
+    return sum(1 << bits[line] for line in lines)
+
+
+def _gone(over: GanttPast | None) -> Iterator[GanttHost]:
+    """Hosts that are not there any more, on which something ran."""
+    for host in sorted(over.lines) if over is not None else ():
+        yield GanttHost(
+            host=host,
+            resources="",
+            state="gone",
+            drain=False,
+            connected=False,
+            usable=False,
+            available_until=None,
+        )
 
 
 def _job(row: _Row, spans: str) -> GanttJob:
@@ -210,9 +275,10 @@ def _hosts(found: Snapshot) -> Iterator[GanttHost]:
 
 
 def _closed(found: Snapshot) -> dict[str, list[tuple[datetime, datetime]]]:
-    """When hosts with hours may not be used; hosts with the same hours share the answer."""
-    begin = found.wall - _PAST_S if found.since == -inf else found.since
-    end = min(found.until, begin + _PAST_S + HORIZON_S)
+    """When hosts with hours may not be used, from now on; hosts with the same hours share the answer. What
+    they did before is in the past."""
+    begin = found.wall if found.since == -inf else max(found.since, found.wall)
+    end = min(found.until, begin + HORIZON_S)
     clock = found.site.clock
     if clock is None or not abs(begin - found.wall) < _DISTANT_S or not begin < end:
         return {}
@@ -228,7 +294,7 @@ def _closed(found: Snapshot) -> dict[str, list[tuple[datetime, datetime]]]:
     return closed
 
 
-def _waiting(job: Job, waits: Waits) -> GanttWaiting:
+def _waiting(job: Job, reason: Why) -> GanttWaiting:
     spec = job.spec
     return GanttWaiting(
         id=job.id,
@@ -236,8 +302,8 @@ def _waiting(job: Job, waits: Waits) -> GanttWaiting:
         user=spec.user,
         queue=spec.queue,
         state=job.state.label,
-        code=waits.code,
-        message=waits.message,
+        code=reason.code,
+        message=reason.message,
     )
 
 

@@ -18,7 +18,7 @@ from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, NotFound
-from rota.manager import clock, gantt, limits, modify, quotas, shares, site, sums, whatif
+from rota.manager import clock, gantt, gantt_past, limits, modify, quotas, shares, site, sums, whatif
 from rota.manager.admission import Admission
 from rota.manager.belongings import Belongings, restricted, without_output
 from rota.manager.control import control
@@ -63,6 +63,7 @@ class Requests:
 
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
+        self._past = gantt_past.Past(manager.store, manager.library.specs)
         self._admission = Admission(manager.world)
         self._belongings = Belongings(manager.world, manager.store)
         self.uploads = Uploads(manager, self._admission)
@@ -110,7 +111,8 @@ class Requests:
             case m.Gantt(n, _since, _until, limit):
                 expected = await self._foresee()
                 taken = gantt.snapshot(self._manager.world, message, clock.now(), expected)
-                self._manager.tell(_by(peer, n), await self._manager.read(lambda: gantt.view(taken, limit)))
+                drawn = await self._manager.read(lambda: gantt.view(taken, limit, self._past))
+                self._manager.tell(_by(peer, n), drawn)
             case m.ListLimits(n):
                 self._manager.tell(_by(peer, n), limits.view(self._manager.world))
             case m.SetLimit(n, text, host):

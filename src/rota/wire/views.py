@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from rota.wire.past import GanttPast
+
 
 class SizeView(Struct, gc=False):
     """What a job takes."""
@@ -284,6 +286,7 @@ class GanttView(Struct, kw_only=True, gc=False):
     earlier: int = 0  #: jobs that will be over before it
     #: hours of hosts → when, within the time asked for, it is not these: from, to
     closed: dict[str, list[tuple[datetime, datetime]]] = field(default_factory=dict)
+    past: GanttPast | None = None  #: null: nothing is asked for of the time before now
 
 
 class LimitView(Struct, kw_only=True, gc=False):

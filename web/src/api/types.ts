@@ -159,6 +159,27 @@ export interface FairShareView {
   window_s: number | null;
 }
 
+/** An attempt that has ended. */
+export interface GanttAttempt {
+  id: number;
+  attempt: number;
+  name: string;
+  user: string;
+  project: string;
+  queue: string;
+  group: string;
+  state: string;
+  type: string[];
+  start: string;
+  end: string;
+  host: string;
+  cores: number;
+  resources: string | null;
+  lines: ([string, string])[];
+  exact: boolean;
+  suspended_s?: number;
+}
+
 /** A host with its resources. */
 export interface GanttHost {
   host: string;
@@ -188,6 +209,36 @@ export interface GanttJob {
   reserved?: boolean;
 }
 
+/** What ran on a host in a slice of time, where there are more attempts than can be drawn. */
+export interface GanttMerged {
+  host: string;
+  start: string;
+  end: string;
+  cores: number;
+  attempts: number;
+  failed: number;
+}
+
+/** What is over, of the time asked for. */
+export interface GanttPast {
+  until: string;
+  attempts: GanttAttempt[];
+  merged: GanttMerged[];
+  slice_s: number | null;
+  states: GanttState[];
+  lines: Record<string, number>;
+  total: number;
+  removed: number;
+}
+
+/** What a host did for a while, other than being used or idle. */
+export interface GanttState {
+  host: string;
+  start: string;
+  end: string;
+  state: string;
+}
+
 /** The plan: what there is, who has it when, and who waits without a planned start. */
 export interface GanttView {
   now: string;
@@ -200,6 +251,7 @@ export interface GanttView {
   later: number;
   earlier: number;
   closed: Record<string, ([string, string])[]>;
+  past: GanttPast | null;
 }
 
 /** A job that has no planned start. */

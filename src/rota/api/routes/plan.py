@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
 from rota.api.operations import Ask, Table
 from rota.client import calls, submission
+from rota.client.moments import parse_moment
+from rota.errors import BadInput
 from rota.wire.views import GanttView, PlanView
 
 table = Table("plan")
 
 
+_WHEN = "A time like 2026-11-16T08:00:00Z, or relative to now: -15m, -2d, now+1h."
+
+
+def _moment(field: str, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        # A plus that nobody encoded arrives as a space.
+        return parse_moment(text.replace(" ", "+"), now=time.time())
+    except BadInput as error:
+        raise BadInput(f"'{field}': {error.message}", hint=error.hint) from None
+
+
 class GanttQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "until": "to"}):
-    since: datetime | None = None
-    until: datetime | None = None
+    since: Annotated[str | None, Meta(description=_WHEN)] = None
+    until: Annotated[str | None, Meta(description=_WHEN)] = None
     limit: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
 
 
 @table.get("/gantt", query=GanttQuery, answer=GanttView)
 async def gantt(ask: Ask) -> GanttView:
-    """What runs and what is planned, on which resources."""
+    """What ran, runs and is planned, on which resources. Without `from` the past is left out; where more attempts
+    ended than `limit`, they are merged into slices of time."""
     query: GanttQuery = ask.query
-    since = query.since.timestamp() if query.since else None
-    until = query.until.timestamp() if query.until else None
+    since, until = _moment("from", query.since), _moment("to", query.until)
     return await ask.call(calls.gantt(since=since, until=until, limit=query.limit))
 
 
