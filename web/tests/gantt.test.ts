@@ -80,7 +80,7 @@ test("a job is found by its id and by who and what it is", () => {
 
 describe("what if", () => {
   const asking = {
-    start: at(0), end: at(30), resources: "1-2", hosts: ["a"], alternative: 1, reason: null, moves: [], request: null, behind: 0, notices: [],
+    start: at(0), end: at(30), resources: "1-2", hosts: ["a"], alternative: 1, reason: null, moves: [], request: null, behind: 0, expected_reason: null, notices: [],
   };
 
   test("a job that would never start has no bar", () => {

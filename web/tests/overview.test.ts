@@ -12,7 +12,7 @@ const status = (groups: Record<string, Record<string, number>>, more: Partial<St
   for (const states of Object.values(groups)) for (const [state, n] of Object.entries(states)) counts[state] = (counts[state] ?? 0) + n;
   return {
     counts, groups, expected_end: null, rate: null, group_rates: {}, group_expected_end: {}, cores: 2, cores_in_use: 1, paused: false,
-    draining: false, disk_full: null, ...more,
+    draining: false, disk_full: null, end_reason: null, group_end_reasons: {}, ...more,
   };
 };
 

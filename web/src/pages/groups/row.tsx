@@ -53,10 +53,10 @@ export const GroupRow = memo(function GroupRow({ group, index, current, selected
       </span>
       <span className="group-acts">
         {group.own["failed"] ? (
-          <Button small kind="ghost" icon="retry" disabled={busy} onClick={() => retry(group)} aria-label={`Retry failed of ${group.name}`}>Retry failed</Button>
+          <Button small kind="ghost" icon="retry" disabled={busy} onClick={() => retry(group)} aria-label={`Retry failed of ${group.name}`} title="Retry failed">Retry failed</Button>
         ) : null}
         {sum(group.own, ACTIVE) + sum(group.own, WAITING) ? (
-          <Button small kind="ghost" icon="failed" className="danger" disabled={busy} onClick={() => kill(group)} aria-label={`Kill ${group.name}`}>Kill…</Button>
+          <Button small kind="ghost" icon="failed" className="danger" disabled={busy} onClick={() => kill(group)} aria-label={`Kill ${group.name}`} title="Kill…">Kill…</Button>
         ) : null}
       </span>
     </li>
