@@ -13,7 +13,9 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission
+from rota.manager.modify import respecify
 from rota.manager.unix_groups import UnixGroups
+from rota.plan.limits import Limits
 from rota.plan.planning import Planning
 from rota.plan.size import Size
 
@@ -61,6 +63,18 @@ def test_what_was_asked_for_stays_known_whatever_rules_make_of_it() -> None:
     again = rules.admit(found).spec
     assert asked_of(again) == asked_of(found), "also when it is judged once more"
     assert rules.admit(spec(size=Size(mem=1 << 20), given=("mem",), walltime_s=60.0)).spec.wrote is None
+
+
+def test_what_is_modified_is_asked_for_and_what_rules_made_of_the_rest_is_not() -> None:
+    rules = admission({"match": {"user": "ann"}, "cap": {"mem": "1G", "walltime": "1h"}})
+    found = rules.admit(spec(size=Size(mem=8 << 30), given=("mem",), walltime_s=2 * HOUR)).spec
+    assert (found.size.mem, found.walltime_s) == (1 << 30, HOUR)
+    changed = respecify(found, {"time_s": 60.0}, Limits(), {}, rules)
+    assert (changed.size.mem, changed.walltime_s, changed.size.time_s) == (1 << 30, HOUR, 60.0)
+    assert asked_of(changed) == (100, 8 << 30, None, 60.0, 2 * HOUR)
+    less = respecify(changed, {"mem": 1 << 20, "walltime_s": 30.0}, Limits(), {}, rules)
+    assert asked_of(less) == (100, 1 << 20, None, 60.0, 30.0)
+    assert less.wrote is None, "the rules change nothing any more"
 
 
 def test_the_walltime_that_a_queue_gives_to_a_request_was_not_asked_for() -> None:

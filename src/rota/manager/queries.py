@@ -31,7 +31,7 @@ from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
 _PAGE_BYTES = 16 << 20
-_VIEW_BYTES = 1200
+_VIEW_BYTES = 1700
 #: Ids that are looked up one by one, however few jobs there are.
 _SPANNED = 64
 

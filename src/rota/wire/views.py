@@ -148,7 +148,9 @@ class JobView(Struct, kw_only=True, gc=False):
     peak_disk_bytes: int | None
     retries: int
     retries_left: int
-    walltime_s: float | None  #: asked for, also in a request; of alternatives the longest
+    walltime_s: (
+        float | None
+    )  #: by its specification or request, of alternatives the longest; rules may have set it
     scratch: bool
     story: list[StoryLine] | None = None  #: only in `show`
     array_id: int | None = None

@@ -106,9 +106,7 @@ def facts(job: JobView, now: datetime) -> Table:
 
 
 def _lines(job: JobView, now: datetime) -> list[tuple[str, str]]:
-    size = job.size
-    asked = [f"{size.cpus:g} cpus" if size.cpus != 1 else "1 cpu", f"{about_size(size.mem_bytes)} memory"]
-    asked.append(f"about {about_duration(size.time_s)}")
+    asked, given = _asked_and_given(job)
     ran = ""
     if job.started_at and (seconds := ran_s(job, now)) is not None:
         ran = f"{span_text(seconds)}, begun {_clock(job.started_at, now)}"
@@ -122,11 +120,30 @@ def _lines(job: JobView, now: datetime) -> list[tuple[str, str]]:
         ("name", harmless(job.name)),
         ("group", f"{harmless(job.group)}, user {harmless(job.user)}, priority {job.priority}"),
         ("where", f"{harmless(job.host)}, {where}" if job.host else where),
-        ("asks for", ", ".join(asked)),
+        ("asked", asked),
+        ("given" if job.started_at else "would get", given),
         ("ran", ran),
         ("attempt", f"{job.attempt}, {job.retries_left} of {job.retries} retries left" if job.attempt else ""),
         ("after", harmless(", ".join(job.after))),
     ]
+
+
+def _asked_and_given(job: JobView) -> tuple[str, str]:
+    """What somebody asked for, and what its attempt was given; of a job that waits, what it would get."""
+    amounts, size = job.amounts, job.size
+    if amounts is None:
+        return "", ""
+    time_s = amounts.time_s.asked if amounts.walltime_s.asked is None else amounts.walltime_s.asked
+    asked = _parts(amounts.cores.asked, amounts.mem_bytes.asked, time_s)
+    if job.started_at is None:
+        return asked, _parts(None if job.request else size.cpus, size.mem_bytes, size.time_s)
+    return asked, _parts(amounts.cores.given, amounts.mem_bytes.given, amounts.time_s.given)
+
+
+def _parts(cpus: float | None, mem: int | None, time_s: float | None) -> str:
+    parts = [] if cpus is None else ["1 cpu" if cpus == 1 else f"{cpus:g} cpus"]
+    parts += [] if mem is None else [f"{about_size(mem)} memory"]
+    return ", ".join([*parts, *([] if time_s is None else [about_duration(time_s)])])
 
 
 def _clock(at: datetime, now: datetime) -> str:

@@ -4,6 +4,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { patch } from "../../api/client";
 import type { ActedView, JobView } from "../../api/types";
+import { duration, size } from "../../format";
 import { Dialog } from "../../ui/dialog";
 import { TextField } from "../../ui/form";
 import { Button, Trouble } from "../../ui/parts";
@@ -13,7 +14,8 @@ type Fields = Record<string, string | number>;
 
 /** What the fields say now, in the words that the manager understands; sizes and times exactly. */
 export function present(job: JobView): Record<"priority" | "mem" | "time" | "walltime", string> {
-  const exact = (bytes: number): string => {
+  const exact = (bytes: number | null): string => {
+    if (bytes === null) return "";
     for (const [unit, value] of [["G", 1 << 30], ["M", 1 << 20], ["K", 1 << 10]] as const) {
       if (bytes && bytes % value === 0) return `${bytes / value}${unit}`;
     }
@@ -24,8 +26,8 @@ export function present(job: JobView): Record<"priority" | "mem" | "time" | "wal
     if (seconds % 3600 === 0) return `${seconds / 3600}h`;
     return seconds % 60 === 0 ? `${seconds / 60}m` : `${seconds}s`;
   };
-  const asked = job.asked ?? job.size;
-  return { priority: String(job.priority), mem: exact(asked.mem_bytes), time: span(asked.time_s), walltime: span(job.walltime_s) };
+  // What nobody asked for is empty: a default, or what was learned, is not somebody's wish.
+  return { priority: String(job.priority), mem: exact(job.amounts?.mem_bytes.asked ?? null), time: span(job.amounts?.time_s.asked ?? null), walltime: span(job.walltime_s) };
 }
 
 export function Change({ job, close }: { job: JobView; close: () => void }): ReactNode {
@@ -55,7 +57,7 @@ export function Change({ job, close }: { job: JobView; close: () => void }): Rea
         else {
           // A default or a learned value cannot be put back by giving one.
           const own = (name: keyof typeof before): boolean =>
-            name === "priority" || (name === "walltime" ? before.walltime !== "" : job.given.includes(name));
+            name === "priority" || before[name] !== "";
           const back = touched.filter(own);
           const undo = back.length === touched.length ? () => void put(words(before, back)).then(look, (error: Error) => say(error.message, { bad: true })) : undefined;
           say(`job ${job.id}: ${touched.map((name) => `${name} ${fields[name]}`).join(", ")}`, undo ? { undo } : {});
@@ -68,8 +70,8 @@ export function Change({ job, close }: { job: JobView; close: () => void }): Rea
     <Dialog title={`Change job ${job.id}`} close={close}>
       <form onSubmit={submit} className="job-change">
         <TextField label="Priority" type="number" min={0} max={255} value={fields.priority} change={set("priority")} hint="0 to 255, higher first" />
-        <TextField label="Memory" value={fields.mem} change={set("mem")} hint="such as 500M or 4G" />
-        <TextField label="Expected time" value={fields.time} change={set("time")} hint="such as 90s, 10m or 2h; never kills" />
+        <TextField label="Memory" value={fields.mem} change={set("mem")} hint={`such as 500M or 4G${fields.mem ? "" : `; it would get ${size(job.size.mem_bytes)}`}`} />
+        <TextField label="Expected time" value={fields.time} change={set("time")} hint={`such as 90s, 10m or 2h; never kills${fields.time ? "" : `; ${duration(job.size.time_s)} is expected`}`} />
         <TextField label="Walltime" value={fields.walltime} change={set("walltime")} disabled={requested}
           hint={requested ? "its request says so" : "a hard limit on its duration"} />
         {send.error ? <Trouble error={send.error} /> : null}
