@@ -39,7 +39,7 @@ def after(value: object, text: bool) -> tuple[Dependency, ...]:
     """What a job waits for, each once. Raises `BadInput`."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value]
-    if isinstance(value, dict):
+    if isinstance(value, dict) and "cmd" in value:
         value = [value]
     if not isinstance(value, str | list | tuple):
         raise BadInput(f"must be ids, not {kind(value)}", hint='write it like "12,15-17" or "afterany:12"')
