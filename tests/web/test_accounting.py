@@ -40,9 +40,9 @@ def table(page: Page) -> dict[tuple[str, ...], dict[str, int]]:
     rows: list[list[str]] = page.locator(".account-table tbody tr").evaluate_all(
         "rows => rows.map(row => [...row.cells].map(cell => cell.innerText.trim()))"
     )
-    # Who, their part, four sums of time, then what is counted.
+    # Who, their part, five sums of time, then what is counted.
     return {
-        tuple(row[:-8]): {name: int(text.replace(",", "")) for name, text in zip(_COUNTED, row[-3:], strict=True)}
+        tuple(row[:-9]): {name: int(text.replace(",", "")) for name, text in zip(_COUNTED, row[-3:], strict=True)}
         for row in rows
     }
 
