@@ -34,7 +34,7 @@ def test_accounting_has_a_row_for_each_window_and_who(worked: Site) -> None:
     assert [sum(row[name] for row in mine) for name in ("attempts", "jobs", "failed")] == [3, 3, 1]
     assert set(mine[0]) == {
         "at", "user", "project", "queue", "attempts", "jobs", "failed", "used_s", "asked_s", "cpu_s", "wait_s",
-        "given_s", "unasked",
+        "given_s", "unasked", "until",
     }  # fmt: skip
 
 
