@@ -73,8 +73,8 @@ def test_a_node_says_what_it_has_and_what_runs_there(worked: Site) -> None:
 def test_usage_is_told_per_host(worked: Site) -> None:
     wait_until(lambda: get(worked, "/usage")["hosts"], "something is known")
     found = get(worked, "/usage")
-    assert set(found) == {"from", "to", "hosts"}
-    assert set(found["hosts"][0]) == {"host", "busy_s", "idle_s", "down_s", "asleep_s", "unseen_s"}
+    assert set(found) == {"from", "to", "hosts", "utilisation"}
+    assert set(found["hosts"][0]) == {"host", "busy_s", "idle_s", "down_s", "asleep_s", "unseen_s", "utilisation"}
 
 
 def test_a_learning_group_has_points(worked: Site) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from rota.core import events
 from rota.core.expectation import snapshot
 from rota.core.expected import Expectations
 from rota.core.job import Job
 from rota.core.states import State
+from rota.manager import nodes
 from rota.manager.forecast import foresee, measure
 from rota.manager.rates import WINDOW_S, Rates
 from rota.plan.size import Size
@@ -104,6 +106,21 @@ def test_before_any_end_the_users_own_estimate_counts() -> None:
     assert seconds(m, found.expected_end) == 120.0
     assert (found.cores, found.cores_in_use) == (2.0, 2.0)
     assert found.end_reason is None
+
+
+@pytest.mark.parametrize(
+    "record", [{"drain": True}, {"state": "suspected"}, {"drain": True, "reason": "it is hot"}, {"state": "alive"}]
+)
+def test_free_cores_on_which_nothing_may_begin_are_no_capacity(record: dict[str, Any]) -> None:
+    m = machine()
+    add(m, 1, time_s=60.0)
+    m.happened(events.SiteChanged(by=None, changes=[("host", "h1", record)], about="", base=None))
+    m.pump()
+    found = status(m, Rates())
+    node = nodes.view(nodes.snapshot(m.world))[0]
+    expected = 2.0 if record == {"state": "alive"} else 1.0
+    assert (found.cores, found.cores_in_use) == (expected, 1.0), "what still runs there is in use"
+    assert (node.cores, node.capacity_cores, node.cores_in_use) == (2, expected, 1.0), "and pages say the same"
 
 
 def test_while_one_group_is_unknown_the_end_of_all_is_unknown() -> None:

@@ -68,3 +68,14 @@ def test_a_window_that_ends_before_it_begins_is_refused() -> None:
     for since, until in [(5.0, 4.0), (float("inf"), None), (9e12, None), (1e10, None)]:
         with pytest.raises(BadInput):
             usage.usage(MemoryStore(), m.GetUsage(1, since, until))
+
+
+def test_what_is_down_or_not_seen_is_no_capacity_and_what_sleeps_is() -> None:
+    store = stored(
+        ("a", 0, "busy"), ("a", 30 * S, "idle"), ("a", 60 * S, "drained"), ("a", 70 * S, "closed"),
+        ("a", 80 * S, "away"), ("a", 90 * S, "unseen"), ("b", 0, "drained"),
+        ("c", 0, "busy"), ("c", 40 * S, "asleep"),
+    )  # fmt: skip
+    found = usage.usage(store, m.GetUsage(1, 0.0, 100.0))
+    assert {each.host: each.utilisation for each in found.hosts} == {"a": 0.5, "b": None, "c": 0.4}
+    assert found.utilisation == pytest.approx(70 / 160)

@@ -92,6 +92,7 @@ const PACES_MS: Record<string, number> = {
   status: 500,
   limits: 500,
   quotas: 1000,
+  shares: 4000,
   around: 1000, //: what a job waits for, and what waits for it: these change without a word about itself
   queues: 2000,
   nodes: 1000,

@@ -20,8 +20,9 @@ _BAR: Final = 30
 def usage(call: Invocation, since: str | None, until: str | None, last: str | None) -> int:
     """Show how hosts spent their time: busy with jobs, idle, down (away, drained or suspected) or asleep.
 
-    Together they add up to the time for which anything is known of a host. WHEN is like 2026-11-16, -2d or
-    @1700000000.
+    Together they add up to the time for which anything is known of a host; while no manager was there to look,
+    nothing is. BUSY % is of the time in which jobs could run: what is down is no capacity, what sleeps is. WHEN is
+    like 2026-11-16, -2d or @1700000000.
 
     \b
     Examples:
@@ -47,16 +48,16 @@ def usage(call: Invocation, since: str | None, until: str | None, last: str | No
 def _table(view: UsageView) -> Shown:
     from rota.cli.terminal import harmless, table
 
-    rows = [[harmless(each.host), *_figures([each])] for each in view.hosts]
+    rows = [[harmless(each.host), *_figures([each], each.utilisation)] for each in view.hosts]
     if len(rows) > 1:
-        rows.append(["all", *_figures(view.hosts)])
+        rows.append(["all", *_figures(view.hosts, view.utilisation)])
     return table(["HOST", "BUSY", "IDLE", "DOWN", "ASLEEP", "BUSY %", ""], rows, right="lrrrrrl")
 
 
-def _figures(hosts: list[HostUsage]) -> list[str]:
+def _figures(hosts: list[HostUsage], utilisation: float | None) -> list[str]:
     from rota.units import about_duration
 
     names = ("busy_s", "idle_s", "down_s", "asleep_s")
     sums = [sum(getattr(each, name) for each in hosts) for name in names]
-    share = sums[0] / sum(sums) if sum(sums) else 0.0
-    return [*map(about_duration, sums), f"{100 * share:.0f} %", "█" * round(_BAR * share)]
+    shown = "-" if utilisation is None else f"{100 * utilisation:.0f} %"
+    return [*map(about_duration, sums), shown, "█" * round(_BAR * (utilisation or 0.0))]

@@ -69,3 +69,14 @@ def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
         if kind in world.site:
             world.site[kind][name] = msgspec.json.decode(text)
     own_resources(world)
+
+
+def may_begin_there(world: World, host: str) -> bool:
+    """Is it neither drained, suspected nor closed? Only then its free cores are capacity."""
+    record = world.site["host"].get(host, {})
+    return record.get("state", "alive") == "alive" and not record.get("drain") and host not in world.closed_hosts
+
+
+def counted_cores(cpus: float, taken: float, *, usable: bool) -> float:
+    """Of the cores of a host, those that count as capacity: all, or, where nothing may begin, those in use."""
+    return cpus if usable else min(cpus, taken)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rota.core.expectation import RESTING, Snapshot, Unknown, snapshot
 from rota.core.expected import Expectations
 from rota.core.holding import cores_held, holders
+from rota.core.hosts import counted_cores, may_begin_there
 from rota.core.job import Job
 from rota.core.states import LIVE, State
 from rota.core.world import World
@@ -78,10 +79,16 @@ def measure(status: StatusView, world: World, rates: Rates, *, now: float) -> No
             in_all += rate
     status.rate = in_all or None
     there = {runner.host for runner in world.runners.values() if runner.connected} & world.capacity.keys()
-    taken = 0
+    taken = dict.fromkeys(there, 0)
     for job, first in holders(world):
-        taken += sum(cpus for host, cpus in cores_held(job, first).items() if host in there)
-    status.cores, status.cores_in_use = sum(world.capacity[host].cpus for host in there) / CORE, taken / CORE
+        for host, cpus in cores_held(job, first).items():
+            if host in taken:
+                taken[host] += cpus
+    capacity = sum(
+        counted_cores(world.capacity[host].cpus, used, usable=may_begin_there(world, host))
+        for host, used in taken.items()
+    )
+    status.cores, status.cores_in_use = capacity / CORE, sum(taken.values()) / CORE
 
 
 def foresee(status: StatusView, expected: Expectations, jobs: Iterable[Job] | None = None) -> None:

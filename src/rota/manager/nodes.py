@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from rota.core.energy import WORDS
 from rota.core.holding import cores_held, holders
-from rota.core.hosts import agents, away_word
+from rota.core.hosts import agents, away_word, counted_cores
 from rota.core.world import World
 from rota.manager.limits import view as limits_view
 from rota.plan.building import host_record, hours_of, node_record
@@ -92,14 +92,16 @@ def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, A
     until = record.available_until
     if cores is None:
         cores = capacity.cpus // CORE if capacity is not None else 0
+    usable = state == "alive" and not record.drain and host not in found.closed
     return NodeView(
         host=host,
         state=state,
         connected=connected,
         drain=record.drain,
-        usable=state == "alive" and not record.drain and host not in found.closed,
+        usable=usable,
         cores=cores,
         cores_in_use=use.cpus / CORE,
+        capacity_cores=counted_cores(cores, use.cpus / CORE, usable=usable),
         mem_bytes=record.mem if record.mem is not None else capacity.mem if capacity is not None else 0,
         mem_in_use=use.mem,
         disk_bytes=record.disk if record.disk is not None else capacity.disk if capacity is not None else 0,

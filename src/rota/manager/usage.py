@@ -54,21 +54,28 @@ def usage(store: Store, ask: m.GetUsage) -> UsageView:
     for span in spans(store.host_states(host="", since=since, until=until), since=since, until=until):
         its = sums.setdefault(span.host, {})
         its[span.state] = its.get(span.state, 0) + span.until - span.at
-    return UsageView(
-        since=_time(since),
-        until=_time(until),
-        hosts=[
-            HostUsage(
-                host=host,
-                busy_s=(its.get(BUSY, 0) + its.get(DRAINING, 0)) / 1e6,
-                idle_s=its.get(IDLE, 0) / 1e6,
-                down_s=sum(its.get(state, 0) for state in _DOWN) / 1e6,
-                asleep_s=its.get(ASLEEP, 0) / 1e6,
-                unseen_s=its.get(UNSEEN, 0) / 1e6,
-            )
-            for host, its in sorted(sums.items(), key=lambda each: natural(each[0]))
-        ],
+    hosts = [_usage(host, its) for host, its in sorted(sums.items(), key=lambda each: natural(each[0]))]
+    return UsageView(since=_time(since), until=_time(until), hosts=hosts, utilisation=_utilisation(*hosts))
+
+
+def _usage(host: str, its: dict[str, int]) -> HostUsage:
+    found = HostUsage(
+        host=host,
+        busy_s=(its.get(BUSY, 0) + its.get(DRAINING, 0)) / 1e6,
+        idle_s=its.get(IDLE, 0) / 1e6,
+        down_s=sum(its.get(state, 0) for state in _DOWN) / 1e6,
+        asleep_s=its.get(ASLEEP, 0) / 1e6,
+        unseen_s=its.get(UNSEEN, 0) / 1e6,
     )
+    found.utilisation = _utilisation(found)
+    return found
+
+
+def _utilisation(*hosts: HostUsage) -> float | None:
+    """The part of the time in which jobs could run that they did. A host that sleeps would have been woken."""
+    busy = sum(each.busy_s for each in hosts)
+    could = busy + sum(each.idle_s + each.asleep_s for each in hosts)
+    return busy / could if could else None
 
 
 def history(store: Store, host: str) -> list[NodeHistory]:

@@ -112,6 +112,8 @@ class HostUsage(Struct, kw_only=True, gc=False):
     down_s: float  #: no runner answered, or nothing was let run there
     asleep_s: float = 0.0  #: it was put to sleep, to be woken when it is needed
     unseen_s: float = 0.0  #: no manager was running to look
+    #: busy of the time in which jobs could run there: not while it was down or nobody looked. Null: there was none
+    utilisation: float | None = None
 
 
 class UsageView(Struct, kw_only=True, gc=False, rename={"since": "from", "until": "to"}):
@@ -120,6 +122,7 @@ class UsageView(Struct, kw_only=True, gc=False, rename={"since": "from", "until"
     since: datetime
     until: datetime
     hosts: list[HostUsage]
+    utilisation: float | None = None  #: of all of them together
 
 
 class MinuteView(Struct, kw_only=True, gc=False):
@@ -161,6 +164,7 @@ class NodeView(Struct, kw_only=True, gc=False):
     hours: str = ""  #: when it may be used; empty: always
     why: str = ""  #: of its state or its drain, where somebody said: an administrator, or a hook of the site
     closed: bool = False  #: it is outside its hours, or after the time until which it is available
+    capacity_cores: float = 0.0  #: of its cores, those that count: all, or, where nothing may begin, those in use
 
 
 class NodeHistory(Struct, kw_only=True, gc=False):

@@ -296,6 +296,7 @@ export interface HostUsage {
   down_s: number;
   asleep_s: number;
   unseen_s: number;
+  utilisation: number | null;
 }
 
 export interface JobPage {
@@ -531,6 +532,7 @@ export interface NodeDetailView {
   hours: string;
   why: string;
   closed: boolean;
+  capacity_cores: number;
   history: NodeHistory[];
 }
 
@@ -563,6 +565,7 @@ export interface NodeView {
   hours: string;
   why: string;
   closed: boolean;
+  capacity_cores: number;
 }
 
 /** A part of a stream: what is kept of it from `offset` up to `next`. `text` is null where that is not valid UTF-8; then `data` has it in base64. `kept` is where the stream ends, as far as it is kept; `written` is how much it would be, had nothing been left out of its middle. Where bytes are missing, a line in the text says so, and `missing` lists them. */
@@ -896,6 +899,7 @@ export interface UsageView {
   from: string;
   to: string;
   hosts: HostUsage[];
+  utilisation: number | null;
 }
 
 export interface Version {

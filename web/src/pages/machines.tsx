@@ -16,7 +16,7 @@ const SORTS = [["name", "By name"], ["cores", "Busiest first"], ["memory", "Full
 function summary(nodes: Machine[]): string {
   const here = nodes.filter((node) => node.connected && node.state === "alive");
   const total = (of: (node: Machine) => number): number => here.reduce((sum, node) => sum + of(node), 0);
-  const cores = total((node) => node.cores);
+  const cores = total((node) => node.capacity_cores); // what is drained or closed is no capacity
   const used = total((node) => node.cores_in_use);
   return [
     plural(nodes.length, "machine"),

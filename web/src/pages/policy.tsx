@@ -1,4 +1,4 @@
-/** The policy of the site: limits, queues, quotas, the calendar and admission rules. */
+/** The policy of the site: limits, queues, shares, quotas, the calendar and admission rules. */
 
 import type { ReactNode } from "react";
 import { Link, useAddress } from "../router";
@@ -9,11 +9,13 @@ import { Limits } from "./policy/limits";
 import { Queues } from "./policy/queues";
 import { Quotas } from "./policy/quotas";
 import { Rules } from "./policy/rules";
+import { Shares } from "./policy/shares";
 import "./policy/policy.css";
 
 const TABS = {
   limits: { name: "Limits", Part: Limits },
   queues: { name: "Queues", Part: Queues },
+  shares: { name: "Shares", Part: Shares },
   quotas: { name: "Quotas", Part: Quotas },
   calendars: { name: "Calendar", Part: Calendars },
   rules: { name: "Rules", Part: Rules },

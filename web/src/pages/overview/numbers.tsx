@@ -42,7 +42,7 @@ export function Numbers({ status, minutes }: { status: StatusView; minutes: read
     <div className="ov-tiles">
       <Tile
         name="Running" icon="running" kind="run" n={active} to={addressOf({ state: ACTIVE.join(",") })} line={minutes.map((each) => each.started)}
-        text={cores > 0 ? `${percent(used, cores)} of ${count(cores)} cores in use` : "no machine is connected"}
+        text={cores > 0 ? `${percent(used, cores)} of ${count(cores)} cores in use` : "no core can be used now"}
       />
       <Tile
         name="Waiting" icon="ready" kind="idle" n={sum(counts, WAITING)} to={addressOf({ state: WAITING.join(",") })} line={waits(minutes).map((each) => each ?? 0)}

@@ -32,7 +32,9 @@ export function QueueDialog({ queue, names, base, close }: {
   const make = (): Wanted => {
     const meant = name.trim();
     if (queue === null && names.includes(meant)) throw new Unclear(`There is a queue '${meant}' already`, "Give another name, or change that one.");
-    const value: Record<string, unknown> = { order, backfill };
+    // What the form does not ask for stays as it was written down.
+    const value: Record<string, unknown> = { ...queue?.record, order, backfill };
+    for (const field of ["priority", "walltime_s", "max_wait_s", "shares"]) delete value[field];
     const given = {
       priority: whole("Priority", priority), walltime_s: seconds("Walltime", walltime), max_wait_s: seconds("Longest wait", wait), shares: shares(share),
     };

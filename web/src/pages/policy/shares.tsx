@@ -1,0 +1,80 @@
+/** Fair share: how users and projects stand in each queue that goes by it, and why. */
+
+import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
+import { get } from "../../api/client";
+import type { FairShareView, QueueSharesView, SharesView } from "../../api/types";
+import { Card, Command, Empty, Skeleton, Trouble } from "../../ui/parts";
+import { time } from "./words";
+
+const part = (share: number): string => `${(100 * share).toFixed(1)} %`;
+const hours = (seconds: number): string => `${(seconds / 3600).toFixed(seconds >= 36_000 ? 0 : 2)} h`;
+const ORIGINS: Record<string, string> = { share: "its share", rest: "what shares leave", equal: "equal parts", projects: "by projects" };
+
+/** Weights, half-life and window in words. */
+const terms = (fair: FairShareView, project: number): string =>
+  `weights: project ${project}, used ${fair.used}, asked ${fair.asked} · half-life ${time(fair.half_life_s)} · ${fair.window_s === null ? "no window" : `window ${time(fair.window_s)}`}`;
+
+function Standings({ found, fair }: { found: QueueSharesView; fair: FairShareView }): ReactNode {
+  const projects = found.project_weight > 0 || found.projects.some((each) => each.target_by === "share");
+  return (
+    <Card title={`Queue ${found.queue}`}>
+      <p className="muted explain">
+        {found.order === "fifo" ? "Its order is fifo: nothing of this counts. " : `Order ${found.order}; whoever has the lowest karma goes first. `}
+        {terms(fair, found.project_weight)}
+      </p>
+      {found.users.length === 0 ? <p className="muted">Nobody has used anything, or has jobs.</p> : (
+        <div className="sheet-scroll">
+          <table className="sheet">
+            <thead><tr><th>User</th><th>Project</th><th className="right">Used</th><th className="right">Of all</th><th className="right">Target</th><th className="right">Karma</th><th>Why</th></tr></thead>
+            <tbody>
+              {found.users.map((each) => (
+                <tr key={`${each.user} ${each.project}`}>
+                  <td><b>{each.user}</b></td>
+                  <td>{each.project || <span className="faint">none</span>}</td>
+                  <td className="right num">{hours(each.used_s)}</td>
+                  <td className="right num">{part(each.parts[1]?.share ?? 0)}</td>
+                  <td className="right num">{part(each.target)}</td>
+                  <td className="right num">{each.karma.toFixed(3)}</td>
+                  <td>{each.why}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {projects ? (
+        <div className="sheet-scroll">
+          <table className="sheet">
+            <thead><tr><th>Project</th><th className="right">Used</th><th className="right">Of all</th><th className="right">Target</th><th>From</th></tr></thead>
+            <tbody>
+              {found.projects.map((each) => (
+                <tr key={each.project}>
+                  <td>{each.project || <span className="faint">none</span>}</td>
+                  <td className="right num">{hours(each.used_s)}</td>
+                  <td className="right num">{part(each.share)}</td>
+                  <td className="right num">{part(each.target)}</td>
+                  <td>{ORIGINS[each.target_by] ?? each.target_by}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : null}
+    </Card>
+  );
+}
+
+export function Shares(): ReactNode {
+  const { data, error } = useQuery({ queryKey: ["shares"], queryFn: ({ signal }) => get<SharesView>("/shares", {}, signal) });
+  if (error && !data) return <Trouble error={error} />;
+  if (!data) return <Skeleton lines={5} />;
+  if (data.queues.length === 0) {
+    return (
+      <Card title="Shares">
+        <Empty title="No queue goes by fair share" icon="limits"><p>To let those who used less than their share go first:</p><Command text="rota queue set default --order fairshare" /></Empty>
+      </Card>
+    );
+  }
+  return <>{data.queues.map((each) => <Standings key={each.queue} found={each} fair={data.fair_share} />)}</>;
+}
