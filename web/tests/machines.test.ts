@@ -8,7 +8,7 @@ type Machine = import("../src/pages/machines/node").Machine;
 
 const machine = (host: string, more: Partial<Machine> = {}): Machine => ({
   host, state: "alive", connected: true, drain: false, usable: true, cores: 8, cores_in_use: 0, mem_bytes: 100, mem_in_use: 0, disk_bytes: 0, gpus: 0,
-  jobs: [], runner: "r", pid: 1, available_until: null, limits: {}, properties: {}, hours: "", why: "", closed: false, ...more,
+  jobs: [], runner: "r", pid: 1, available_until: null, limits: {}, properties: {}, hours: "", why: "", closed: false, capacity_cores: 0, ...more,
 });
 
 describe("the mark of a machine", () => {
