@@ -79,7 +79,7 @@ def test_all_hosts_of_a_job_are_shown(shared: Deployment) -> None:
     [
         ("suspended", "suspended"),
         ("", "suspended"),
-        ("suspended by ann", "suspended (suspended: suspended by ann)"),
+        ("suspended by ann", "suspended by ann"),
     ],
 )
 def test_a_reason_is_shown_when_it_says_more_than_the_state(shared: Deployment, message: str, said: str) -> None:

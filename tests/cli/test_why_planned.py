@@ -173,3 +173,58 @@ def test_the_json_is_that_of_the_contract(site: Site) -> None:
     found = json.loads(site.ok("why", str(job), "--json"))
     assert set(found) == {"id", "state", "reasons", "expected_start", "expected_end", "expected_reason"}
     assert found["expected_start"].endswith("Z")
+
+
+def test_a_free_core_before_a_reservation_only_wants_a_walltime(site: Site) -> None:
+    holder = site.holds("-l", "core=2,walltime=1h")
+    reserved = site.waits("-r", "now+2h", "-l", "core=4,walltime=1h")
+    job = site.waits("--cpus", "1")
+    reason = site.only_reason(job)
+    assert (reason["code"], reason["blockers"]) == ("reservation", [reserved])
+    assert [cause["kind"] for cause in reason["causes"]] == ["walltime"]
+    said = site.ok("why", str(job))
+    assert f"it has no walltime, and reservation {reserved} begins in " in said
+    assert f"try          rota modify {job} --walltime 1h55m" in said
+    assert "  try          --walltime 1h55m\n" in site.ok("plan", "--cpus", "1")
+    assert f"(it has no walltime, and reservation {reserved} begins" in site.ok("show", str(job))
+    site.ok("modify", str(job), "--walltime", "1h50m")
+    site.until("running", job, holder)
+
+
+def test_available_until_is_named_and_no_reservation(site: Site) -> None:
+    (host,) = {each["host"] for each in site.json("node", "list")["nodes"]}
+    site.ok("node", "set", host, "--available-until", "now+2h")
+    try:
+        soft = site.waits("--cpus", "1")
+        reason = site.only_reason(soft)
+        assert reason["code"] == "available_until"
+        assert f"{host} may not be used any more in " in reason["message"]
+        long = site.waits("-l", "core=1,walltime=3h")
+        assert site.only_reason(long)["causes"] == [{"kind": "available_until", "name": host}]
+        listed = site.ok("gantt")
+        assert f"  {long:<6} it would take 3h00m, and {host} may not be used any more" in listed
+        planned = site.ok("plan", "-l", "core=1,walltime=3h")
+        assert f"try          rota node set {host} --available-until never" in planned
+    finally:
+        site.ok("node", "set", host, "--available-until", "never")
+
+
+def test_a_reservation_on_a_drained_node_is_told_wherever_it_is_shown(site: Site) -> None:
+    (host,) = {each["host"] for each in site.json("node", "list")["nodes"]}
+    granted = site.waits("-r", "now+1h", "-l", "core=1,walltime=10m")
+    site.only_reason(granted)
+    site.ok("node", "set", host, "--drain", "--reason", "new disk")
+    try:
+        said = f"in danger: {host} is drained (new disk)"
+        wait_until(lambda: said in site.ok("why", str(granted)), "the plan knows it")
+        assert said in site.ok("show", str(granted))
+        assert f"reservation {granted} is {said}" in site.ok("gantt")
+        asked = site.ok("plan", "-r", "now+2h", "-l", "core=1,walltime=10m")
+        assert f"it is decided when something can: {host} is drained (new disk)" in asked
+        assert f"  try          rota node set {host} --no-drain\n" in asked
+        late = site.rota("add", "-r", "now+2h", "-l", "core=1,walltime=10m", "--", "true")
+        assert (
+            f"nothing can be reserved now, and it is decided when something can: {host} is drained" in late.stderr
+        )
+    finally:
+        site.ok("node", "set", host, "--no-drain")

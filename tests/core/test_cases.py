@@ -365,7 +365,7 @@ def test_a_command_that_does_not_exist_fails_on_the_first_attempt(m: Machine) ->
         (Outcome(exit_code=3), "exit", "exit 3"),
         (Outcome(signal=9), "signal", "signal KILL"),
         (Outcome(signal=250), "signal", "signal 250"),
-        (Outcome(signal=9, reason="walltime"), "walltime", "walltime"),
+        (Outcome(signal=9, reason="walltime"), "walltime", "its walltime was over"),
         (Outcome(exit_code=0, reason="disk", message="disk full"), "disk", "disk full"),
     ],
 )

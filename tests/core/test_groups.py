@@ -301,11 +301,12 @@ def test_who_is_blocked_by_a_group_is_told_how_to_retry_all_that_failed(m: Machi
     for job in jobs:
         m.end(job, exit_code=1 if job != jobs[3] else 0)
     assert told(m, report) == (
-        "waits for group 'final': 7 failed or were cancelled",
+        "waits for group 'final': 7 failed or were cancelled (jobs 1, 2, 3, 5, 6 and 2 more)",
         f"rota retry {jobs[0]}-{jobs[2]} {jobs[4]}-{jobs[7]}",
     )
     [more] = member(m, "more")
-    assert told(m, report)[0] == "waits for group 'final': 1 of its jobs has not ended, 7 failed or were cancelled"
+    said = "waits for group 'final': 1 of its jobs has not ended, 7 failed or were cancelled"
+    assert told(m, report)[0] == f"{said} (jobs 1, 2, 3, 5, 6 and 2 more)"
     m.end(more)
     m.do("retry", *jobs)
     assert told(m, report) == ("waits for group 'final': 7 of its jobs have not ended", "")
@@ -327,4 +328,21 @@ def test_who_waits_for_a_group_to_fail_is_told_that_some_completed(m: Machine) -
     cleanup = after(m, "cleanup", "final", NOT_OK)
     m.end(good)
     m.end(bad, exit_code=1)
-    assert told(m, cleanup) == ("waits for group 'final' to fail: 1 completed", "")
+    assert told(m, cleanup) == (f"waits for group 'final' to fail: 1 completed (job {good})", "")
+    (reason,), _start = explain.why(m.world, m.world.jobs[cleanup], wall=m.wall)
+    assert reason.blockers == [good]
+    assert m.store.jobs([cleanup])[0].reason_message == (
+        f"group 'final', which it waits for to fail, has job {good}, which completed"
+    )
+
+
+def test_a_group_with_a_blocked_member_names_it(m: Machine) -> None:
+    [root] = m.add("root").added
+    stuck = m.add("stuck", after=((root, OK, False),), dep_groups=("final",)).added[0]
+    reports = [after(m, f"report {condition}", "final", condition) for condition in (OK, ANY, NOT_OK)]
+    m.end(root, exit_code=1)
+    for report in reports:
+        assert m.states(report) == [State.BLOCKED]
+        assert f"1 is blocked (job {stuck})" in told(m, report)[0]
+        assert told(m, report)[1] == f"rota why {stuck}"
+        assert f"has job {stuck}, which is blocked itself" in (m.store.jobs([report])[0].reason_message or "")

@@ -133,7 +133,7 @@ def test_a_job_that_fits_no_hours_has_no_start_and_says_so() -> None:
 def test_a_job_without_a_walltime_is_told_that_it_needs_one_where_there_are_hours_only() -> None:
     planner = Planner(site_with({"a": NIGHTS}, hosts="a"), Policy(), now=MONDAY)
     (reason,) = planner.why(planner.submit(7, ask(1, None), MONDAY))
-    assert (reason.code, reason.hint) == ("window", "rota modify 7 --walltime TIME")
+    assert (reason.code, reason.hint) == ("window", "rota modify 7 --walltime 10h55m")
 
 
 def test_a_job_that_waits_for_hours_to_begin_says_whose() -> None:

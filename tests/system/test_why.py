@@ -87,7 +87,31 @@ def test_delayed_says_when_it_starts(queue: Queue) -> None:
     (reason,) = found["reasons"]
     assert reason["code"] == "delayed"
     assert "exit 5" in reason["message"]
-    assert datetime.fromisoformat(found["expected_start"]) > datetime.now(UTC)
+    due = datetime.fromisoformat(found["expected_start"])
+    assert due > datetime.now(UTC)
+    stored = queue.shown(job)["reason"]["message"]
+    assert f"exit 5; tried again at {due.astimezone():%H:%M:%S}" in stored or "tried again at 20" in stored
+    assert "exit 5; tried again in 1" in reason["message"]  # minutes: it is told anew each time
+    assert " s " not in reason["message"]
+
+
+def test_people_read_sentences_and_programs_codes(queue: Queue) -> None:
+    parent = queue.put("exit 3", retries=0)
+    child = queue.put("true", after=[parent])
+    queue.until("blocked", child)
+    assert queue.why(child)["reasons"][0]["code"] == "dependency_never"
+    for said in (queue.ok("why", str(child)), queue.ok("show", str(child)), queue.ok("jobs", str(child))):
+        assert "dependency_never" not in said
+
+
+def test_a_group_that_can_never_fail_names_who_completed(queue: Queue) -> None:
+    member = queue.put("true", dep_groups=["good"])
+    queue.until("complete", member)
+    child = queue.put("true", after=["afternotok:@good"])
+    queue.until("blocked", child)
+    (reason,) = queue.why(child)["reasons"]
+    assert (reason["blockers"], f"(job {member})" in reason["message"]) == ([member], True)
+    assert f"has job {member}, which completed" in queue.ok("show", str(child))
 
 
 def test_resources_name_who_has_them(queue: Queue) -> None:

@@ -154,7 +154,15 @@ def _lines(view: GanttView, begin: float, end: float, look: Look, *, whole: bool
     lines += _about_past(view)
     if not view.plan:
         lines.append("nobody asks for more than a size, so there is no plan")
-    return [*lines, *_waiting(view, look)]
+    return [*lines, *_in_danger(view), *_waiting(view, look)]
+
+
+def _in_danger(view: GanttView) -> list[str]:
+    from rota.cli.terminal import harmless
+
+    some = [job for job in view.jobs if job.danger]
+    lines = [f"reservation {job.id} is in danger: {harmless(job.danger)}" for job in some[:_LISTED]]
+    return lines + ([f"and {len(some) - _LISTED:,} more reservations"] if len(some) > _LISTED else [])
 
 
 def _about_past(view: GanttView) -> list[str]:

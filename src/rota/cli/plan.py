@@ -78,9 +78,11 @@ def _lines(found: PlanView) -> list[str]:
         if found.request is not None:
             rows.append(("request", f"{harmless(found.request)} (alternative {found.alternative})"))
     if found.reason is not None:
-        rows.append(("why", f"{found.reason.code}: {harmless(found.reason.message)}"))
+        rows.append(("why", harmless(found.reason.message)))
         if found.reason.blockers:
             rows.append(("held up by", few_ranges(found.reason.blockers)))
+        if found.reason.hint:
+            rows.append(("try", harmless(found.reason.hint)))
     if found.moves:
         verb = "starts" if len(found.moves) == 1 else "start"
         rows.append(("moves", f"{count(len(found.moves), 'job')} {verb} later: {few_ranges(found.moves)}"))

@@ -83,7 +83,9 @@ def _reason(ended: Ended) -> str:
         return harmless(ended.message)
     if ended.exit_code:
         return f"exit {ended.exit_code}"
-    return harmless(ended.message or ended.reason or "no reason given")
+    from rota.core.codes import sentence
+
+    return harmless(sentence(ended.reason, ended.message) or "no reason given")
 
 
 def tell(

@@ -108,9 +108,11 @@ def _asked_priority(job: JobView) -> str:
 def _reason(job: JobView) -> str:
     """Why it is in its state, unless that only says the state once more."""
     reason = job.reason
-    if reason is None or {reason.code, reason.message} <= {job.state, ""}:
+    if reason is None or reason.message in (job.state, ""):
         return ""
-    return f" ({reason.code}: {reason.message})"
+    if reason.message.startswith(f"{job.state} "):
+        return reason.message.removeprefix(job.state)
+    return f" ({reason.message})"
 
 
 def types_text(words: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ def why(call: Invocation, id: str) -> int:
     colour = coloured(sys.stdout)
     say(f"job {found.id} is " + paint(found.state, found.state, on=colour))
     for reason in found.reasons:
-        say("  " + paint(reason.code, "bold", on=colour) + f": {reason.message}")
+        say(f"  {reason.message}")
         if reason.blockers:
             say(f"    held up by   {few_ranges(reason.blockers)}")
         if reason.hint:

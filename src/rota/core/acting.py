@@ -14,6 +14,7 @@ from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
 from rota.core.elsewhere import end_nowhere
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
 from rota.core.job import Job, Lease, Outcome, Reason
+from rota.core.next_attempt import next_attempt
 from rota.core.part_ends import part_shut
 from rota.core.parts import await_parts, forget_part, is_silent, ref_of
 from rota.core.permitted import can_hold, can_kill, can_release
@@ -125,7 +126,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
         if job.due_at is not None and job.due_at > turn.wall:
             move(world, job, State.DELAYED)
             heappush(world.due, (job.due_at, id))
-            job.reason = Reason("delayed", "waiting for its next attempt")
+            job.reason = Reason("delayed", next_attempt(world, job.due_at, turn.wall))
             write(turn, job)
         else:
             job.due_at = None

@@ -8,11 +8,13 @@ from signal import Signals
 import msgspec
 
 from rota.core.accounting import account_attempt, count_start
+from rota.core.codes import sentence
 from rota.core.dependencies import end_job, enter, must_run_again, ripple, waiting_for, waiting_state
 from rota.core.effects import NotifyStarted
 from rota.core.estimate import learn
 from rota.core.job import Ended, Job, Lease, Outcome, Reason
 from rota.core.leases import Finished, Held, LeaseRef, Phase, Started
+from rota.core.next_attempt import next_attempt
 from rota.core.parts import await_parts, close_parts, lease_hosts, remember, silent_hosts
 from rota.core.pauses import QUEUED, THAWING, is_suspended, of_lease, suspended_s
 from rota.core.retry import delay_s, longest_delay_s, may_retry, reservation_over
@@ -210,7 +212,7 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
         elif state is State.FAILED:
             end_job(world, turn, job, state, reason=reason, outcome=None)
         elif state is State.DELAYED and reason is not None:
-            _delay(world, turn, job, wait, f"{reason.message}; tried again in {wait:.0f} s")
+            _delay(world, turn, job, wait, reason.message)
         else:
             job.reason = None
             enter(world, turn, job, waiting_state(world, job))
@@ -224,8 +226,8 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
         enter(world, turn, job, waiting_state(world, job))
     elif state is State.DELAYED:
         why = reason.message if reason else "failed"
-        left = f"({job.retries_left + 1} attempts left)"
-        _delay(world, turn, job, wait, f"{why}; tried again in {wait:.0f} s {left}")
+        left = job.retries_left + 1
+        _delay(world, turn, job, wait, why, f" ({left} {'attempt' if left == 1 else 'attempts'} left)")
     elif state is State.COMPLETE and must_run_again(job) and not killed and not over:
         turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
         enter(world, turn, job, waiting_state(world, job))
@@ -314,9 +316,9 @@ def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
     ripple(world, turn, [job])  # a group without it may say something else
 
 
-def _delay(world: World, turn: Turn, job: Job, wait: float, why: str) -> None:
+def _delay(world: World, turn: Turn, job: Job, wait: float, why: str, left: str = "") -> None:
     job.due_at = turn.wall + wait
-    job.reason = Reason("delayed", why)
+    job.reason = Reason("delayed", f"{why}; {next_attempt(world, job.due_at, turn.wall)}{left}")
     move(world, job, State.DELAYED)
     heappush(world.due, (job.due_at, job.id))
     write(turn, job)
@@ -334,7 +336,7 @@ def _killed(job: Job, outcome: Outcome) -> Reason:
 def _reason(outcome: Outcome) -> Reason | None:
     """Why an attempt failed, from evidence; None if it succeeded."""
     if outcome.reason:
-        return Reason(outcome.reason, outcome.message or outcome.reason.replace("_", " "))
+        return Reason(outcome.reason, sentence(outcome.reason, outcome.message))
     if outcome.signal is not None:
         try:
             name = Signals(outcome.signal).name.removeprefix("SIG")

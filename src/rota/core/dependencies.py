@@ -6,7 +6,7 @@ yet, so that a parent's end costs the same whatever the number of its dependent'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from rota.core.effects import NotifyReopened, NotifySettled
 from rota.core.estimate import estimate, offer
@@ -229,15 +229,35 @@ def _why_blocked(world: World, job: Job) -> Reason:
     parent = min(world.blocked_by[job.id], key=str)
     if isinstance(parent, str):
         condition = next(after.condition for after in job.after if after.parent == parent)
-        culprit = world.groups[parent].culprit(condition)
-        if culprit is None:
-            said = "can no longer become what is waited for"
-        else:
-            said = f"has job {culprit}, which is {State(world.outcome(culprit)).label}"
-        return Reason("dependency_never", f"group '{parent}', which it waits for, {said}")
-    outcome = world.outcome(parent)
-    said = "is blocked itself" if outcome == OPEN else f"is {State(outcome).label}"
-    return Reason("dependency_never", f"job {parent}, which it waits for, {said}")
+        culprit = next(culprits(world, parent, condition), None)
+        waited = "which it waits for" if condition != Condition.NOT_OK else "which it waits for to fail"
+        said = (
+            "can no longer do that" if culprit is None else f"has job {culprit}, which {how_it_is(world, culprit)}"
+        )
+        return Reason("dependency_never", f"group '{parent}', {waited}, {said}")
+    return Reason("dependency_never", f"job {parent}, which it waits for, {how_it_is(world, parent)}")
+
+
+def how_it_is(world: World, job: int) -> str:
+    """What a job did because of which others can never run."""
+    outcome = world.outcome(job)
+    if outcome == OPEN:
+        return "is blocked itself"
+    if outcome == State.FAILED:
+        return "failed"
+    return "was cancelled" if outcome == State.CANCELLED else "completed"
+
+
+def culprits(world: World, name: str, condition: int) -> Iterator[int]:
+    """Members of a group because of which a dependent with this condition can never run, if they are known."""
+    group = world.groups[name]
+    if condition == Condition.OK:
+        yield from group.bad
+    elif condition == Condition.NOT_OK and group.latest:
+        yield group.latest
+    if group.blocked:
+        known = world.jobs
+        yield from (id for id in group.open if (job := known.get(id)) is not None and job.state is State.BLOCKED)
 
 
 def end_job(

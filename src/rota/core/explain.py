@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from msgspec import Struct
 
-from rota.core.dependencies import verdict
+from rota.core.dependencies import culprits, verdict
 from rota.core.hosts import site_now
 from rota.core.job import After, Condition, Job
 from rota.core.limiting import next_opening
@@ -15,9 +16,10 @@ from rota.core.retry import reservation_over
 from rota.core.states import State
 from rota.core.world import World
 from rota.plan.bits import spans_of
+from rota.plan.cause_words import away_hosts, ids_text
 from rota.plan.entry import WAITING
-from rota.plan.placement import Waits
-from rota.plan.waiting import away_hosts
+from rota.plan.placement import Cause, Waits
+from rota.units import about_duration
 
 #: Of many blockers only so many are named.
 MOST_BLOCKERS = 100
@@ -40,6 +42,7 @@ class Why(Struct, frozen=True, gc=False):
     message: str
     blockers: list[int] = []
     hint: str = ""
+    causes: list[Cause] = []  #: what would have to be taken away for it to begin, or to begin earlier
 
 
 def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None]:
@@ -48,10 +51,10 @@ def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None
         case State.DEPENDENT | State.BLOCKED:
             return list(_dependencies(world, job)), None
         case State.HELD:
-            reasons = [Why("held", _said(job, "held"), hint=f"rota release {job.id}")]
+            reasons = [Why("held", _said(job, "held"), hint=f"rota release {job.id}", causes=[Cause("hold")])]
             return [*reasons, *_dependencies(world, job)], None
         case State.DELAYED:
-            reasons = [Why("delayed", _said(job, "waits for its next attempt"), hint=f"rota show {job.id}")]
+            reasons = [_delayed(job, wall)]
             return [*reasons, *_dependencies(world, job)], job.due_at
         case State.READY:
             return _ready(world, job, wall)
@@ -96,6 +99,14 @@ def _suspended(world: World, job: Job) -> tuple[list[Why], float | None]:
     return [Why(code, f"resuming: {found[0].message}", blockers)], entry.start
 
 
+def _delayed(job: Job, wall: float) -> Why:
+    left = (job.due_at or wall) - wall
+    said = _said(job, "tried again soon")
+    if left > 0:
+        said = said.replace("tried again at", f"tried again in {about_duration(left)}, at", 1)
+    return Why("delayed", said, hint=f"rota show {job.id}", causes=[Cause("delay")])
+
+
 def _said(job: Job, otherwise: str) -> str:
     return job.reason.message if job.reason else otherwise
 
@@ -114,10 +125,10 @@ def _dependency(world: World, after: After, *, never: bool) -> Why:
         state = known.state if known is not None else State(world.outcome(parent))
         message = f"{_WAITED_FOR[after.condition].format(f'job {parent}')}, which is {state.label}"
         hint = f"rota retry {parent}" if state in (State.FAILED, State.CANCELLED) else f"rota why {parent}"
-        return Why(code, message, [parent], hint)
+        return Why(code, message, [parent], hint, [Cause("dependency", str(parent))])
     group = world.groups[parent]
     wants_ok = after.condition is Condition.OK
-    culprits = [*group.bad, *group.open] if never and wants_ok else list(group.open)
+    blockers = [*islice(culprits(world, parent, after.condition), MOST_BLOCKERS)] if never else list(group.open)
     message = _WAITED_FOR[after.condition].format(f"group '{parent}'")
     if not group.known:
         return Why(code, f"{message}, which has no member yet", [], f"add jobs with --dep-group {parent}")
@@ -125,11 +136,25 @@ def _dependency(world: World, after: After, *, never: bool) -> Why:
     if number := len(group.open):
         parts.append(f"{number:,} of its jobs {'has' if number == 1 else 'have'} not ended")
     if group.bad and wants_ok:
-        parts.append(f"{len(group.bad):,} failed or {'was' if len(group.bad) == 1 else 'were'} cancelled")
+        verb = "was" if len(group.bad) == 1 else "were"
+        parts.append(f"{len(group.bad):,} failed or {verb} cancelled ({_jobs_text(group.bad)})")
     if group.complete and after.condition is Condition.NOT_OK:
-        parts.append(f"{group.complete:,} completed")
+        parts.append(
+            f"{group.complete:,} completed" + (f" ({_jobs_text([group.latest])})" if group.latest else "")
+        )
+    stuck = [id for id in blockers if never and id in group.open]
+    if stuck:
+        parts.append(f"{group.blocked:,} {'is' if group.blocked == 1 else 'are'} blocked ({_jobs_text(stuck)})")
     hint = f"rota retry {_named(world, group.bad)}" if never and wants_ok and group.bad else ""
-    return Why(code, f"{message}: {', '.join(parts)}", culprits[:MOST_BLOCKERS], hint)
+    if stuck and not hint:
+        hint = f"rota why {stuck[0]}"
+    message = f"{message}: {', '.join(parts)}"
+    return Why(code, message, blockers[:MOST_BLOCKERS], hint, [Cause("dependency", parent)])
+
+
+def _jobs_text(ids: Iterable[int]) -> str:
+    some = sorted(ids)
+    return f"{'job' if len(some) == 1 else 'jobs'} {ids_text(some)}"
 
 
 def _named(world: World, ended: Iterable[int]) -> str:
@@ -145,29 +170,37 @@ def _named(world: World, ended: Iterable[int]) -> str:
 def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None]:
     stopped = why_nothing_starts(world)
     if stopped is not None:
-        return [Why(stopped.code, stopped.message, hint="rota manager resume")], None
+        causes = [Cause(stopped.code)]
+        return [Why(stopped.code, stopped.message, hint="rota manager resume", causes=causes)], None
     found, opens = [], None
     planned = world.placement.planned(job.id)
     for said in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
-        waits = _closed(world, said) if said.code == "no_resources" and planned is None else said
+        waits = (
+            _closed(world, said)
+            if said.code == "no_resources" and planned is None and job.spec.at is None
+            else said
+        )
         if waits.code == "window":
             limit = world.placement.limits.get(waits.limit)
             if limit is not None and limit.window is not None:
                 opens = max(opens or 0.0, next_opening(world, limit.window, wall))
-            found.append(Why("window", waits.message, hint=waits.hint))
+            found.append(Why("window", waits.message, hint=waits.hint, causes=list(waits.causes)))
         elif waits.code == "limit":
             found.append(_limited(world, waits))
         elif waits.ahead is not None:
             hint = _urgently(job) if job.spec.priority < _HIGHEST else f"rota why {waits.ahead}"
-            found.append(Why(waits.code, waits.message, [waits.ahead], hint))
+            causes = list(waits.causes) or [Cause("job", str(waits.ahead))]
+            found.append(Why(waits.code, waits.message, [waits.ahead], hint, causes))
         elif planned is None and not waits.blockers and waits.code in ("resources", "no_resources"):
             holders = sorted(id for runner in world.runners.values() for id in runner.leases)
             hint = _urgently(job) if job.spec.priority < _HIGHEST and "before it" in waits.message else ""
             hint = waits.hint or hint or _hint(world, job, waits)
-            found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint))
+            causes = [Cause("job", str(id)) for id in holders]
+            found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint, causes))
         else:
             blockers = list(waits.blockers[:MOST_BLOCKERS])
-            found.append(Why(waits.code, waits.message, blockers, waits.hint or _hint(world, job, waits)))
+            hint = waits.hint or _hint(world, job, waits)
+            found.append(Why(waits.code, waits.message, blockers, hint, list(waits.causes)))
     start = planned.start if planned is not None else None
     return found, start if opens is None else max(opens, start or 0.0)
 
@@ -220,4 +253,5 @@ def _limited(world: World, waits: Waits) -> Why:
         for id in runner.leases
         if any(use.name == waits.limit for use in world.jobs[id].spec.limits)
     )
-    return Why("limit", waits.message, (holders or list(waits.blockers))[:MOST_BLOCKERS], waits.hint)
+    causes = [Cause("limit", waits.limit)]
+    return Why("limit", waits.message, (holders or list(waits.blockers))[:MOST_BLOCKERS], waits.hint, causes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rota.core.job import Condition
 from rota.core.reach import Reach
 from rota.core.states import State
 
@@ -21,7 +20,7 @@ _WAITING: Verdict = (False, False)
 class DepGroup:
     """The members of one dependency group."""
 
-    __slots__ = ("after", "bad", "blocked", "complete", "known", "open", "said")
+    __slots__ = ("after", "bad", "blocked", "complete", "known", "latest", "open", "said")
 
     def __init__(self) -> None:
         self.known = False  #: it has, or had, a member
@@ -29,6 +28,7 @@ class DepGroup:
         self.blocked = 0  #: of these, how many are blocked
         self.bad: dict[int, None] = {}  #: members that failed or were cancelled
         self.complete = 0
+        self.latest = 0  #: the member that completed last, if it is known
         #: what members wait for, themselves or through jobs they wait for → how many of them
         self.after: Counter[Reach] = Counter()
         self.said = self.verdicts()  #: what dependents have been told
@@ -54,6 +54,10 @@ class DepGroup:
     def _count(self, job: int, state: State, more: int) -> None:
         if state is State.COMPLETE:
             self.complete += more
+            if more > 0:
+                self.latest = job
+            elif self.latest == job:
+                self.latest = 0
             return
         members = self.bad if state in (State.FAILED, State.CANCELLED) else self.open
         if more > 0:
@@ -76,9 +80,3 @@ class DepGroup:
         if self.open:
             return (False, stuck or bool(self.bad)), (False, stuck), (False, stuck or self.complete > 0)
         return (not self.bad, bool(self.bad)), (True, False), (not self.complete, self.complete > 0)
-
-    def culprit(self, condition: int) -> int | None:
-        """A member because of which a dependent can never run, if one that is known."""
-        if condition == Condition.OK and self.bad:
-            return next(iter(self.bad))
-        return None

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from rota.core.hosts import site_now
 from rota.core.job import Job, Spec, Wrote
 from rota.core.policing import queues_of, rules_of
 from rota.core.states import WAITING
@@ -22,6 +23,7 @@ from rota.manager.specs import check_spec
 from rota.manager.terms import agreed
 from rota.manager.unix_groups import UnixGroups
 from rota.plan import expression
+from rota.plan.endangered import unanswered
 from rota.plan.grammar import parse_request, request_text
 from rota.plan.policy import BESTEFFORT, Queue
 from rota.plan.quota_rules import NO_QUOTAS
@@ -237,6 +239,11 @@ class Admission:
     def is_known(self, key: str) -> bool:
         """Is it the key of a job in memory?"""
         return key in self._world.keys
+
+    def unanswered(self, spec: Spec) -> str:
+        """What to say of a reservation that cannot be answered now; empty if it can."""
+        waits = unanswered(site_now(self._world)) if spec.at is not None else None
+        return "" if waits is None else waits.message
 
     def homeless(self, spec: Spec, others: Iterable[Spec] = ()) -> str:
         """What to say of a job inside a container that is not there, nor among `others`; empty if it is.

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from rota.core import expectation
+from rota.core.codes import sentence
 from rota.core.expected import Expectations
 from rota.core.explain import Why, why
 from rota.core.hosts import site_now
@@ -21,6 +22,7 @@ from rota.plan import entry as entries
 from rota.plan.availability import HORIZON_S, closed_spans
 from rota.plan.bits import positions, spans_of
 from rota.plan.building import host_record, hours_of
+from rota.plan.endangered import danger
 from rota.plan.hostlist import natural
 from rota.plan.planner import Planner
 from rota.plan.resources import Site
@@ -55,6 +57,7 @@ class _Row(NamedTuple):
     label: str  #: its state
     host: str | None
     resources: int
+    danger: str = ""
 
 
 class Snapshot(NamedTuple):
@@ -143,7 +146,8 @@ def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
     for entry in planner.entries.values() if planner is not None else ():
         job = world.jobs.get(entry.id)
         if entry.state == entries.WAITING and entry.start is not None and job is not None and job.lease is None:
-            yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources)
+            missing = danger(planner, entry) if entry.fixed and planner is not None else ""
+            yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources, missing)
 
 
 def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[tuple[Job, Why]]:
@@ -254,6 +258,7 @@ def _job(row: _Row, spans: str) -> GanttJob:
         resources=spans or None,
         host=row.host,
         reserved=spec.at is not None,
+        danger=row.danger,
     )
 
 
@@ -303,7 +308,7 @@ def _waiting(job: Job, reason: Why) -> GanttWaiting:
         queue=spec.queue,
         state=job.state.label,
         code=reason.code,
-        message=reason.message,
+        message=sentence(reason.code, reason.message),
     )
 
 

@@ -184,6 +184,8 @@ class Intake:
                 spec = admitted.spec
                 check_spec(spec)
                 notices = [*admitted.notices, *self._homeless(spec)]
+                if spec.at is not None and (said := self._admission.unanswered(spec)):
+                    notices.append(said)
             except BadInput as error:
                 raise self._placed(add, error) from None
             if notices and len(self._notices) < _MOST_NOTICES:

@@ -13,6 +13,7 @@ from itertools import compress
 import msgspec
 
 from rota.core.answers import expand_answer, ranges
+from rota.core.codes import sentence
 from rota.core.estimate import decision
 from rota.core.expectation import Expected
 from rota.core.expected import Expectations
@@ -27,7 +28,7 @@ from rota.manager.outputs import Checks
 from rota.manager.selectors import Matching, Spans, is_range, parse, told_apart
 from rota.manager.told import told
 from rota.store.base import Clause, Order, Store, StoredJob, folded
-from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyReason, WhyView
+from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyView
 
 #: A page holds at most this much; commands may be long. Beside its command a job takes about this.
 _PAGE_BYTES = 16 << 20
@@ -273,7 +274,7 @@ class Queries:
             return
         reasons, _start = why(self._world, job, wall=clock.now())
         if reasons and job.state is State.READY:
-            view.reason = ReasonView(reasons[0].code, reasons[0].message)
+            view.reason = ReasonView(reasons[0].code, sentence(reasons[0].code, reasons[0].message))
         if job.state in WAITING and job.state is not State.READY:
             view.size = rows.taken(decided.used, job.spec, view.walltime_s)  # as it would be, were it ready now
 
@@ -293,7 +294,7 @@ class Queries:
         return WhyView(
             id=id,
             state=job.state.label,
-            reasons=[WhyReason(each.code, each.message, each.blockers, each.hint) for each in reasons],
+            reasons=[rows.why_reason(each) for each in reasons],
             expected_start=start if job.state in WAITING else None,
             expected_end=end,
             expected_reason=unknown,

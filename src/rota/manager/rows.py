@@ -7,8 +7,10 @@ from signal import Signals
 
 from rota.core import promises
 from rota.core.amounts import limit_of, walltime_of
+from rota.core.codes import sentence
 from rota.core.estimate import learning_group
 from rota.core.expectation import Expected
+from rota.core.explain import MOST_BLOCKERS, Why
 from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
 from rota.core.states import WAITING, State
@@ -16,11 +18,21 @@ from rota.manager import clock
 from rota.manager.amounts import Attempted, amounts
 from rota.manager.told import told
 from rota.plan.hostlist import fold
-from rota.plan.placement import Given, Planned
+from rota.plan.placement import Given, Planned, Waits
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
 from rota.store.segments import Missing
-from rota.wire.views import AmountsView, AttemptView, BehavedView, JobView, ReasonView, SizeView, StoryLine
+from rota.wire.views import (
+    AmountsView,
+    AttemptView,
+    BehavedView,
+    CauseView,
+    JobView,
+    ReasonView,
+    SizeView,
+    StoryLine,
+    WhyReason,
+)
 
 _CONDITIONS = {Condition.OK: "", Condition.ANY: "afterany:", Condition.NOT_OK: "afternotok:"}
 
@@ -100,7 +112,7 @@ def view(
         queue=job.spec.queue,
         priority=job.spec.priority,
         state=job.state.label,
-        reason=ReasonView(reason.code, reason.message) if reason else None,
+        reason=ReasonView(reason.code, sentence(reason.code, reason.message)) if reason else None,
         request=list(spec.request) or None,
         where=spec.where or None,
         type=list(spec.types),
@@ -212,7 +224,9 @@ def attempt_view(
     return AttemptView(
         attempt=row.number,
         state=state,
-        reason=ReasonView(row.reason_code, row.reason_message or "") if row.reason_code else None,
+        reason=ReasonView(row.reason_code, sentence(row.reason_code, row.reason_message or ""))
+        if row.reason_code
+        else None,
         exit_code=row.exit_code,
         signal=_signal_name(row.signal),
         host=row.host,
@@ -232,14 +246,27 @@ def attempt_view(
         hosts=list(hosts_of(row.host or "", row.given)),
         out_bytes=row.out_total,
         err_bytes=row.err_total,
-        output_missing=None if missing is None else ReasonView(missing.code, missing.message),
+        output_missing=None
+        if missing is None
+        else ReasonView(missing.code, sentence(missing.code, missing.message)),
         amounts=None if row.spec is None else _amounts_of(row, specs[row.spec], given, wall_s),
     )
+
+
+def _missing(missing: Missing | None) -> ReasonView | None:
+    return None if missing is None else ReasonView(missing.code, sentence(missing.code, missing.message))
 
 
 def _amounts_of(row: StoredAttempt, spec: Spec, given: Given | None, wall_s: float | None) -> AmountsView:
     measured = (row.cpu_s, row.peak_mem, row.peak_disk, wall_s) if row.outcome is not None else ()
     return amounts(spec, Attempted(spec, row.size or spec.size, given, *measured))
+
+
+def why_reason(waits: Why | Waits) -> WhyReason:
+    """A reason for which a job waits, as everybody is told it."""
+    causes = [CauseView(cause.kind, cause.name) for cause in waits.causes[:MOST_BLOCKERS]]
+    message = sentence(waits.code, waits.message)
+    return WhyReason(waits.code, message, list(waits.blockers[:MOST_BLOCKERS]), waits.hint, causes)
 
 
 def _taken_by(row: StoredAttempt, spec: Spec) -> SizeView:

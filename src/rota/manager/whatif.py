@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rota.core.asking import ask_of, refuse_unplannable
 from rota.core.expectation import Snapshot
 from rota.core.expected import Expectations
+from rota.core.hosts import site_now
 from rota.core.job import Job, Spec
 from rota.core.pausing import why_nothing_starts
 from rota.core.states import State
@@ -16,9 +17,11 @@ from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve
+from rota.manager.rows import why_reason
 from rota.manager.specs import check_spec, check_texts, spec_from
 from rota.manager.told import told
 from rota.plan import foresight
+from rota.plan.endangered import unanswered
 from rota.plan.placement import Waiting, Waits
 from rota.plan.size import CORE
 from rota.plan.whatif import Answer, ask_copy
@@ -54,6 +57,9 @@ def question(
         refuse_unplannable(world, spec)
     except NeverFits as never:
         reason = WhyReason(never.code, never.message, [], never.hint or "")
+        return lambda: _none(reason, notices)
+    if spec.at is not None and (waits := unanswered(site_now(world))) is not None:
+        reason = _reason(waits)
         return lambda: _none(reason, notices)
     stopped = why_nothing_starts(world)
     still = None if stopped is None else WhyReason(stopped.code, stopped.message, [], "rota manager resume")
@@ -127,4 +133,9 @@ def _view(found: Answer, spec: Spec) -> PlanView:
 
 
 def _reason(waits: Waits) -> WhyReason:
-    return WhyReason(waits.code, waits.message, list(waits.blockers), waits.hint)
+    """Of a job that is not there nobody can change anything: only what it should be given is said."""
+    reason = why_reason(waits)
+    command, _, options = reason.hint.partition(" --")
+    if command.startswith("rota modify "):
+        reason.hint = f"--{options}"
+    return reason

@@ -207,6 +207,18 @@ class Terms(Protocol):
         """Who may hold how much."""
 
 
+class Cause(NamedTuple):
+    """One thing that keeps a job from beginning earlier: taken away, it would.
+
+    Kinds: `job` (it holds or gets something first), `walltime` (none was given), of a host `available_until`,
+    `hours`, `away` and `asleep`, `quota`, `limit`, `dependency`, and of the job itself `postpone`, `deadline` and
+    `expire`.
+    """
+
+    kind: str
+    name: str = ""  #: of what or whom; of `walltime`, the longest that would help, in seconds
+
+
 class Waits(NamedTuple):
     """Why a job waits: code, sentence, and the limit concerned, if one is."""
 
@@ -216,6 +228,7 @@ class Waits(NamedTuple):
     ahead: int | None = None  #: a job that waits as well and goes first
     hint: str = ""  #: a command that would change it
     blockers: tuple[int, ...] = ()  #: jobs that hold what it waits for
+    causes: tuple[Cause, ...] = ()  #: what would have to be taken away; empty: nothing helps, or nobody looked
 
 
 class Placement(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from math import inf, nextafter
 
-from rota.plan import backfill, besteffort, changes, extension, lateness, notice, reservations, suspension, waiting
+from rota.plan import backfill, besteffort, changes, extension, lateness, notice, reservations, suspension
 from rota.plan.ask import Ask
 from rota.plan.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, Begin, Entry
 from rota.plan.fading import Usage
@@ -349,6 +349,8 @@ class Planner(Passes):
 
     def why(self, entry: Entry) -> list[Waits]:
         """What keeps a waiting job from beginning now."""
+        from rota.plan import waiting  # it asks copies of plans
+
         return [*waiting.why(self, entry), *first_by_share(self, entry)]
 
     def modify(self, id: int, ask: Ask, now: float) -> Entry:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from copy import copy
 from math import inf
 from typing import Final, NamedTuple
 
@@ -96,6 +97,16 @@ class Quotas:
         self._impossible: dict[tuple[Rule, int, int], tuple[int, int]] = {}
         self.spent: dict[Spent, int] = {}  #: resources × microseconds
         self.newly_spent = False  #: since somebody who keeps it looked
+
+    def without(self, names: AbstractSet[str]) -> Quotas:
+        """The same rules but these, and nothing held under them."""
+        new = copy(self)
+        new._rules = {}
+        for pattern, rules in self._rules.items():
+            if left := [rule for rule in rules if str(rule) not in names]:
+                new._rules[pattern] = left
+        new._counted, new._counters, new._impossible, new.spent = {}, {}, {}, {}
+        return new
 
     def counted(self, who: Who) -> Counted | None:
         """Where such a job is counted; None: no rule concerns it."""

@@ -28,7 +28,10 @@ def may_reserve(planner: Planner, entry: Entry, now: float) -> bool:
     elif ask.at < now:
         entry.reason = Waits("reservation", "rejected: it begins in the past")
     elif entry.trouble is not None:
-        entry.reason = Waits("reservation", f"rejected: {entry.trouble.message}")
+        from rota.plan.waiting import nowhere  # only who is refused needs words
+
+        why = nowhere(planner, entry, entry.trouble)
+        entry.reason = Waits("reservation", f"rejected: {why.message}", hint=why.hint)
     else:
         return True
     return False
@@ -65,7 +68,10 @@ def _rejected(planner: Planner, entry: Entry, at: float) -> Waits:
         return Waits("reservation", f"{message}: {entry.reason.message}", blockers=entry.reason.blockers)
     holders = sorted(_holders(planner, entry, at), key=lambda other: other.id)
     if not holders:
-        return Waits("reservation", message)
+        from rota.plan.endangered import closed_then
+
+        closed = closed_then(planner, _wanted(planner, entry), at, at + entry.shortest)
+        return Waits("reservation", f"{message}: {'; '.join(closed)}" if closed else message)
     ids = [other.id for other in holders]
     named = ", ".join(map(str, ids[:_NAMED])) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
     message += f": job {named} has them" if len(ids) == 1 else f": jobs {named} have them"
@@ -77,10 +83,7 @@ def _rejected(planner: Planner, entry: Entry, at: float) -> Waits:
 def _holders(planner: Planner, entry: Entry, at: float) -> Iterator[Entry]:
     """Who has, while it would run, something of what it could take."""
     end = at + max((option.length for option in entry.options), default=0.0)
-    wanted = 0
-    for alternative in entry.ask.alternatives:
-        for group in alternative.groups:
-            wanted |= planner.site.matching(group.where)
+    wanted = _wanted(planner, entry)
     for other in planner.entries.values():
         if other.start is None or other.start >= end or (other.end or inf) <= at or other.home:
             continue
@@ -88,6 +91,15 @@ def _holders(planner: Planner, entry: Entry, at: float) -> Iterator[Entry]:
             continue
         if planner.counted or other.resources & wanted:
             yield other
+
+
+def _wanted(planner: Planner, entry: Entry) -> int:
+    """What it could take."""
+    wanted = 0
+    for alternative in entry.ask.alternatives:
+        for group in alternative.groups:
+            wanted |= planner.site.matching(group.where)
+    return wanted & planner.site.usable
 
 
 def _endless_before(planner: Planner, entry: Entry) -> list[Entry]:

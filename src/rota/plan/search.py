@@ -99,7 +99,7 @@ class Search(Holdings):
         resuming = entry.id in self.suspended
         if resuming:
             self.ledger.give(~entry.id)  # what it keeps meanwhile is not in its own way
-        found = self._find(entry, now, before=before, since=since)
+        found = self.find(entry, now, before=before, since=since)
         if found is None:
             entry.start = entry.end = None
             entry.resources = 0
@@ -115,7 +115,7 @@ class Search(Holdings):
         self._will_start(entry)
         return True
 
-    def _find(
+    def find(
         self, entry: Entry, now: float, *, before: float, since: float | None
     ) -> tuple[float, int, int] | None:
         """Start, resources and number of the alternative that ends first."""
@@ -201,7 +201,7 @@ class Search(Holdings):
             if refusal is not None:
                 entry.blamed = True
                 if entry.reason is None:
-                    entry.reason = _quota_reason(refusal)
+                    entry.reason = quota_reason(refusal)
                 return refusal.again
         if entry.everywhere:
             short = self.ledger.again(entry.everywhere, start, end, low=entry.ask.types.besteffort)
@@ -223,7 +223,7 @@ class Search(Holdings):
         crowded = bool(self.special or self.suspended)
         if taking is not None and not crowded and not self.ledger.may_lack(taking):
             taking = None
-        obstacles = [] if hard or entry.ask.at is not None else self._obstacles()
+        obstacles = [] if hard or entry.ask.at is not None else self.obstacles()
         split = 0  #: cores that are shared already: better one of these than another whole one
         for each in self.special.values() if entry.ask.share else ():
             split |= each.resources if each.ask.share else 0
@@ -264,7 +264,7 @@ class Search(Holdings):
         choosing = self._choosing(entry, option)
         return choosing.pick if choosing is not None else lambda free, _start, _end: option.shape.choose(free)
 
-    def _obstacles(self) -> list[tuple[float, int]]:
+    def obstacles(self) -> list[tuple[float, int]]:
         """What only a job with a walltime may be placed before: (until when, resources)."""
         found = [*self.closing]
         found += [(entry.end or inf, entry.resources) for entry in self.reserved.values()]
@@ -304,7 +304,7 @@ class Search(Holdings):
         if self.site.hours and self.closing and not (soft and self.reserved):
             said = "without a walltime it cannot be placed" if soft else "no start was found"
             return Waits("window", f"{said} within the hours of hosts", hint=_hint_walltime(entry) if soft else "")
-        if soft and self._obstacles():
+        if soft and self.obstacles():
             return Waits("reservation", "without a walltime it cannot be placed before a reservation")
         return Waits("resources", "no start was found for it")
 
@@ -368,7 +368,7 @@ def _hint_walltime(entry: Entry) -> str:
     return f"rota modify {entry.id} --walltime TIME"
 
 
-def _quota_reason(refusal: Refusal) -> Waits:
+def quota_reason(refusal: Refusal) -> Waits:
     code = "calendar" if refusal.calendar else "quota"
     holders = refusal.holders
     held = f", held by {', '.join(f'job {id}' for id in holders[:5])}" if holders else ""

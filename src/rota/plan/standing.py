@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rota.plan.endangered import unanswered
 from rota.plan.limits import Limits
 from rota.plan.live import LivePlan
 from rota.plan.need import Need
@@ -16,6 +17,8 @@ def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
     first = lineup.firsts.get(key)
     if first is None:
         kept = limit_reasons(limits, need, planner.site.hosts) if key in lineup.parked else []
+        if not kept and key in lineup.parked and (waits := unanswered(planner.site)) is not None:
+            return [waits]
         return kept or [Waits("resources", "it is about to be planned")]
     found: list[Waits] = []
     if first != job:

@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from math import inf
 
-from rota.plan import waking
+from rota.plan import causes, waking
 from rota.plan.bits import positions
-from rota.plan.entry import RUNNING, Entry
+from rota.plan.cause_words import MOST, away_hosts, held, told
+from rota.plan.endangered import danger
+from rota.plan.entry import Entry
 from rota.plan.hostlist import fold
-from rota.plan.placement import Waits
+from rota.plan.placement import Cause, Waits
+from rota.plan.planner import Planner
 from rota.plan.request import Alternative
-from rota.plan.resources import ASLEEP, DRAINED, LEAVING, Site
+from rota.plan.rivals import is_its_turn, rivals, with_rivals
 from rota.plan.shapes import Shape
 from rota.units import about_duration
-
-if TYPE_CHECKING:
-    from rota.plan.planner import Planner
-
-#: Of many blockers, and of many names, only so many are named.
-_MOST: Final = 100
-_NAMED: Final = 5
 
 
 def why(planner: Planner, entry: Entry) -> list[Waits]:
     """What keeps a waiting job from beginning now, the strongest reason first."""
+    if entry.fixed:
+        return [_reserved(planner, entry)]
+    if _is_tried(planner, entry) and (found := _causes(planner, entry)):
+        return found
     if entry.start is None:
         return [_unplanned(planner, entry)]
+    return _planned(planner, entry)
+
+
+def _reserved(planner: Planner, entry: Entry) -> Waits:
+    said = f"reserved: {_when(planner, entry)}{_where(planner, entry)}"
+    if not (missing := danger(planner, entry)):
+        return Waits("reservation", said)
+    site = planner.site
+    away = site.hosts_of(entry.resources & ~site.usable & ~site.asleep)
+    hint = away_hosts(site, away).hint if away else "rota node list"
+    return Waits("reservation", f"{said}; in danger: {missing}", hint=hint)
+
+
+def _is_tried(planner: Planner, entry: Entry) -> bool:
+    """Is it found out by trial what keeps it? Not where it is plain."""
+    if entry.trouble is not None or (entry.start is not None and entry.start <= planner.now):
+        return False
+    return causes.may_try(planner, entry)
+
+
+def _causes(planner: Planner, entry: Entry) -> list[Waits]:
+    """All without which it would begin earlier."""
+    looked = causes.Causes(planner, entry)
+    beyond = entry.start is None and _ahead(planner, entry) and not is_its_turn(planner, entry)
+    if beyond and looked.start < inf:
+        return [_not_its_turn(planner, entry)]
+    blamed, together = looked.blamed()
+    then = "" if entry.start is None else f"; {_when(planner, entry)}{_where(planner, entry)}"
+    found: list[Waits] = []
+    for each in blamed:
+        found += told(looked, each, then)
+        then = ""
+    if beyond and found:
+        found.append(_not_its_turn(planner, entry))
+        together = True
+    if together:
+        found[1:] = [_with(each, f"also: {each.message}") for each in found[1:]]
+        first = rivals(planner, entry, [cause for each in found for cause in each.causes])
+        return [*found, *first]
+    return [with_rivals(planner, entry, each) for each in found]
+
+
+def _planned(planner: Planner, entry: Entry) -> list[Waits]:
+    """The same, as far as it can be seen without a trial."""
     when = _when(planner, entry)
-    if entry.fixed:
-        return [Waits("reservation", f"reserved: {when}{_where(planner, entry)}")]
     found = [] if entry.reason is None else [_with(entry.reason, f"{entry.reason.message}; {when}")]
     for parent in sorted(entry.after):
         found.append(Waits("dependency", f"it waits for job {parent}; {when}", blockers=(parent,)))
     postpone = entry.ask.types.postpone
     if postpone is not None and postpone > planner.now:
         found.append(Waits("delayed", f"postponed; {when}"))
-    if not found or (postpone is not None and entry.start > postpone > planner.now):
+    if not found or (postpone is not None and (entry.start or 0.0) > postpone > planner.now):
         found.append(_held_up(planner, entry, when))
     return found
 
@@ -59,18 +100,18 @@ def _with(reason: Waits, message: str) -> Waits:
 
 
 def _unplanned(planner: Planner, entry: Entry) -> Waits:
-    reason = entry.reason
+    reason = entry.trouble or entry.reason
     if reason is None:
         return _not_its_turn(planner, entry)
     if reason.code in ("unsatisfiable", "no_resources"):
-        return _nowhere(planner, entry, reason)
+        return nowhere(planner, entry, reason)
     if reason.code == "dependency" and entry.after:
         return reason._replace(blockers=tuple(sorted(entry.after)))
     if reason.code == "container":
         homes = [each.id for each in planner.containers(entry.ask.types.inner) if each is not entry]
-        return reason._replace(blockers=tuple(sorted(homes))[:_MOST]) if homes else reason
+        return reason._replace(blockers=tuple(sorted(homes))[:MOST]) if homes else reason
     if reason.code == "reservation" and planner.reserved:
-        return reason._replace(blockers=tuple(sorted(planner.reserved))[:_MOST])
+        return reason._replace(blockers=tuple(sorted(planner.reserved))[:MOST])
     return reason
 
 
@@ -79,17 +120,25 @@ def _not_its_turn(planner: Planner, entry: Entry) -> Waits:
     if entry.ask.types.besteffort or planner.everybody_planned(entry):
         return Waits("resources", "no start was found for it")
     queue = entry.ask.queue
-    ahead = [each.id for klass in planner.classes for each in klass.line if each.rank < entry.rank]
+    ahead = _ahead(planner, entry)
     before = f"{len(ahead):,} {'job is' if len(ahead) == 1 else 'jobs are'} before it; " if ahead else ""
     how = planner.queue(queue).backfill
     return Waits(
         "beyond_plan",
         f"{before}queue '{queue}' (backfill {how}) plans no further than its first waiting job",
-        blockers=tuple(ahead[:_MOST]),
+        blockers=tuple(ahead[:MOST]),
+        causes=tuple(Cause("job", str(id)) for id in ahead),
     )
 
 
-def _nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
+def _ahead(planner: Planner, entry: Entry) -> list[int]:
+    """Who goes first, where not everybody has a planned start."""
+    if entry.ask.types.besteffort or planner.everybody_planned(entry):
+        return []
+    return [each.id for klass in planner.classes for each in klass.line if each.rank < entry.rank]
+
+
+def nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
     """It may only be that too many hosts cannot be used now."""
     site = planner.site
     away = site.everything & ~site.usable
@@ -108,38 +157,6 @@ def _nowhere(planner: Planner, entry: Entry, reason: Waits) -> Waits:
                 asked |= site.matching(group.where)
             return away_hosts(site, site.hosts_of(away & asked or away))
     return reason
-
-
-def away_hosts(site: Site, hosts: list[str]) -> Waits:
-    """These hosts may not be used now: why, and what would change that."""
-    words = {host: site.away.get(host, "") for host in hosts}
-    named = ", ".join(
-        (f"{host} is {why}" if why else f"{host} may not")
-        + (f" ({said})" if (said := site.reasons.get(host)) else "")
-        for host, why in list(words.items())[:_NAMED]
-    )
-    more = f" and {len(hosts) - _NAMED} more may not" if len(hosts) > _NAMED else ""
-    hint = _undone(site, {host: why for host, why in words.items() if why not in ("", ASLEEP)})
-    return Waits("no_resources", f"too few of the resources it asks for may be used now: {named}{more}", hint=hint)
-
-
-def _undone(site: Site, words: dict[str, str]) -> str:
-    """What would let hosts be used: first those about which somebody decided, then those that miss their agent."""
-    recorded = {host: why for host, why in words.items() if host not in site.silent}
-    if recorded:
-        said = next(iter(recorded.values()))
-        alike = _quoted(host for host, why in recorded.items() if why == said)
-        return f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
-    startable = [host for host, why in words.items() if site.silent[host] and why != LEAVING]
-    if startable:
-        return f"rota node add {_quoted(startable)}, or see 'rota node show {startable[0]}'"
-    return f"rota node show {next(iter(words))}" if words else ""
-
-
-def _quoted(hosts: Iterable[str]) -> str:
-    """These hosts as a word of a shell."""
-    names = fold(hosts)
-    return f"'{names}'" if "[" in names else names
 
 
 def _fits(planner: Planner, alternative: Alternative, short: object) -> bool:
@@ -164,13 +181,7 @@ def _held_up(planner: Planner, entry: Entry, when: str) -> Waits:
         return Waits("window", f"outside the hours of {fold(closed)}; {when}{where}")
     if not holders:
         return Waits("container" if entry.home else "resources", f"{when}{where}")
-    last = [other for other in holders if other.end == holders[0].end]
-    code, what = _kind(entry, last[0])
-    ids = sorted(other.id for other in last)
-    shown = ", ".join(map(str, ids[:_NAMED])) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
-    end = f"{'job' if len(ids) == 1 else 'jobs'} {shown} {'ends' if len(ids) == 1 else 'end'}"
-    blockers = [*ids, *(other.id for other in holders if other not in last)]
-    return Waits(code, f"waits for {what} until {end}; {when}{where}", blockers=tuple(blockers[:_MOST]))
+    return held(entry, holders, f"; {when}{where}")
 
 
 def _goes_before(planner: Planner, entry: Entry, other: Entry) -> bool:
@@ -189,14 +200,3 @@ def _same_hosts(planner: Planner, entry: Entry, other: Entry) -> bool:
         return False
     hosts = {planner.site.resources[bit].values.get("host") for bit in positions(entry.resources)}
     return any(host in hosts for host in planner.site.hosts_of(other.resources))
-
-
-def _kind(entry: Entry, other: Entry) -> tuple[str, str]:
-    """Code, and in words what it is that another one has."""
-    if entry.home:
-        return "container", f"resources in container {entry.home}"
-    if other.ask.types.placeholder:
-        return "placeholder", f"resources that placeholder '{other.ask.types.placeholder}' keeps"
-    if other.fixed and other.state != RUNNING:
-        return "reservation", "reserved resources"
-    return "resources", "resources"

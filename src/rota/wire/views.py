@@ -197,6 +197,13 @@ class LearnedView(Struct, gc=False):
     time_s: float | None = None
 
 
+class CauseView(Struct, gc=False):
+    """What would have to be taken away for a job to begin, or to begin earlier: `job`, `walltime`, `quota` …"""
+
+    kind: str
+    name: str = ""  #: of what or whom
+
+
 class WhyReason(Struct, gc=False):
     """One thing that keeps a job from running."""
 
@@ -204,6 +211,7 @@ class WhyReason(Struct, gc=False):
     message: str
     blockers: list[int]
     hint: str = ""
+    causes: list[CauseView] = []
 
 
 class WhyView(Struct, gc=False):
@@ -260,6 +268,7 @@ class GanttJob(Struct, kw_only=True, gc=False):
     resources: str | None  #: ids; null: none of its own
     host: str | None  #: where it runs, or begins
     reserved: bool = False  #: an advance reservation
+    danger: str = ""  #: what of a reservation's resources may not be there at its time, in words
 
 
 class GanttWaiting(Struct, kw_only=True, gc=False):

@@ -140,6 +140,12 @@ export interface BytesView {
   used: number | null;
 }
 
+/** What would have to be taken away for a job to begin, or to begin earlier: `job`, `walltime`, `quota` … */
+export interface CauseView {
+  kind: string;
+  name: string;
+}
+
 export interface Change {
   select: string[];
   change: Record<string, unknown>;
@@ -207,6 +213,7 @@ export interface GanttJob {
   resources: string | null;
   host: string | null;
   reserved?: boolean;
+  danger?: string;
 }
 
 /** What ran on a host in a slice of time, where there are more attempts than can be drawn. */
@@ -928,6 +935,7 @@ export interface WhyReason {
   message: string;
   blockers: number[];
   hint: string;
+  causes: CauseView[];
 }
 
 export interface WhyView {

@@ -25,6 +25,7 @@ from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table
 from rota.cli.status_text import busiest
 from rota.cli.terminal import count, harmless
+from rota.core.codes import sentence
 from rota.errors import BadInput
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class TopApp(App[None]):
         chosen = self._table().selected()
         reasons = (job.reason for job in (self._page.jobs if self._page else []) if str(job.id) == chosen)
         if tab.states and tab is not RUNNING and (reason := next(reasons, None)):
-            parts.insert(0, f"job {chosen}: {reason.message or reason.code}")
+            parts.insert(0, f"job {chosen}: {sentence(reason.code, reason.message)}")
         return Text(harmless("   ".join(parts)), no_wrap=True, overflow="ellipsis")
 
     # ------------------------------------------------------------------ where one looks

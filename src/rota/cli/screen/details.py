@@ -19,6 +19,7 @@ from rota.cli.screen.output import OutputOver, Printed, Tail
 from rota.cli.screen.rows import STYLES
 from rota.cli.status_text import span_text
 from rota.cli.terminal import command_text, harmless
+from rota.core.codes import sentence
 from rota.units import about_duration, about_size
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def facts(job: JobView, now: datetime) -> Table:
     grid.add_column(overflow="fold")
     state = Text(harmless(job.state), f"bold {STYLES.get(job.state, '')}")
     if job.reason:
-        state.append(f"  {harmless(job.reason.message or job.reason.code)}", "not bold")
+        state.append(f"  {harmless(sentence(job.reason.code, job.reason.message))}", "not bold")
     grid.add_row(Text(f"job {job.id}", "bold"), state)
     for label, words in _lines(job, now):
         if words:

@@ -11,6 +11,7 @@ from rich.text import Text
 from rota.cli.jobs import exit_text, ran_s
 from rota.cli.status_text import done, done_parts, left_text, rate_text, span_text
 from rota.cli.terminal import cells, command_text, harmless
+from rota.core.codes import sentence
 from rota.units import about_duration, about_size
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def state(job: JobView) -> Text:
 def reason(job: JobView) -> Text:
     if job.reason is None:
         return plain("waits for room" if job.state == "ready" else "-", "dim")
-    return plain(job.reason.message or job.reason.code)
+    return plain(sentence(job.reason.code, job.reason.message))
 
 
 def running_row(job: JobView, now: datetime) -> list[Text]:

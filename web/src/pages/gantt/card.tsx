@@ -31,6 +31,7 @@ export function HoverCard({ bar, x, y, touch, now, close }: {
     ["User", job.user + (job.project ? `, ${job.project}` : "")],
     ["Queue", job.queue],
     ["Type", job.type.join(", ")],
+    ["In danger", job.danger ?? ""],
   ];
   return (
     <div ref={card} className={`gantt-card ${touch ? "touch" : ""}`} role={touch ? "dialog" : "tooltip"}>

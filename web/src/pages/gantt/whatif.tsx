@@ -57,7 +57,7 @@ function Found({ plan, ends, now, show }: { plan: PlanView; ends: readonly numbe
       <div className="found never" role="status">
         <b>It would not start.</b>
         <p><WithLinks text={plan.reason?.message ?? "Nothing is known about why."} /></p>
-        {plan.reason?.hint ? <p className="muted">{plan.reason.hint}</p> : null}
+        {plan.reason?.hint ? <p className="muted">Try <code>{plan.reason.hint}</code></p> : null}
       </div>
     );
   const soon = Date.parse(plan.start) - now < 2000;
@@ -71,6 +71,7 @@ function Found({ plan, ends, now, show }: { plan: PlanView; ends: readonly numbe
         {plan.behind ? <div><dt>Behind</dt><dd>{plural(plan.behind, "job")}</dd></div> : null}
       </dl>
       {plan.reason && !soon ? <p className="muted"><WithLinks text={plan.reason.message} /></p> : null}
+      {plan.reason?.hint && !soon ? <p className="muted">Try <code>{plan.reason.hint}</code></p> : null}
       {plan.moves.length ? <p>{plural(plan.moves.length, "job")} would move: <Jobs ids={plan.moves} /></p> : null}
       {ends.length ? <p>{plural(ends.length, "besteffort job")} would be ended for it: <Jobs ids={ends} /></p> : null}
       {plan.moves.length + ends.length === 0 ? <p className="muted">Nobody else would move.</p> : null}

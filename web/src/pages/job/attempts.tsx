@@ -81,7 +81,7 @@ function Attempt({ job, attempt }: { job: JobView; attempt: AttemptView }): Reac
       </header>
       {attempt.output_missing ? (
         <p className="attempt-bad attempt-missing">
-          <Icon name="failed" size={13} /> Output is missing: {attempt.output_missing.message} (<code>{attempt.output_missing.code}</code>)
+          <Icon name="failed" size={13} /> Output is missing: {attempt.output_missing.message}
         </p>
       ) : null}
       <dl className="facts">

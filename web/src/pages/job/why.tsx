@@ -53,6 +53,7 @@ export function Why({ job }: { job: JobView }): ReactNode {
     queryKey: ["around", job.id, "why"],
     queryFn: ({ signal }) => get<WhyView>(`/jobs/${job.id}/why`, {}, signal),
     enabled: waits,
+    refetchInterval: 15_000, // sentences say how long something will take
   });
   if (!waits || !data) return null;
   const start = data.expected_start ?? job.expected_start;

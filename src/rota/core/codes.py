@@ -1,0 +1,52 @@
+"""Codes of reasons in words: programs read codes, people are shown sentences."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SENTENCES: Final = {
+    "exit": "its command failed",
+    "signal": "its command was ended by a signal",
+    "memory": "it took more memory than it was given",
+    "disk": "it took more disk than it was given",
+    "time": "it ran for longer than expected",
+    "walltime": "its walltime was over",
+    "lost": "its runner is silent",
+    "not_found": "its command or directory was not found",
+    "output_file": "a file for its output could not be written",
+    "kill_requested": "somebody asked for it to be ended",
+    "preempted": "a job that goes first needed its resources",
+    "container": "its container does not let it run",
+    "placeholder": "a placeholder keeps the resources it needs",
+    "reservation": "a reservation decides when it may run",
+    "expired": "it did not begin in time",
+    "dependency": "it waits for another job",
+    "dependency_never": "what it waits for can never come",
+    "delayed": "it waits for its next attempt",
+    "held": "somebody holds it",
+    "suspended": "somebody suspended it",
+    "resuming": "it waits for its cores to go on",
+    "resources": "it waits for resources",
+    "no_resources": "nothing that it could use may be used now",
+    "unsatisfiable": "no machine could ever run it",
+    "beyond_plan": "the plan does not reach so far",
+    "limit": "a limit is in use",
+    "window": "it is outside the hours in which it may run",
+    "available_until": "its machines may not be used for long enough",
+    "quota": "a quota is used up",
+    "calendar": "a quota of the calendar is used up",
+    "paused": "the manager is paused",
+    "draining": "the manager takes no new work",
+    "waking": "its machines are being woken",
+    "parts": "other hosts of the job are not ready",
+    "closing": "other hosts of the job have not finished",
+    "prologue": "a script of the site could not prepare it",
+    "replaced": "another job has taken its place",
+}
+
+
+def sentence(code: str, message: str = "") -> str:
+    """What to tell people: the message, or where there is none what the code means."""
+    if message and message != code and message != code.replace("_", " "):
+        return message
+    return _SENTENCES.get(code) or (message or code).replace("_", " ")
