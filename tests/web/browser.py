@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import (
@@ -75,6 +76,27 @@ class Visitor:
 
     def close(self) -> None:
         self.context.close()
+
+
+#: Checks a page against the rules of accessibility; `make web` installs it.
+_AXE = Path(__file__).parents[2] / "web/node_modules/axe-core/axe.min.js"
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds wrong with this page, in light and in dark colours."""
+    found = []
+    page.emulate_media(reduced_motion="reduce")  # no colour is halfway to another
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_AXE.read_text())
+    before = page.evaluate("document.documentElement.dataset.theme")
+    for theme in ("light", "dark"):
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        told = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        found += [
+            f"{theme}: {each['id']}: {node['html'][:150]}" for each in told["violations"] for node in each["nodes"]
+        ]
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", before)
+    return found
 
 
 _UNNAMED = re.compile(

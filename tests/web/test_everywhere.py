@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.deployment import Deployment, deployment, wait_until
-from tests.web.browser import DESK, Visitor, unnamed
+from tests.web.browser import DESK, Visitor, unnamed, violations
 from tests.web.conftest import HOSTILE
 
 #: Every page by an address that somebody may have kept, and what it is called.
@@ -17,6 +17,7 @@ PAGES = {
     "/": "Overview · Rota",
     "/jobs": "Jobs · Rota",
     "/jobs?state=running": "Jobs · Rota",
+    "/jobs/41": "41 ",
     "/jobs/42": "42 ",
     "/groups": "Groups · Rota",
     "/gantt": "Gantt · Rota",
@@ -106,6 +107,7 @@ def test_a_page_is_sound(busy: Deployment, guest: Visitor, host: str, path: str)
     expect(page).to_have_title(re.compile("^" + re.escape(PAGES[path].replace("HOST", host))))
     expect(page.get_by_role("heading", level=1)).to_have_count(1)
     assert unnamed(page) == []
+    assert violations(page) == []
     assert page.locator("img:not([src='/icon.svg'])").count() == 0, "text became an element"
     page.set_viewport_size(_PHONE)
     assert wider(page) == []
@@ -132,6 +134,20 @@ def test_every_page_is_within_reach_of_a_thumb(busy: Deployment, guest: Visitor)
     )
     assert len(edges) == len(KEYS)
     assert [edge for edge in edges if edge[0] < 0 or edge[1] > _PHONE["width"] or edge[1] - edge[0] < 30] == []
+    guest.page.set_viewport_size(DESK)
+
+
+def test_a_phone_shows_whether_the_page_is_live_and_whose_it_is(busy: Deployment, guest: Visitor) -> None:
+    guest.go("/groups")
+    guest.page.set_viewport_size(_PHONE)
+    settled(guest.page)
+    banner = guest.page.get_by_role("banner")
+    expect(banner.get_by_role("status")).to_have_text("Live")
+    for shown in (banner.locator(".link i"), banner.locator(".who")):
+        box = shown.bounding_box()
+        assert box is not None
+        assert box["width"] >= 8
+        assert box["x"] + box["width"] <= _PHONE["width"]
     guest.page.set_viewport_size(DESK)
 
 
@@ -212,3 +228,46 @@ def test_a_page_whose_manager_stopped_says_what_to_type_and_goes_on_after_the_ne
     expect(page.get_by_role("link", name="after-all")).to_be_visible()
     expect(page.get_by_role("progressbar", name="Progress of after-all")).to_have_attribute("aria-valuenow", "1")
     visitor.close()
+
+
+def test_a_paused_manager_is_told_on_every_page(new: Deployment, visit: Callable[..., Visitor]) -> None:
+    visitor = visit(new)
+    page = visitor.page
+    strip = page.get_by_role("main").get_by_role("status").filter(has_text="The manager is paused.")
+    visitor.go("/jobs")
+    settled(page)
+    expect(strip).to_have_count(0)
+    new.ok("manager", "pause")
+    expect(strip).to_be_visible()
+    new.ok("add", "-g", "waits", "--", "true")
+    visitor.go("/gantt")
+    expect(page.get_by_text(re.compile("the manager is paused", re.I)).last).to_be_visible()
+    expect(page.get_by_text("held, dependent, blocked or delayed")).to_have_count(0)
+    visitor.go("/")
+    expect(page.get_by_role("listitem").filter(has_text="The manager is paused")).to_be_visible()
+    page.get_by_role("button", name="Resume: The manager is paused").click()
+    expect(strip).to_have_count(0)
+
+
+def test_clocks_stand_still_while_the_manager_does_not_answer(new: Deployment, browser: Browser) -> None:
+    visitor = Visitor(browser)  # who may complain: the manager is away
+    visitor.log_in(new)
+    page = visitor.page
+    new.ok("add", "-g", "ticks", "--", "sleep", "1000")
+    (job,) = new.states("@ticks")
+    wait_until(lambda: new.state(job) == "running", "it runs")
+    visitor.go(f"/jobs/{job}")
+    running = page.get_by_text(re.compile("^running for"))
+    expect(running).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    new.ok("manager", "stop")
+    age = page.get_by_role("alert").filter(
+        has_text=re.compile(r"The manager does not answer\. Data from \d\d:\d\d:\d\d")
+    )
+    expect(age).to_be_visible()
+    shown, old = running.inner_text(), age.inner_text()
+    expect(age).not_to_have_text(old)  # its own clock goes on
+    assert running.inner_text() == shown
+    visitor.close()
+    new.start()
+    new.ok("kill", "@ticks")

@@ -233,3 +233,49 @@ def test_it_looks_the_same_from_the_table_as_from_a_bookmark(busy: Deployment, g
     expect(card(page, "Why it is not running")).to_be_visible()
     page.mouse.move(0, 0)
     assert page.evaluate(looks) == alone
+
+
+def test_text_is_found_that_is_not_in_the_page_yet(busy: Deployment, guest: Visitor) -> None:
+    lines = "echo here is the needle; i=0; while [ $i -lt 12000 ]; do i=$((i+1)); echo straw number $i; done"
+    job = add(busy, "haystack", "--sync", "--", "sh", "-c", lines)
+    guest.go(f"/jobs/{job}")
+    page = guest.page
+    expect(page.get_by_role("button", name="Load earlier")).to_be_visible()
+    find = card(page, "Output").get_by_role("search")
+    find.get_by_role("searchbox").fill("NEEDLE")
+    expect(find.get_by_role("status")).to_have_text(re.compile(r"^0/1 in all \d+K$"))
+    find.get_by_role("searchbox").press("Enter")
+    expect(find.get_by_role("status")).to_have_text(re.compile("^1/1 in all"))
+    expect(page.get_by_text("here is the needle", exact=True)).to_be_visible()
+    find.get_by_role("searchbox").fill("hay")
+    expect(find.get_by_role("status")).to_have_text(re.compile(r"^none in all \d+K$"))
+
+
+def test_an_element_of_an_array_has_an_address_and_shows_its_index(busy: Deployment, guest: Visitor) -> None:
+    busy.ok("add", "-g", "array", "--array", "7-9", "--", "echo", "the same")
+    first = min(busy.states("@array"))
+    page = guest.page
+    guest.go(f"/jobs/{first}_8")
+    expect(page).to_have_url(re.compile(rf"/jobs/{first + 1}$"))
+    expect(page).to_have_title(re.compile(rf"^{first}_8 array"))
+    expect(page.locator(".job-title .tag")).to_have_text(f"{first}_8")
+    guest.go("/jobs?group=array")
+    for index in (7, 8, 9):
+        expect(page.get_by_role("row").filter(has_text=f"{first}_{index}")).to_have_count(1)
+    guest.go(f"/jobs/{first}_70")
+    expect(page.get_by_role("heading", name=f"There is no job {first}_70")).to_be_visible()
+    guest.complaints = [each for each in guest.complaints if "404" not in each]
+
+
+def test_the_cause_of_an_end_comes_before_its_signal(busy: Deployment, guest: Visitor) -> None:
+    killed = add(busy, "killed", "--", "sleep", "1000")
+    late = add(busy, "late", "--walltime", "1s", "--", "sleep", "1001")
+    wait_until(lambda: busy.state(killed) == "running", "it runs")
+    busy.ok("kill", str(killed))
+    wait_until(lambda: {busy.state(killed), busy.state(late)} == {"cancelled", "failed"}, "both have ended")
+    page = guest.page
+    for job, cause in ((killed, "killed by "), (late, "over its walltime of 1")):
+        guest.go(f"/jobs/{job}")
+        expect(page.locator(".job-ending")).to_have_text(re.compile(rf"^{cause}.*signal TERM$"))
+        guest.go(f"/jobs?group={'killed' if job == killed else 'late'}")
+        expect(page.get_by_role("row").filter(has_text=str(job))).to_contain_text(cause)

@@ -114,3 +114,15 @@ def test_a_machine_that_is_not_there_is_said_so(busy: Deployment, host: str, gue
     expect(guest.page.get_by_role("heading", name="There is no machine nowhere")).to_be_visible()
     # The browser itself complains about the answer 404.
     guest.complaints = [each for each in guest.complaints if "404" not in each]
+
+
+def test_machines_are_in_the_order_of_their_numbers(busy: Deployment, host: str, guest: Visitor) -> None:
+    busy.ok("resource", "add", "--hosts", "n10,n9", "--cores", "1")
+    wanted = ["n1", "n2", "n3", "n9", "n10"]
+    listed = [each["host"] for each in busy.json("node", "list")["nodes"]]
+    assert [each for each in listed if each != host] == wanted
+    guest.go("/machines?q=n")
+    expect(guest.page.locator("a.tile b").filter(has_text=re.compile(r"^n\d+$"))).to_have_text(wanted)
+    drawn = busy.json("gantt")["hosts"]
+    assert [each["host"] for each in drawn if each["host"] in wanted] == wanted
+    busy.ok("resource", "remove", "--hosts", "n9,n10")

@@ -152,3 +152,16 @@ def test_what_has_no_name_is_found(browser: Browser) -> None:
     page.set_content("<button><svg></svg></button><button aria-label='Close'></button><input><a href='/'></a>")
     assert len(unnamed(page)) == 3
     page.close()
+
+
+def test_jobs_that_never_fit_need_a_person(calm: Deployment, visit: Callable[..., Visitor]) -> None:
+    visitor = visit(calm)
+    page = visitor.page
+    calm.ok("add", "-g", "huge", "--mem", "900T", "--allow-unsatisfiable", "--", "true")
+    (job,) = calm.states("@huge")
+    expect(problem(page, f"Job {job} never fits", "900T")).to_be_visible()
+    problem(page, f"Job {job} never fits").get_by_role("link").click()
+    expect(page).to_have_url(re.compile(rf"/jobs/{job}$"))
+    calm.ok("kill", str(job))
+    visitor.go("/")
+    expect(problem(page, "never fits")).to_have_count(0)

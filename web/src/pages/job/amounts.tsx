@@ -40,7 +40,7 @@ export function Amounts({ job }: { job: JobView }): ReactNode {
         <table className="amounts num">
           <thead>
             <tr>
-              <th aria-label="What" />
+              <th><span className="hidden">What</span></th>
               <th title="What somebody wrote; a default is no wish">Asked</th>
               <th title="What its learning group says now">Learned</th>
               <th title="What its newest attempt was started with">Given</th>

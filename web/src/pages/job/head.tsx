@@ -5,6 +5,7 @@ import type { JobView } from "../../api/types";
 import { duration, moment } from "../../format";
 import { Link } from "../../router";
 import { Icon } from "../../ui/icons";
+import "../../ui/sheet.css";
 import { StateBadge } from "../../ui/parts";
 import { Doing } from "./doing";
 import { Hosts } from "./hosts";
@@ -48,7 +49,7 @@ function Ending({ job }: { job: JobView }): ReactNode {
   const { cause, how } = endOf(job);
   return (
     <span className="job-ending">
-      {cause ? <WithLinks text={cause} /> : null}
+      {cause ? <span><WithLinks text={cause} /></span> : null}
       {how ? <code>{how}</code> : null}
     </span>
   );
