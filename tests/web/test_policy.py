@@ -215,3 +215,22 @@ def test_the_manager_refuses_what_a_user_asks_for_by_hand(busy: Deployment, user
     assert status == 403
     assert limits(busy) == before
     user.complaints = [each for each in user.complaints if "403" not in each]
+
+
+def test_standings_say_who_goes_first_and_why_and_a_form_leaves_alone_what_it_does_not_ask(
+    busy: Deployment, guest: Visitor
+) -> None:
+    page = guest.page
+    guest.go("/policy?tab=shares")
+    expect(page.get_by_text("No queue goes by fair share")).to_be_visible()
+    busy.ok("queue", "add", "lab", "--order", "fairshare", "--share", "project:bio=0.75", "--max-priority", "100")
+    guest.go("/policy?tab=shares")
+    expect(row(page, "75.0 %")).to_contain_text("its share")
+    expect(page.get_by_text("whoever has the lowest karma goes first")).to_be_visible()
+    guest.go("/policy?tab=queues")
+    page.get_by_role("button", name="Change queue lab").click()
+    save(page, "Queue lab", Priority="3")
+    expect(row(page, "lab")).to_contain_text("3")
+    (queue,) = [each for each in busy.json("queue", "list")["queues"] if each["name"] == "lab"]
+    assert (queue["priority"], queue["max_priority"]) == (3, 100)
+    busy.ok("queue", "remove", "lab")

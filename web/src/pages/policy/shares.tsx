@@ -13,7 +13,7 @@ const ORIGINS: Record<string, string> = { share: "its share", rest: "what shares
 
 /** Weights, half-life and window in words. */
 const terms = (fair: FairShareView, project: number): string =>
-  `weights: project ${project}, used ${fair.used}, asked ${fair.asked} · half-life ${time(fair.half_life_s)} · ${fair.window_s === null ? "no window" : `window ${time(fair.window_s)}`}`;
+  `Weights: project ${project}, used ${fair.used}, asked ${fair.asked} · half-life ${time(fair.half_life_s)} · ${fair.window_s === null ? "no window" : `window ${time(fair.window_s)}`}`;
 
 function Standings({ found, fair }: { found: QueueSharesView; fair: FairShareView }): ReactNode {
   const projects = found.project_weight > 0 || found.projects.some((each) => each.target_by === "share");
@@ -32,11 +32,11 @@ function Standings({ found, fair }: { found: QueueSharesView; fair: FairShareVie
                 <tr key={`${each.user} ${each.project}`}>
                   <td><b>{each.user}</b></td>
                   <td>{each.project || <span className="faint">none</span>}</td>
-                  <td className="right num">{hours(each.used_s)}</td>
-                  <td className="right num">{part(each.parts[1]?.share ?? 0)}</td>
-                  <td className="right num">{part(each.target)}</td>
-                  <td className="right num">{each.karma.toFixed(3)}</td>
-                  <td>{each.why}</td>
+                  <td className="right num nowrap">{hours(each.used_s)}</td>
+                  <td className="right num nowrap">{part(each.parts[1]?.share ?? 0)}</td>
+                  <td className="right num nowrap">{part(each.target)}</td>
+                  <td className="right num nowrap">{each.karma.toFixed(3)}</td>
+                  <td className="why">{each.why}</td>
                 </tr>
               ))}
             </tbody>
@@ -51,9 +51,9 @@ function Standings({ found, fair }: { found: QueueSharesView; fair: FairShareVie
               {found.projects.map((each) => (
                 <tr key={each.project}>
                   <td>{each.project || <span className="faint">none</span>}</td>
-                  <td className="right num">{hours(each.used_s)}</td>
-                  <td className="right num">{part(each.share)}</td>
-                  <td className="right num">{part(each.target)}</td>
+                  <td className="right num nowrap">{hours(each.used_s)}</td>
+                  <td className="right num nowrap">{part(each.share)}</td>
+                  <td className="right num nowrap">{part(each.target)}</td>
                   <td>{ORIGINS[each.target_by] ?? each.target_by}</td>
                 </tr>
               ))}
