@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import merge
+from itertools import pairwise
 from math import inf
+from operator import attrgetter
 from typing import Final
 
 from rota.core import pauses
@@ -37,6 +40,9 @@ _SAMPLES: Final = 8
 _SHORT_S: Final = 5.0
 #: What no room has.
 _TOO_WIDE: Final = 1 << 62
+#: So many jobs are taken at once: meanwhile no other thread goes on.
+_SLICE: Final = 1 << 14
+_GROUP: Final = attrgetter("spec.group")
 #: Jobs that take no core are counted in a room of their own.
 _CORELESS: Final = ""
 
@@ -267,25 +273,31 @@ class Expectations:
 
     def _cut(self, lane: Waiting, but: set[int], like: Firm | None = None) -> list[Placed]:
         """The jobs of a lane in lines: those of one group together, as far as they stand together."""
-        ids = sorted(id for id in lane.jobs if id not in lane.gone and id not in but) if lane.gone or but else None
-        ids = sorted(lane.jobs) if ids is None else ids
-        get = self._jobs.get
-        found = [(id, job) for id in ids if (job := get(id)) is not None]
-        if not found:
+        ids = _ordered(lane.jobs)
+        if lane.gone or but:
+            ids = [id for id in ids if id not in lane.gone and id not in but]
+        jobs: list[Job] = []
+        groups: list[str] = []
+        for begin in range(0, len(ids), _SLICE):
+            some = list(filter(None, map(self._jobs.get, ids[begin : begin + _SLICE])))
+            jobs += some
+            groups += map(_GROUP, some)
+        if not jobs:
             return []
-        groups = [job.spec.group for _id, job in found]
-        bounds = (
-            [at for at in range(1, len(groups)) if groups[at] != groups[at - 1]] if len(set(groups)) > 1 else []
-        )
+        if len(jobs) < len(ids):
+            ids = [job.id for job in jobs]  # some have ended since
+        bounds: list[int] = []
+        if len(set(groups)) > 1:
+            bounds = [at for at, (one, other) in enumerate(pairwise(groups), 1) if one != other]
         if len(bounds) >= _MOST_LINES:
             step = -(-len(groups) // _MOST_LINES)
             bounds = list(range(step, len(groups), step))
         lines = []
         first = (-lane.priority,) if like is None else like.key[:-1]
-        for begin, stop in zip([0, *bounds], [*bounds, len(found)], strict=True):
-            part = found[begin:stop]
-            last = {group: at for at, group in enumerate(groups[begin:stop])}
-            placed = self._line(lane, [id for id, _job in part], [job for _id, job in part], last, first)
+        for begin, stop in zip([0, *bounds], [*bounds, len(jobs)], strict=True):
+            whole = {groups[0]: stop - 1}
+            last = {group: at for at, group in enumerate(groups[begin:stop])} if bounds else whole
+            placed = self._line(lane, ids[begin:stop], jobs[begin:stop], last, first)
             if like is not None:
                 placed.line = placed.line._replace(since=like.start)
             lines.append(placed)
@@ -439,3 +451,10 @@ class Expectations:
             else:
                 late = max(late, expected.end)
         return late, cause, unready
+
+
+def _ordered(ids: list[int]) -> list[int]:
+    """Sorted, without keeping other threads from going on for long."""
+    if len(ids) <= _SLICE:
+        return sorted(ids)
+    return list(merge(*(sorted(ids[at : at + _SLICE]) for at in range(0, len(ids), _SLICE))))
