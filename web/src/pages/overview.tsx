@@ -34,7 +34,7 @@ function Whole({ status, now }: { status: StatusView; now: number }): ReactNode 
         <p className="muted">
           {left === 0 ? "Everything is done." : end
             ? <>Expected to end <b>{ago(end, now)}</b>, about {moment(end)}</>
-            : `${count(left)} to go`}
+            : <>{count(left)} to go{status.end_reason ? `; the end is not known: ${status.end_reason.message}` : ""}</>}
           {status.rate ? `; ${pace(status.rate)} lately` : ""}
         </p>
       </div>

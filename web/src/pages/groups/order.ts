@@ -16,6 +16,8 @@ export interface Group {
   waiting: number;
   rate: number | null;
   expectedEnd: string | null;
+  /** Why its end is not known, or what it leaves out. */
+  endReason: string;
 }
 
 const NONE: Record<string, number> = {};
@@ -33,6 +35,7 @@ export function groupsOf(status: StatusView, mine: StatusView = status): Group[]
     waiting: sum(counts, WAITING),
     rate: status.group_rates[name] ?? null,
     expectedEnd: stuck(counts) ? null : (status.group_expected_end[name] ?? null),
+    endReason: status.group_end_reasons?.[name]?.message ?? "",
   }));
 }
 

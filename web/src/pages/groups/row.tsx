@@ -46,10 +46,11 @@ export const GroupRow = memo(function GroupRow({ group, index, current, selected
         {waiting ? <span className="num faint">{count(waiting)} waiting</span> : null}
       </span>
       <span className="num right group-rate">{pace(group.rate)}</span>
-      <span className="num right group-end" title={group.expectedEnd ? moment(group.expectedEnd) : ""}>
+      <span className="num right group-end" title={[group.expectedEnd ? moment(group.expectedEnd) : "", group.endReason].filter(Boolean).join("; ")}>
         {left === 0 ? <span className="faint">done</span> : null}
         {stuck(group.counts) ? <span className="faint" title="What is left is held or blocked">–</span> : null}
         {left > 0 && group.expectedEnd ? since(group.expectedEnd, now) : null}
+        {left > 0 && !group.expectedEnd && !stuck(group.counts) ? <span className="faint">not known</span> : null}
       </span>
       <span className="group-acts">
         {group.own["failed"] ? (

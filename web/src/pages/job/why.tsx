@@ -56,7 +56,7 @@ export function Why({ job }: { job: JobView }): ReactNode {
     refetchInterval: 15_000, // sentences say how long something will take
   });
   if (!waits || !data) return null;
-  const start = data.expected_start ?? job.expected_start;
+  const start = data.expected_start;
   const never = data.reasons.some((each) => each.code === "unsatisfiable" || each.code === "dependency_never");
   return (
     <Card title={job.state === "lost" ? "Why it is lost" : "Why it is not running"} className={`why ${never ? "never" : ""}`}>
@@ -66,6 +66,8 @@ export function Why({ job }: { job: JobView }): ReactNode {
         <p className="muted">Nothing is in its way: it starts in a moment.</p>
       )}
       {start ? <Countdown to={start} /> : null}
+      {!start && data.expected_reason ? <p className="muted">Its start is not known: {data.expected_reason.message}</p> : null}
+      {start && data.expected_end ? <p className="muted">Expected to end about {moment(data.expected_end)}</p> : null}
     </Card>
   );
 }

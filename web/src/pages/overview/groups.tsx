@@ -18,10 +18,11 @@ function facts({ active, rate, counts }: GroupLine): string {
   return words.filter(Boolean).join(", ") || left.filter(Boolean).join(", ");
 }
 
-function prospect({ end, active, counts }: GroupLine, now: number): string {
+function prospect({ end, endReason, counts }: GroupLine, now: number): string {
   if (stuck(counts)) return `what is left is ${STUCK.filter((state) => counts[state]).join(" or ")}`;
-  if (!end) return active ? "its end is not known yet" : "nothing of it runs";
-  return Date.parse(end) - now < 5000 ? "ends any moment" : `ends ${ago(end, now)}, about ${moment(end)}`;
+  if (!end) return endReason ? `its end is not known: ${endReason}` : "its end is not known";
+  const ends = Date.parse(end) - now < 5000 ? "ends any moment" : `ends ${ago(end, now)}, about ${moment(end)}`;
+  return endReason ? `${ends}; ${endReason}` : ends;
 }
 
 export function Groups({ status, now }: { status: StatusView; now: number }): ReactNode {

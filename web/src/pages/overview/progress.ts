@@ -11,6 +11,7 @@ export interface GroupLine {
   ended: number;
   active: number;
   end: string | undefined;
+  endReason: string | undefined;
   rate: number | undefined;
 }
 
@@ -24,6 +25,7 @@ export function inProgress(status: StatusView): GroupLine[] {
       ended: sum(counts, ENDED),
       active: sum(counts, ACTIVE),
       end: status.group_expected_end[name],
+      endReason: status.group_end_reasons?.[name]?.message,
       rate: status.group_rates[name],
     }))
     .sort((a, b) => b.active - a.active || b.ended / b.total - a.ended / a.total || byName(a.name, b.name));
