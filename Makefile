@@ -18,7 +18,7 @@ PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-nodes bench-output bench-api bench-page faults cluster properties web screenshots docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-estimates bench-nodes bench-output bench-api bench-page faults cluster properties web screenshots docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -69,6 +69,9 @@ bench-reserve: $(DEV)  ## One step of the engine, by length of the queue and num
 
 bench-plan: $(DEV)  ## The planner: whole nodes, mixed requests, single events, traces
 	$(BIN)/python bench/plan.py $(ARGS)
+
+bench-estimates: $(DEV)  ## Expected starts and ends against what then happened, over a trace of 30,000 jobs
+	$(BIN)/python bench/estimates.py $(ARGS)
 
 bench-nodes: $(DEV)  ## Jobs over four agents beside the local pool, and two thousand agents at one manager
 	$(BIN)/python bench/nodes.py $(ARGS)

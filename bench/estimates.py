@@ -187,8 +187,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=30_000)
     parser.add_argument("--cores", type=int, default=128)
-    parser.add_argument("--load", type=float, default=0.9)
-    parser.add_argument("--every", type=int, default=100, help="ask after so many submissions")
+    parser.add_argument("--load", type=float, default=0.85)
+    parser.add_argument("--every", type=int, default=150, help="ask after so many submissions")
     parser.add_argument("--policy", nargs="*", default=["conservative", "easy"])
     args = parser.parse_args()
     rows = []

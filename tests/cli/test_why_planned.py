@@ -50,7 +50,7 @@ def test_show_and_jobs_tell_planned_start_end_and_resources(site: Site) -> None:
     card = site.ok("show", str(job))
     assert "  resources    1-2\n" in card
     assert (
-        f"  starts       {datetime.fromtimestamp(moment(shown['expected_start'])):%Y-%m-%d %H:%M:%S} (planned)\n"
+        f"  starts       {datetime.fromtimestamp(moment(shown['expected_start'])):%Y-%m-%d %H:%M:%S} (expected)\n"
         in card
     )
     assert "  ends  " in card

@@ -81,9 +81,9 @@ def _card(job: JobView) -> Shown:
         ("hosts", harmless(", ".join(job.hosts))) if len(job.hosts) > 1 else ("host", harmless(job.host or "")),
         ("resources", harmless(job.resources or "")),
         ("submitted", _when(job.submitted_at)),
-        ("starts", f"{_when(job.expected_start)} (planned)" if job.expected_start and not job.started_at else ""),
+        ("starts", f"{_when(job.expected_start)} (expected)" if job.expected_start and not job.started_at else ""),
         ("started", _when(job.started_at)),
-        ("ends", f"{_when(job.expected_end)} (planned)" if job.expected_end and not ended else ""),
+        ("ends", f"{_when(job.expected_end)} (expected)" if job.expected_end and not ended else ""),
         ("ended", _when(job.ended_at)),
         ("key", job.key),
     ]

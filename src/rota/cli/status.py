@@ -19,7 +19,7 @@ def status(call: Invocation, selectors: tuple[str, ...], watch: bool, until_done
     """Count jobs by group and state, with progress, rate and expected end where they are known.
 
     Rates are those of the last minute. The expected end is that of the jobs that will run without anybody's
-    doing: held and blocked ones are left out of it.
+    doing: held and blocked ones are left out of it, and named. Where it is not known, it is said why.
 
     \b
     Examples:
