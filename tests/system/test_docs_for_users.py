@@ -22,7 +22,7 @@ from tests.system.tours import LONGEST_S, paste
         ),
         (
             "docs/planning.md", "# Reading the plan",
-            ["job 2 is ready", "until job 1 ends", '"blockers":', "(planned)", "|1=", "|2-", "alternative 2"],
+            ["job 2 is ready", "until job 1 ends", '"blockers":', "(expected)", "|1=", "|2-", "alternative 2"],
         ),
     ],
 )  # fmt: skip
