@@ -15,17 +15,27 @@ import { BY, type By, legend } from "./gantt/palette";
 import { setRange } from "./gantt/range";
 import { HOUR, PRESETS, SPAN, type Window, around, windowOf, zoom } from "./gantt/scale";
 import { Notes } from "./gantt/notes";
+import { Scrubber } from "./gantt/scrubber";
 import { JobTable } from "./gantt/table";
 import { Waiting } from "./gantt/waiting";
 import { WhatIf } from "./gantt/whatif";
 import "./gantt/gantt.css";
 
 const LEGEND = 9;
+const MOVED_MS = 150;
+/** What hosts did, as the legend names it. */
+const DID_SHOWN: readonly (readonly [name: string, states: readonly string[]])[] = [
+  ["drained", ["drained", "draining"]], ["away", ["away", "suspected"]], ["asleep", ["asleep"]], ["closed", ["closed"]],
+  ["unknown", ["unseen", "unknown", "gone"]],
+];
 const NOBODY: ReadonlySet<number> = new Set();
 
 function Legend({ plan, by, filter, setFilter }: { plan: Plan; by: By; filter: string; setFilter: (text: string) => void }): ReactNode {
   const theme = useTheme();
   const values = useMemo(() => legend(plan.bars, by), [plan, by]);
+  const kinds = useMemo(() => new Set(plan.bars.map((bar) => bar.kind)), [plan]);
+  const failed = useMemo(() => plan.bars.some((bar) => bar.kind === "ended" && bar.job.state !== "complete"), [plan]);
+  const did = useMemo(() => new Set(plan.rows.flatMap((row) => row.states.map((each) => each.job.state))), [plan]);
   return (
     <ul className="gantt-legend" aria-label={`Colours by ${by}`}>
       {values.slice(0, LEGEND).map(([value, n]) => (
@@ -39,6 +49,10 @@ function Legend({ plan, by, filter, setFilter }: { plan: Plan; by: By; filter: s
       ))}
       {values.length > LEGEND ? <li className="faint">and {values.length - LEGEND} more</li> : null}
       <li className="kinds">
+        {kinds.has("ended") ? <span><i className="ended" />ended</span> : null}
+        {failed ? <span><i className="failed" />failed</span> : null}
+        {plan.rows.some((row) => row.merged.length) ? <span><i className="merged" />many jobs</span> : null}
+        {DID_SHOWN.map(([name, states]) => states.some((state) => did.has(state)) ? <span key={name}><i className={name} />{name}</span> : null)}
         <span><i className="running" />running</span>
         <span><i className="planned" />planned</span>
         <span><i className="reserved" />reserved</span>
@@ -61,8 +75,19 @@ export default function Page(): ReactNode {
   const here = useNow(Math.min(15_000, Math.max(1000, (fixed ? fixed.to - fixed.from : ms) / 1500)));
 
   const [skew, setSkew] = useState(0);
-  const view = fixed ?? around(here + skew, ms);
-  const { data, error } = useGantt(view);
+  const settled = fixed ?? around(here + skew, ms);
+  const [moving, setMoving] = useState<Window | null>(null);
+  const view = moving ?? settled;
+  const { data, error } = useGantt(settled);
+  // While it is being moved nothing is asked for: what is known already moves along.
+  useEffect(() => {
+    if (!moving) return;
+    const timer = setTimeout(() => {
+      setRange(moving, "");
+      setMoving(null);
+    }, MOVED_MS);
+    return () => clearTimeout(timer);
+  }, [moving]);
   useEffect(() => {
     if (data && Math.abs(data.skew - skew) > 2000) setSkew(data.skew);
   }, [data]);
@@ -72,13 +97,16 @@ export default function Page(): ReactNode {
   const plan = useMemo((): Plan | null => {
     if (!data) return null;
     const whole = planOf(data.view, ghost);
-    return busy === "all" ? whole : { ...whole, rows: whole.rows.filter((row) => row.pieces.length > 0) };
+    return busy === "all" ? whole : { ...whole, rows: whole.rows.filter((row) => row.pieces.length + row.merged.length > 0) };
   }, [data, ghost, busy]);
   const ends = useMemo(() => (plan && ghost ? ended(plan, ghost) : []), [plan, ghost]);
   const moved = useMemo(() => (asked ? new Set([...asked.moves, ...ends]) : NOBODY), [asked, ends]);
   const queues = useMemo(() => [...new Set(plan?.bars.map((bar) => bar.job.queue) ?? [])].filter(Boolean), [plan]);
 
-  const open = useCallback((bar: Bar) => go(`/jobs/${bar.job.id}`), []);
+  const open = useCallback((bar: Bar) => {
+    if (bar.kind === "merged") setRange({ from: bar.start - (bar.end - bar.start), to: bar.end + (bar.end - bar.start) }, "");
+    else go(`/jobs/${bar.job.id}`);
+  }, []);
   const onView = useCallback((next: Window) => setRange(next, ""), []);
   const show = useCallback((found: PlanView) => {
     if (!found.start) return;
@@ -137,6 +165,7 @@ export default function Page(): ReactNode {
               plan={plan} view={view} by={colours} filter={filter} moved={moved} clock={clock} tick={here} onView={onView} onOpen={open}
             />
           )}
+          <Scrubber view={view} now={clock()} move={setMoving} />
           <Notes plan={plan} found={data.view} view={view} />
           <JobTable bars={plan.bars} view={view} filter={filter} />
         </div>

@@ -6,7 +6,7 @@ import { Link } from "../../router";
 import { StateBadge } from "../../ui/parts";
 import type { Bar } from "./model";
 
-const KINDS = { running: "runs", planned: "planned", reserved: "reserved", ghost: "would run" } as const;
+const KINDS = { running: "runs", planned: "planned", reserved: "reserved", ghost: "would run", ended: "ended", merged: "", state: "" } as const;
 
 export function HoverCard({ bar, x, y, touch, now, close }: {
   bar: Bar; x: number; y: number; touch: boolean; now: number; close: () => void;
@@ -23,10 +23,17 @@ export function HoverCard({ bar, x, y, touch, now, close }: {
   }, [x, y, bar]);
   const { job } = bar;
   const whole = job.end === null ? null : (bar.end - bar.start) / 1000;
-  const rows: [string, ReactNode][] = [
-    [bar.kind === "running" ? "Started" : "Starts", `${moment(job.start)} (${bar.start > now ? "in " : ""}${duration(Math.abs(bar.start - now) / 1000)}${bar.start > now ? "" : " ago"})`],
-    ["Ends by", job.end === null ? "open" : `${moment(job.end)} (${duration(whole)} in all)`],
-    ["Resources", job.resources ?? "none of its own"],
+  const behind = bar.kind === "merged" || bar.kind === "state";
+  const over = bar.kind === "ended";
+  const rows: [string, ReactNode][] = behind ? [
+    ["From", moment(job.start)],
+    ["To", `${moment(job.end)} (${duration(whole)})`],
+    ["Host", job.host],
+  ] : [
+    [bar.kind === "running" || over ? "Started" : "Starts", `${moment(job.start)} (${bar.start > now ? "in " : ""}${duration(Math.abs(bar.start - now) / 1000)}${bar.start > now ? "" : " ago"})`],
+    [over ? "Ended" : "Ends by", job.end === null ? "open" : `${moment(job.end)} (${duration(whole)} in all)`],
+    ["Resources", job.resources ?? (over ? "not known: any free ones are drawn" : "none of its own")],
+    ["Attempt", (bar.attempt ?? 1) > 1 ? String(bar.attempt) : ""],
     ["Group", job.group],
     ["User", job.user + (job.project ? `, ${job.project}` : "")],
     ["Queue", job.queue],
@@ -36,17 +43,18 @@ export function HoverCard({ bar, x, y, touch, now, close }: {
   return (
     <div ref={card} className={`gantt-card ${touch ? "touch" : ""}`} role={touch ? "dialog" : "tooltip"}>
       <header>
-        <b className="clip">{bar.kind === "ghost" ? "Your job would run here" : job.name || `Job ${job.id}`}</b>
-        {bar.kind === "ghost" ? null : <StateBadge state={job.state} />}
+        <b className="clip">{bar.kind === "ghost" ? "Your job would run here" : bar.about ?? (job.name || `Job ${job.id}`)}</b>
+        {bar.kind === "ghost" || behind ? null : <StateBadge state={job.state} />}
       </header>
-      {bar.kind === "ghost" ? null : <p className="faint">#{job.id}, {KINDS[bar.kind]}{bar.besteffort ? ", besteffort" : ""}</p>}
+      {bar.kind === "merged" ? <p className="faint">More attempts than can be drawn one by one: zoom in.</p> : null}
+      {bar.kind === "ghost" || behind ? null : <p className="faint">#{job.id}, {KINDS[bar.kind]}{bar.besteffort ? ", besteffort" : ""}</p>}
       <dl>
         {rows.map(([name, value]) => value ? <div key={name}><dt>{name}</dt><dd className="clip">{value}</dd></div> : null)}
       </dl>
       {touch ? (
         <footer>
           <button type="button" className="button small ghost" onClick={close}>Close</button>
-          {bar.kind === "ghost" ? null : <Link className="button small primary" to={`/jobs/${job.id}`}>Open</Link>}
+          {bar.kind === "ghost" || behind ? null : <Link className="button small primary" to={`/jobs/${job.id}`}>Open</Link>}
         </footer>
       ) : null}
     </div>

@@ -106,7 +106,7 @@ export function GanttChart({ plan, view, by, filter, moved, clock, tick, onView,
   const words = filter.trim().toLowerCase();
   useEffect(() => {
     surface.current?.show({
-      layout: laid, inks: inks(theme, by), moved,
+      layout: laid, inks: inks(theme, by), moved, past: plan.past,
       dim: words ? (bar) => !has(bar, words) : null,
     });
   }, [laid, theme, by, words, moved, scroller]);

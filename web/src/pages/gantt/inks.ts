@@ -16,8 +16,10 @@ export interface Inks {
   warn: string;
   bad: string;
   onBar: string;
+  merged: string;
   hatch: CanvasPattern | string; //: over reserved bars
   down: CanvasPattern | string; //: hosts that cannot be used
+  did: Record<string, CanvasPattern | string>; //: what they did before
   font: string;
   of: (bar: Bar) => string;
 }
@@ -58,8 +60,14 @@ export function inks(theme: Theme, by: By): Inks {
     warn: colour("warn"),
     bad: colour("bad"),
     onBar: colour("surface"),
+    merged: colour("run"),
     hatch: stripes(colour("surface"), 2, 0.5),
     down: stripes(colour("idle"), 1.5, 0.28),
+    did: {
+      drained: stripes(colour("warn"), 2, 0.4), draining: stripes(colour("warn"), 2, 0.4), suspected: stripes(colour("bad"), 2, 0.4),
+      away: stripes(colour("bad"), 2, 0.4), asleep: stripes(colour("accent"), 1.5, 0.28), closed: stripes(colour("idle"), 1.5, 0.28),
+      unseen: colour("sunken"), gone: colour("sunken"), unknown: colour("sunken"),
+    },
     font: getComputedStyle(document.body).fontFamily,
     of: (bar) => {
       const value = valueOf(bar, by);

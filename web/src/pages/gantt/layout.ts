@@ -1,6 +1,6 @@
 /** Where the rows are: a host is one row, or one line a core when it is open. */
 
-import type { Piece, Plan, Row } from "./model";
+import type { Bar, Piece, Plan, Row } from "./model";
 import type { Window } from "./scale";
 
 export const AXIS = 36;
@@ -57,7 +57,7 @@ export function extent(laid: Laid, first: number, last: number): [y: number, hei
 
 export const foot = (laid: Laid): [y: number, height: number] => [laid.top + laid.height - 4, 3];
 
-/** The piece that is drawn at a place, the latest drawn first. */
+/** The piece that is drawn at a place, the latest drawn first; where there is none, what lies behind. */
 export function hit(laid: Layout, view: Window, width: number, x: number, y: number): Piece | null {
   const row = laid.rows[rowAt(laid, y)];
   if (!row || y < row.top) return null;
@@ -76,5 +76,8 @@ export function hit(laid: Layout, view: Window, width: number, x: number, y: num
       if (y >= top && y <= top + height) return piece;
     }
   }
-  return null;
+  const behind = row.row.merged.find((bar) => covers(bar, at)) ?? row.row.states.find((bar) => covers(bar, at));
+  return behind ? { bar: behind, cores: [] } : null;
 }
+
+const covers = (bar: Bar, at: number): boolean => bar.start <= at && at < bar.end;

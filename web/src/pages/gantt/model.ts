@@ -1,10 +1,11 @@
 /** The plan as it is drawn: hosts with their cores as lines, jobs as pieces of one host. */
 
-import type { GanttHost, GanttJob, GanttView, PlanView } from "../../api/types";
+import type { GanttAttempt, GanttHost, GanttJob, GanttView, PlanView } from "../../api/types";
 import { ACTIVE } from "../../states";
 
 export type Span = readonly [first: number, last: number];
-export type Kind = "running" | "planned" | "reserved" | "ghost";
+/** `merged`: more attempts than can be drawn; `state`: what a host did. */
+export type Kind = "running" | "planned" | "reserved" | "ghost" | "ended" | "merged" | "state";
 
 export interface Bar {
   job: GanttJob;
@@ -13,6 +14,10 @@ export interface Bar {
   kind: Kind;
   besteffort: boolean;
   text: string | null; //: what the filter looks at, once it did
+  attempt?: number; //: of one that has ended
+  exact?: boolean; //: is it known that it had just these cores?
+  share?: number; //: of merged ones: how much of the host was in use
+  about?: string; //: of merged ones and states: what there is to say
 }
 
 /** What a bar has on one host: cores by their place there, [first, last]. None: it has no cores of its own. */
@@ -28,10 +33,13 @@ export interface Row {
   down: string; //: why nothing can start here; empty: it can
   until: number; //: ms: when the host goes away
   closed: readonly Span[]; //: ms: when it may not be used in between
+  states: Bar[]; //: what it did
+  merged: Bar[];
 }
 
 export interface Plan {
   now: number;
+  past: boolean; //: is anything told of the time before now?
   rows: Row[];
   bars: Bar[];
 }
@@ -48,6 +56,7 @@ export function spans(text: string | null): Span[] {
 }
 
 export function unusable(host: GanttHost): string {
+  if (host.state === "gone") return "gone";
   if (host.drain) return "drained";
   if (host.state !== "alive") return host.state;
   if (!host.connected) return "no runner";
@@ -75,6 +84,53 @@ export function has(bar: Bar, words: string): boolean {
   const { id, name, user, project, queue, group, state, type } = bar.job;
   bar.text ??= [`#${id}`, name, user, project, queue, group, state, ...type].join(" ").toLowerCase();
   return bar.text.includes(words);
+}
+
+const NOBODY: GanttJob = {
+  id: 0, name: "", user: "", project: "", queue: "", group: "", state: "", type: [], start: "", end: null, resources: null, host: null,
+  reserved: false,
+};
+
+function attemptBar(its: GanttAttempt): Bar {
+  return {
+    job: { ...its, reserved: false }, start: Date.parse(its.start), end: Date.parse(its.end), kind: "ended",
+    besteffort: its.type.includes("besteffort"), text: null, attempt: its.attempt, exact: its.exact,
+  };
+}
+
+const spanBar = (kind: "merged" | "state", its: { host: string; start: string; end: string }, more: Partial<Bar>, state = ""): Bar => ({
+  job: { ...NOBODY, host: its.host, start: its.start, end: its.end, state }, start: Date.parse(its.start), end: Date.parse(its.end), kind,
+  besteffort: false, text: null, ...more,
+});
+
+/** What hosts did, in words. */
+export const DID: Record<string, string> = {
+  drained: "drained", draining: "drained; jobs ran on", suspected: "suspected", closed: "closed", asleep: "asleep", away: "down: no runner answered",
+  unseen: "not known: no manager was running", gone: "not one of the hosts", unknown: "not known yet",
+};
+
+/** What is over, on its rows. */
+function addPast(view: GanttView, rows: Map<string, Row>): Bar[] {
+  const { past } = view;
+  if (!past) return [];
+  for (const [host, lines] of Object.entries(past.lines)) {
+    const row = rows.get(host);
+    if (row) row.cores = Math.max(row.cores, lines);
+  }
+  for (const its of past.states) rows.get(its.host)?.states.push(spanBar("state", its, { about: DID[its.state] ?? its.state }, its.state));
+  for (const its of past.merged) {
+    const row = rows.get(its.host);
+    row?.merged.push(spanBar("merged", its, {
+      share: Math.min(1, its.cores / Math.max(1, row.cores)),
+      about: `${Math.round(its.cores * 10) / 10} of ${row.cores} cores in use; ${its.attempts} attempts ended${its.failed ? `, ${its.failed} failed` : ""}`,
+    }, its.failed ? "failed" : "complete"));
+  }
+  return past.attempts.map((its) => {
+    const bar = attemptBar(its);
+    for (const [host, lines] of its.lines) rows.get(host)?.pieces.push({ bar, cores: spans(lines) });
+    if (its.lines.length === 0) rows.get(its.host)?.pieces.push({ bar, cores: [] });
+    return bar;
+  });
 }
 
 interface Place {
@@ -131,19 +187,21 @@ class Places {
 
 export function planOf(view: GanttView, ghost: Bar | null = null): Plan {
   const rows = view.hosts.map((host): Row => ({
-    host, cores: 0, pieces: [], down: unusable(host),
+    host, cores: 0, pieces: [], states: [], merged: [], down: unusable(host),
     until: host.available_until === null ? FAR : Date.parse(host.available_until),
     closed: (view.closed[host.hours ?? ""] ?? []).map(([from, to]): Span => [Date.parse(from), Date.parse(to)]),
   }));
   const map = new Places(rows);
   const named = new Map(rows.map((row) => [row.host.host, row]));
-  const bars = view.jobs.map(barOf);
-  for (const bar of ghost ? [...bars, ghost] : bars) {
+  const over = addPast(view, named);
+  const bars = [...over, ...view.jobs.map(barOf)];
+  for (const bar of bars.slice(over.length).concat(ghost ?? [])) {
     const where = map.of(spans(bar.job.resources));
     for (const [row, cores] of where) row.pieces.push({ bar, cores });
     if (where.size === 0 && bar.job.host) named.get(bar.job.host)?.pieces.push({ bar, cores: [] });
   }
-  return { now: Date.parse(view.now), rows, bars };
+  if (over.length) for (const row of rows) row.pieces.sort((a, b) => a.bar.start - b.bar.start);
+  return { now: Date.parse(view.now), past: view.past !== null, rows, bars };
 }
 
 /** The bar of a job that is only asked about. */

@@ -12,6 +12,7 @@ export interface Scene {
   height: number;
   scroll: number;
   now: number;
+  past: boolean; //: is what hosts did before now among the rows?
   inks: Inks;
   dim: ((bar: Bar) => boolean) | null; //: bars that the filter leaves out
   moved: ReadonlySet<number>; //: jobs that the asked one would move
@@ -70,18 +71,27 @@ function axis(pen: Pen, { view, width, inks, now }: Scene): void {
 }
 
 function background(pen: Pen, scene: Scene, laid: Laid, y: number, odd: boolean): void {
-  const { width, inks, view } = scene;
+  const { width, inks, view, past } = scene;
   if (odd) {
     pen.fillStyle = inks.stripe;
     pen.fillRect(0, y, width, laid.height);
   }
-  const gone = laid.row.down ? 0 : ((laid.row.until - view.from) / (view.to - view.from)) * width;
+  const x = (at: number): number => ((at - view.from) / (view.to - view.from)) * width;
+  const shift = y - laid.top;
+  for (const bar of laid.row.states) {
+    if (bar.end <= view.from || bar.start >= view.to) continue;
+    pen.fillStyle = inks.did[bar.job.state] ?? inks.down;
+    const left = Math.max(0, x(bar.start));
+    pen.fillRect(left, y + 1, Math.max(1, Math.min(width, x(bar.end)) - left), laid.height - 2);
+  }
+  for (const bar of laid.row.merged) merged(pen, scene, laid, bar, x, shift);
+  const gone = laid.row.down ? (past ? x(scene.now) : 0) : x(laid.row.until);
   if (gone < width) {
     pen.fillStyle = inks.down;
     pen.fillRect(Math.max(0, gone), y + 1, width, laid.height - 2);
   }
   for (const [from, to] of laid.row.down ? [] : laid.row.closed) {
-    const [left, right] = [from, Math.min(to, laid.row.until)].map((at) => ((at - view.from) / (view.to - view.from)) * width) as [number, number];
+    const [left, right] = [x(from), x(Math.min(to, laid.row.until))];
     if (right <= 0 || left >= width || right <= left) continue;
     pen.fillStyle = inks.down;
     pen.fillRect(Math.max(0, left), y + 1, Math.min(width, right) - Math.max(0, left), laid.height - 2);
@@ -92,6 +102,25 @@ function background(pen: Pen, scene: Scene, laid: Laid, y: number, odd: boolean)
   pen.fillRect(0, y + laid.height - 1, width, 1);
 }
 
+/** How much of a host was in use, from the foot of its row up; what failed shows as a red foot. */
+function merged(pen: Pen, { view, width, inks, hover }: Scene, laid: Laid, bar: Bar, x: (at: number) => number, shift: number): void {
+  if (bar.end <= view.from || bar.start >= view.to) return;
+  const left = Math.max(0, x(bar.start));
+  const wide = Math.max(1, Math.min(width, x(bar.end)) - left);
+  const room = laid.height - 4;
+  const high = Math.max(2, (bar.share ?? 0) * room);
+  const foot = laid.top + shift + laid.height - 2;
+  pen.globalAlpha = hover === bar ? 0.85 : 0.6;
+  pen.fillStyle = inks.merged;
+  pen.fillRect(left, foot - high, wide, high);
+  pen.globalAlpha = 1;
+  if (bar.job.state !== "failed") return;
+  pen.fillStyle = inks.bad;
+  pen.fillRect(left, foot - 2, wide, 2);
+}
+
+const STRENGTH: Record<Bar["kind"], number> = { running: 0.94, ended: 0.52, reserved: 0.7, ghost: 0.25, planned: 0.34, merged: 1, state: 1 };
+
 /** One rectangle of a bar, in the manner of its kind. */
 function block(pen: Pen, scene: Scene, bar: Bar, x: number, y: number, w: number, h: number): void {
   const { inks, dim, moved, hover } = scene;
@@ -99,21 +128,26 @@ function block(pen: Pen, scene: Scene, bar: Bar, x: number, y: number, w: number
   const strength = faded ? 0.16 : 1;
   const ink = bar.kind === "ghost" ? inks.accent : inks.of(bar);
   const outlined = w > 5 && h > 5;
-  const lit = hover?.job.id === bar.job.id;
+  const lit = hover !== null && hover.job.id === bar.job.id && hover.kind === bar.kind && hover.attempt === bar.attempt;
   if (bar.kind === "ghost") {
     pen.globalAlpha = 0.82;
     pen.fillStyle = inks.surface;
     pen.fillRect(x, y, w, h);
   }
   pen.fillStyle = ink;
-  pen.globalAlpha = strength * (bar.kind === "running" ? 0.94 : bar.kind === "reserved" ? 0.7 : bar.kind === "ghost" ? 0.25 : 0.34);
+  pen.globalAlpha = strength * STRENGTH[bar.kind];
   pen.fillRect(x, y, w, h);
+  if (bar.kind === "ended" && bar.job.state !== "complete") {
+    pen.globalAlpha = strength;
+    pen.fillStyle = inks.bad;
+    pen.fillRect(x, y + h - Math.min(3, h), w, Math.min(3, h));
+  }
   if (bar.kind === "reserved") {
     pen.fillStyle = inks.hatch;
     pen.fillRect(x, y, w, h);
   }
   pen.globalAlpha = strength;
-  if (outlined && (bar.kind !== "running" || bar.besteffort)) {
+  if (outlined && (bar.kind !== "running" && bar.kind !== "ended" || bar.besteffort)) {
     pen.strokeStyle = bar.kind === "running" ? inks.surface : ink;
     pen.lineWidth = bar.kind === "ghost" ? 2 : 1;
     const dashed = bar.besteffort || bar.kind === "ghost";

@@ -70,6 +70,15 @@ export function asked({ from, to }: Window): Window {
   return { from: Math.floor(from / unit - 0.5) * unit, to: Math.ceil(to / unit + 0.5) * unit };
 }
 
+const REACHES = [6 * HOUR, D, 3 * D, 7 * D, 30 * D, 92 * D, 366 * D];
+
+/** What a slider reaches: some of the time to come, and much more of the past than is shown. */
+export function trackOf({ from, to }: Window, now: number): Window {
+  const wanted = Math.max(6 * (to - from), 1.1 * (now - from));
+  const back = REACHES.find((each) => each >= wanted) ?? wanted;
+  return { from: now - back, to: Math.max(now + back / 6, to) };
+}
+
 /** The window of an address: a range, or a span that follows the time; null where it says neither. */
 export function windowOf(query: URLSearchParams): Window | null {
   const from = Date.parse(query.get("from") ?? "");

@@ -13,6 +13,9 @@ export interface Listener {
 
 export type Look = Omit<Scene, "view" | "width" | "height" | "scroll" | "now" | "hover">;
 
+/** Is there anything to open? */
+const leads = (bar: Bar): boolean => bar.kind !== "ghost" && bar.kind !== "state";
+
 const SLOP = 5;
 const EMPTY: Layout = { rows: [], height: 0 };
 
@@ -156,7 +159,7 @@ export class Surface {
     if (!was || this.dragged) return;
     const bar = this.at(event.offsetX, event.offsetY);
     if (event.pointerType === "mouse") {
-      if (bar && bar.kind !== "ghost") this.listener.open(bar);
+      if (bar && leads(bar)) this.listener.open(bar);
     } else this.point(bar, event.clientX, event.clientY, true);
   }
 
@@ -182,7 +185,7 @@ export class Surface {
   }
 
   private point(bar: Bar | null, x: number, y: number, touch: boolean): void {
-    this.canvas.style.cursor = bar && bar.kind !== "ghost" ? "pointer" : "grab";
+    this.canvas.style.cursor = bar && leads(bar) ? "pointer" : "grab";
     if (bar !== this.hovered) this.redraw();
     if (bar || this.hovered) this.listener.hover(bar, x, y, touch);
     this.hovered = bar;

@@ -24,13 +24,13 @@ export function JobTable({ bars, view, filter }: { bars: readonly Bar[]; view: W
         <div className="gantt-table-scroll" tabIndex={0} role="region" aria-label="Jobs in this range">
           <table>
             <thead>
-              <tr><th>Job</th><th>State</th><th>Start</th><th>End by</th><th>Resources</th><th>Host</th><th>Group</th><th>User</th><th>Queue</th></tr>
+              <tr><th>Job</th><th>State</th><th>Start</th><th>End</th><th>Resources</th><th>Host</th><th>Group</th><th>User</th><th>Queue</th></tr>
             </thead>
             <tbody>
-              {shown.slice(0, SHOWN).map(({ job, kind }) => (
-                <tr key={job.id}>
+              {shown.slice(0, SHOWN).map(({ job, kind, attempt }) => (
+                <tr key={`${job.id}.${attempt ?? ""}`}>
                   <td><Link to={`/jobs/${job.id}`}>{job.name || `#${job.id}`}</Link></td>
-                  <td><StateBadge state={job.state} /> {kind === "running" ? "" : <span className="faint">{kind}</span>}</td>
+                  <td><StateBadge state={job.state} /> {kind === "running" || kind === "ended" ? "" : <span className="faint">{kind}</span>}</td>
                   <td className="num">{moment(job.start)}</td>
                   <td className="num">{moment(job.end)}</td>
                   <td className="num">{job.resources ?? "–"}</td>
