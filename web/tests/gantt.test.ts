@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { GanttHost, GanttJob, GanttView } from "../src/api/types";
+import type { GanttAttempt, GanttHost, GanttJob, GanttPast, GanttView } from "../src/api/types";
 import { faultOf, jobOf, NOTHING } from "../src/pages/gantt/asking";
 import { extent, hit, layout, rowAt } from "../src/pages/gantt/layout";
 import { ended, ghostOf, has, inUse, kindOf, planOf, spans, unusable } from "../src/pages/gantt/model";
 import { paint, type Scene } from "../src/pages/gantt/paint";
 import { hash, legend, shade } from "../src/pages/gantt/palette";
-import { asked, around, HOUR, iso, pan, ticks, windowOf, zoom } from "../src/pages/gantt/scale";
+import { asked, around, HOUR, iso, pan, ticks, trackOf, windowOf, zoom } from "../src/pages/gantt/scale";
 
 const NOW = Date.parse("2026-03-02T12:00:00Z");
 const at = (minutes: number): string => new Date(NOW + minutes * 60_000).toISOString();
@@ -21,6 +21,51 @@ const job = (id: number, resources: string | null, from: number, to: number | nu
 
 const view = (hosts: GanttHost[], jobs: GanttJob[]): GanttView => ({
   now: at(0), plan: true, hosts, jobs, left_out: 0, waiting: [], waiting_total: 0, later: 0, earlier: 0, closed: {}, past: null,
+});
+
+describe("the past", () => {
+  const attempt = (id: number, lines: [string, string][], from: number, to: number, more = {}): GanttAttempt => ({
+    id, attempt: 1, name: "", user: "ada", project: "", queue: "default", group: "g", state: "complete", type: [], start: at(from), end: at(to),
+    host: lines[0]?.[0] ?? "a", cores: 1, resources: null, lines, exact: true, ...more,
+  });
+  const past = (more: Partial<GanttPast>): GanttPast => ({
+    until: at(0), attempts: [], merged: [], slice_s: null, states: [], lines: {}, total: 0, removed: 0, ...more,
+  });
+
+  test("what ended is on the cores that it had, and on its host where it had none", () => {
+    const attempts = [attempt(1, [["a", "1-2"], ["b", "0"]], -30, -10), attempt(2, [], -20, -5)];
+    const plan = planOf({ ...view([host("a", "1-4"), host("b", "5-8")], [job(3, "1", -5, 5)]), past: past({ attempts }) });
+    expect(plan.rows[0]?.pieces.map((piece) => [piece.bar.job.id, piece.bar.kind, piece.cores])).toEqual([
+      [1, "ended", [[1, 2]]], [2, "ended", []], [3, "running", [[0, 0]]],
+    ]);
+    expect(plan.rows[1]?.pieces.map((piece) => piece.cores)).toEqual([[[0, 0]]]);
+    expect(plan.past).toBe(true);
+  });
+
+  test("a host that is gone has the lines that it needs", () => {
+    const gone = host("old", "", { state: "gone", usable: false });
+    const plan = planOf({ ...view([gone], []), past: past({ attempts: [attempt(1, [["old", "0-2"]], -9, -1)], lines: { old: 3 } }) });
+    expect([plan.rows[0]?.cores, plan.rows[0]?.down]).toEqual([3, "gone"]);
+  });
+
+  test("behind the bars is what a host did, and how much of it was in use", () => {
+    const states = [{ host: "a", start: at(-60), end: at(-30), state: "drained" }];
+    const merged = [{ host: "a", start: at(-20), end: at(-10), cores: 2, attempts: 900, failed: 1 }];
+    const laid = layout(planOf({ ...view([host("a", "1-4")], []), past: past({ states, merged, slice_s: 600, total: 900 }) }), new Set());
+    const window = { from: NOW - HOUR, to: NOW };
+    expect(hit(laid, window, 600, 100, 10)?.bar.about).toBe("drained");
+    expect(hit(laid, window, 600, 450, 10)?.bar).toMatchObject({ kind: "merged", share: 0.5, about: "2 of 4 cores in use; 900 attempts ended, 1 failed" });
+    expect(hit(laid, window, 600, 580, 10)).toBeNull();
+  });
+
+  test("a slider reaches further back than what is shown, and to it", () => {
+    for (const window of [around(NOW, HOUR), around(NOW, 168 * HOUR), { from: NOW - 40 * 24 * HOUR, to: NOW - 39 * 24 * HOUR }, around(NOW + 99 * HOUR, HOUR)]) {
+      const track = trackOf(window, NOW);
+      expect(track.from).toBeLessThan(window.from);
+      expect(track.to).toBeGreaterThanOrEqual(window.to);
+      expect(track.to - track.from).toBeGreaterThan(6 * (window.to - window.from));
+    }
+  });
 });
 
 describe("hours", () => {
@@ -211,10 +256,10 @@ describe("drawing", () => {
   const jobs = Array.from({ length: 10_000 }, (_, n) => job(n + 1, `${(n % 1000) + 1}`, Math.floor(n / 1000) * 10, Math.floor(n / 1000) * 10 + 10));
   const ink = "ink";
   const scene = (more: Partial<Scene>): Scene => ({
-    layout: layout(planOf(view(hosts, jobs)), new Set()), view: { from: NOW, to: NOW + 100 * 60_000 }, width: 800, height: 700, scroll: 0, now: NOW,
+    past: false, layout: layout(planOf(view(hosts, jobs)), new Set()), view: { from: NOW, to: NOW + 100 * 60_000 }, width: 800, height: 700, scroll: 0, now: NOW,
     dim: null, moved: new Set(), hover: null,
     inks: {
-      surface: ink, stripe: ink, line: ink, strong: ink, text: ink, faint: ink, accent: ink, warn: ink, bad: ink, onBar: ink, hatch: ink, down: ink,
+      surface: ink, stripe: ink, line: ink, strong: ink, text: ink, faint: ink, accent: ink, warn: ink, bad: ink, onBar: ink, merged: ink, did: {}, hatch: ink, down: ink,
       font: "", of: () => "bar",
     },
     ...more,

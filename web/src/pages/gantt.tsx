@@ -52,7 +52,7 @@ function Legend({ plan, by, filter, setFilter }: { plan: Plan; by: By; filter: s
         {kinds.has("ended") ? <span><i className="ended" />ended</span> : null}
         {failed ? <span><i className="failed" />failed</span> : null}
         {plan.rows.some((row) => row.merged.length) ? <span><i className="merged" />many jobs</span> : null}
-        {DID_SHOWN.map(([name, states]) => states.some((state) => did.has(state)) ? <span key={name}><i className={name} />{name}</span> : null)}
+        {DID_SHOWN.map(([name, states]) => states.some((state) => did.has(state)) ? <span key={name}><i className={name} />{name === "away" ? "down" : name === "unknown" ? "not known" : name}</span> : null)}
         <span><i className="running" />running</span>
         <span><i className="planned" />planned</span>
         <span><i className="reserved" />reserved</span>

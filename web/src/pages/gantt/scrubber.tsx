@@ -23,7 +23,7 @@ export function Scrubber({ view, now, move }: { view: Window; now: number; move:
       <div className="track">
         <i className="shown" style={{ left: share(view.from), width: `${(100 * 2 * half) / length}%` }} />
         <i className="now" style={{ left: share(now) }} />
-        {ticks(track, 1000, 125).map(({ at, text, day }) => <small key={at} style={{ left: share(at) }}>{day || text}</small>)}
+        {ticks(track, 450, 115).map(({ at, text, day }) => <small key={at} style={{ left: share(at) }}>{day || text}</small>)}
         <input
           type="range" aria-label="Time shown" min={track.from} max={track.to} step={length / STEPS} value={middle}
           aria-valuetext={`${days.format(view.from)} to ${days.format(view.to)}`} onChange={(event) => go(Number(event.target.value))}
