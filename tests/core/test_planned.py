@@ -22,7 +22,7 @@ from rota.plan import opening
 from rota.plan.ask import Ask
 from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
-from rota.plan.placement import Capacity
+from rota.plan.placement import Capacity, Promised
 from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.plan.whatif import ask_when
@@ -797,3 +797,56 @@ def test_who_must_leave_for_a_reservation_is_told_though_the_manager_crashed_mea
     m.advance(start - m.wall)
     m.pump()
     assert running(m) == {reserved}
+
+
+# ------------------------------------------------------------------ reservations with fewer nodes
+
+
+def wide(m: Machine, at: float) -> int:
+    return add(m, request="host=2,walltime=1:0:0", at=at)
+
+
+def notes(m: Machine, job: int, kind: str) -> list[str]:
+    return [note.text for note in m.store.events(job) if note.kind == kind]
+
+
+def test_a_reservation_that_begins_with_fewer_nodes_says_which_are_missing_and_why() -> None:
+    m = Machine(cpus=200, hosts=2)
+    for name in ("h1", "h2"):
+        m.join(m.start_runner(name))
+    m.pump()
+    start = m.wall + 100
+    job = wide(m, start)
+    site(m, ("host", "h2", {"drain": True}))
+    m.advance(start + 10 - m.wall)
+    m.pump()
+    (reason,), _start = why(m.world, m.world.jobs[job], wall=m.wall)
+    assert reason.message == (
+        "its time has come, but 2 of its 4 cores are missing: h2 is drained; it begins with the others in 4m50s"
+    )
+    m.advance(m.world.patience_s)
+    m.pump()
+    assert running(m) == {job}
+    said = "began with 2 of 4 cores on 1 of 2 nodes: h2 is drained"
+    assert notes(m, job, "fewer") == [said]
+    (reason,), _start = why(m.world, m.world.jobs[job], wall=m.wall)
+    assert (reason.code, reason.message) == ("reservation", said)
+    m.crash()
+    lease = m.world.jobs[job].lease
+    assert lease is not None
+    assert lease.given is not None
+    assert lease.given.promised == Promised(4, ("h1", "h2"), "h2 is drained"), "it is remembered"
+
+
+def test_a_reservation_that_gets_all_it_was_promised_says_nothing() -> None:
+    m = Machine(cpus=200, hosts=2)
+    for name in ("h1", "h2"):
+        m.join(m.start_runner(name))
+    m.pump()
+    start = m.wall + 100
+    job = wide(m, start)
+    m.advance(start - m.wall)
+    m.pump()
+    assert running(m) == {job}
+    assert notes(m, job, "fewer") == []
+    assert why(m.world, m.world.jobs[job], wall=m.wall) == ([], None)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rota.wire.views import PromisedView
 from tests.deployment import is_alive, wait_until
 from tests.system.queueing import Queue, queue_of
 
@@ -317,6 +318,11 @@ def test_a_reservation_begins_on_fewer_when_some_do_not_come_and_still_ends_on_t
     queue.until("running", job)
     wait_until(lambda: queue.ran("cores"), "it has begun")
     shown = queue.look(job)
+    said = f"began with 3 of 4 cores: job {stubborn} still has 1 core of {host(queue)}"
+    assert shown.promised == PromisedView(4, [host(queue)], 3, said)
+    assert [reason["message"] for reason in queue.why(job)["reasons"]] == [said]
+    assert f"  promised     {said}\n" in queue.ok("show", str(job))
+    assert ("fewer", said) in [(line["event"], line["text"]) for line in queue.shown(job)["story"]]
     assert shown.started_at is not None
     assert shown.started_at.timestamp() >= at + 1  # it was patient
     queue.until("failed", job)

@@ -80,6 +80,7 @@ def _card(job: JobView) -> Shown:
         ("retries", _retries(job)),
         ("hosts", harmless(", ".join(job.hosts))) if len(job.hosts) > 1 else ("host", harmless(job.host or "")),
         ("resources", harmless(job.resources or "")),
+        ("promised", harmless(job.promised.message) if job.promised is not None else ""),
         ("submitted", _when(job.submitted_at)),
         ("starts", f"{_when(job.expected_start)} (expected)" if job.expected_start and not job.started_at else ""),
         ("started", _when(job.started_at)),

@@ -70,7 +70,10 @@ def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None
             return [Why("resources", f"it was sent to {where} and starts there next")], None
         case State.SUSPENDED:
             return _suspended(world, job)
-        case State.RUNNING | State.COMPLETE:
+        case State.RUNNING:
+            given = job.lease.given if job.lease is not None else None
+            return [Why("reservation", given.fewer)] if given is not None and given.promised else [], None
+        case State.COMPLETE:
             return [], None
     reason = job.reason
     futile = world.is_replaced(job.id) or reservation_over(world, job, wall)

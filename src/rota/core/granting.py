@@ -36,6 +36,8 @@ def grant_leases(world: World, turn: Turn) -> None:
             work.setdefault(runner.id, SendWork(runner.id, [], [], [])).seats.append(seat)
     for id, host, given in chosen:
         job = world.jobs[id]
+        if given is not None and given.promised is not None:
+            turn.note(id, job.attempt + 1, "fewer", given.fewer)
         if given is not None and given.elsewhere and "noop" in job.spec.types:
             begin_nowhere(world, turn, job, host, given)
             continue

@@ -127,6 +127,7 @@ def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:
     """The variables that tell a script about a job."""
     spec, given = job.spec, lease.given
     nodes = given.nodes if given is not None and given.nodes else ((host, 0),)
+    promised = given.promised if given is not None else None
     return {
         "ROTA_USER": spec.user,
         "ROTA_JOB_NAME": spec.name,
@@ -137,4 +138,5 @@ def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:
         "ROTA_NODE": host,
         "ROTA_NODES": " ".join(node for node, _cores in nodes),
         "ROTA_RESOURCES": given.resources if given is not None else "",
+        "ROTA_PROMISED_NODES": " ".join(promised.nodes if promised is not None else (node for node, _ in nodes)),
     }

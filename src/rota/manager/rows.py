@@ -28,6 +28,7 @@ from rota.wire.views import (
     BehavedView,
     CauseView,
     JobView,
+    PromisedView,
     ReasonView,
     SizeView,
     StoryLine,
@@ -171,6 +172,7 @@ def view(
         replaced_by=row.replaced_by,
         expected_reason=why,
         amounts=amounts(spec, tried),
+        promised=_promised(given),
     )
 
 
@@ -183,6 +185,13 @@ def _attempted(
     if row is None or row.outcome == "void":
         return None
     return Attempted(spec, row.size or spec.size, given, row.cpu_s, row.peak_mem, row.peak_disk, wall_s)
+
+
+def _promised(given: Given | None) -> PromisedView | None:
+    if given is None or given.promised is None:
+        return None
+    cores = sum(number for _host, number in given.nodes)
+    return PromisedView(given.promised.cores, list(given.promised.nodes), cores, given.fewer)
 
 
 def hosts_of(first: str, given: Given | None) -> tuple[str, ...]:

@@ -39,7 +39,14 @@ def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None
 def only_held(gives: Given) -> Given:
     """The same for a job that runs elsewhere: it takes nothing of the host that it begins on."""
     size = Size(cpus=0, mem=0, disk=0, time_s=gives.size.time_s)
-    return Given(size, gives.resources, nodes=gives.nodes, walltime_s=gives.walltime_s, elsewhere=True)
+    return Given(
+        size,
+        gives.resources,
+        nodes=gives.nodes,
+        walltime_s=gives.walltime_s,
+        elsewhere=True,
+        promised=gives.promised,
+    )
 
 
 def _walltime(planner: Planner, entry: Entry) -> float | None:

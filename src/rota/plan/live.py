@@ -9,8 +9,9 @@ from __future__ import annotations
 from rota.errors import NotFound
 from rota.plan.ask import Ask
 from rota.plan.entry import RUNNING, Begin
+from rota.plan.fewer import with_promise
 from rota.plan.giving import given, only_held
-from rota.plan.leases import Leases, still_there
+from rota.plan.leases import Leases, ids_of, still_there
 from rota.plan.lineup import Lineup
 from rota.plan.need import Need
 from rota.plan.opening import capacities, opened, renew
@@ -231,6 +232,9 @@ class LivePlan:
             return
         need = lineup.where[job].need
         gives, host = given(planner, entry, need)
+        if entry.fixed:
+            granted = self._terms.reserved(job)
+            gives = with_promise(planner, entry, gives, ids_of(granted.resources) if granted is not None else [])
         try:
             at = self._terms.runs_at(job)
         except NotFound as error:

@@ -57,6 +57,14 @@ class Pause(Struct, frozen=True, array_like=True, gc=False):
     before_s: float = 0.0  #: it was suspended for so long before that
 
 
+class Promised(Struct, frozen=True, array_like=True, gc=False):
+    """What a reservation was granted and did not get: it began with fewer resources."""
+
+    cores: int
+    nodes: tuple[str, ...]
+    missing: str = ""  #: in words, what was missing and why
+
+
 class Given(Struct, frozen=True, array_like=True, gc=False):
     """What the planner gave to one attempt."""
 
@@ -71,6 +79,16 @@ class Given(Struct, frozen=True, array_like=True, gc=False):
     pause: Pause | None = None  #: has it ever been suspended?
     more_s: float = 0.0  #: of walltime: asked for, and not granted yet
     changed: bool = False  #: was its walltime changed while it ran?
+    promised: Promised | None = None  #: more than it has, where it is a reservation that began with fewer
+
+    @property
+    def fewer(self) -> str:
+        """In words, that it has less than it was promised; empty: it has all of it."""
+        if self.promised is None:
+            return ""
+        cores, nodes = sum(number for _host, number in self.nodes), len(self.promised.nodes)
+        of_nodes = f" on {len(self.nodes)} of {nodes} nodes" if nodes > 1 else ""
+        return f"began with {cores} of {self.promised.cores} cores{of_nodes}: {self.promised.missing}"
 
 
 class Chosen(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rota.plan import backfill, notice
 from rota.plan.entry import Entry, by_rank
+from rota.plan.fewer import missing_now
 from rota.plan.placement import Waits
 from rota.plan.sharing import may_share
 
@@ -117,11 +118,7 @@ def all_there(planner: Planner, entry: Entry, now: float) -> bool:
     """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
     if planner.counted:
         return True
-    missing = entry.resources & (~planner.site.usable | planner.site.asleep)
-    for other in planner.running.values():
-        if other.home != entry.home or other.ask.types.besteffort or may_share(entry.ask, other.ask):
-            continue
-        missing |= entry.resources & other.resources
+    missing = missing_now(planner, entry)
     if not missing and entry.resources:
         return True
     assert entry.ask.at is not None

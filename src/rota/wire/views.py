@@ -187,6 +187,16 @@ class JobView(Struct, kw_only=True, gc=False):
     replaced_by: int | None = None
     expected_reason: ReasonView | None = None  #: why its expected start or end is not known
     amounts: AmountsView | None = None  #: asked, learned, and what the newest attempt was given and used
+    promised: PromisedView | None = None  #: of a reservation that began with fewer resources
+
+
+class PromisedView(Struct, gc=False):
+    """What a reservation was promised, and that it began with fewer."""
+
+    cores: int
+    hosts: list[str]
+    given_cores: int
+    message: str  #: what was missing, and why
 
 
 class LearnedView(Struct, gc=False):

@@ -386,6 +386,7 @@ export interface JobView {
   replaced_by: number | null;
   expected_reason: ReasonView | null;
   amounts: AmountsView | null;
+  promised: PromisedView | null;
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */
@@ -625,6 +626,14 @@ export interface ProjectShareView {
   share: number;
   target: number;
   target_by: string;
+}
+
+/** What a reservation was promised, and that it began with fewer. */
+export interface PromisedView {
+  cores: number;
+  hosts: string[];
+  given_cores: number;
+  message: string;
 }
 
 /** One thing that a job takes, in four values, each by itself; null where there is none. */

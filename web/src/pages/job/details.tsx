@@ -51,6 +51,7 @@ function lines(job: JobView): Line[] {
     ["where", job.where ? <code>{job.where}</code> : null],
     ["types", list(job.type)],
     ["cores", job.resources ? <span title="The numbers of the cores that it has">{job.resources}{job.hosts.length ? ` of ${[...job.hosts].sort(byName).join(", ")}` : ""}</span> : null],
+    ["promised", job.promised?.message ?? null],
     ["pool", job.pool],
     ["walltime", job.pending_walltime_s ? `${duration(job.pending_walltime_s)} more pending` : null],
     ["limits", list(job.limits)],
