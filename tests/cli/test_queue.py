@@ -35,7 +35,7 @@ def test_a_queue_is_added_changed_and_removed(shared: Deployment) -> None:
     assert queues(shared)["night"] == {
         "name": "night", "priority": 1, "order": "fairshare", "backfill": "easy", "walltime_s": None,
         "max_wait_s": 3 * 86400.0, "shares": {"project:x": 0.2}, "max_priority": None, "admins_only": False,
-        "built_in": False,
+        "built_in": False, "closed": False, "closed_reason": "",
     }  # fmt: skip
     assert shared.rota("queue", "add", "night").returncode == 2
     assert shared.ok("queue", "remove", "night") == "removed: night\n"
@@ -120,3 +120,61 @@ def test_jobs_are_named_by_their_queue_and_project_waiting_or_ended(shared: Depl
     shared.ok("kill", "queue=evening")
     wait_until(lambda: shared.state(other) == "cancelled", "its end")
     assert shared.json("status", "queue=evening")["counts"] == {"complete": 1, "cancelled": 1}
+
+
+# ------------------------------------------------------------------ closed and opened
+
+
+def test_a_closed_queue_refuses_new_jobs_with_its_reason_and_those_in_it_go_on(shared: Deployment) -> None:
+    shared.ok("queue", "add", "door", "--priority", "3")
+    shared.ok("limit", "shut:0")
+    (waits,) = shared.json("add", "-q", "door", "--limit", "shut", "--", "true")["added"]
+    assert shared.ok("queue", "close", "door", "--reason", "new disks \u2013 soon") == (
+        "door: closed: new disks \u2013 soon\n"
+    )
+    done = shared.rota("add", "-q", "door", "--", "echo", "late")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "rota: field 'queue': queue 'door' is closed: new disks \u2013 soon; "
+        "give another one, or wait until it is open; see 'rota queue list'\n",
+    )
+    done = shared.rota("plan", "-q", "door")
+    assert "queue 'door' is closed" in done.stderr
+    shared.ok("modify", str(waits), "--priority", "9")  # it is in already
+    (other,) = shared.json("add", "--limit", "shut", "--", "true")["added"]
+    assert "queue 'door' is closed" in shared.rota("modify", str(other), "--queue", "door").stderr
+    shared.ok("limit", "shut:1")
+    wait_until(lambda: shared.states(str(waits)) == {waits: "complete"}, "what waited goes on")
+    found = queues(shared)["door"]
+    assert (found["closed"], found["closed_reason"], found["priority"]) == (True, "new disks \u2013 soon", 3)
+    assert shared.ok("queue", "open", "door") == "door: open\n"
+    assert shared.ok("queue", "open", "door") == "door was open already\n"
+    (late,) = shared.json("add", "-q", "door", "--", "echo", "late")["added"]
+    wait_until(lambda: shared.states(str(late)) == {late: "complete"}, "it is taken again")
+    shared.ok("queue", "remove", "door")
+
+
+def test_the_default_queue_is_closed_over_a_restart_and_needs_no_plan_for_it(shared: Deployment) -> None:
+    assert shared.ok("queue", "close", "default") == "default: closed\n"
+    assert shared.ok("queue", "close", "default") == "default was closed already\n"
+    shared.ok("manager", "stop")
+    shared.ok("manager", "start")
+    done = shared.rota("add", "--", "true")
+    assert done.stderr.startswith("rota: field 'queue': queue 'default' is closed; give another one")
+    assert any(
+        line.split()[0] == "default" and "closed" in line for line in shared.ok("queue", "list").splitlines()
+    )
+    shared.ok("queue", "open", "default")
+    assert shared.json("queue", "open", "default")["queue"]["closed"] is False
+    (job,) = shared.json("add", "--", "true")["added"]
+    wait_until(lambda: shared.states(str(job)) == {job: "complete"}, "jobs are taken again")
+
+
+def test_only_a_queue_that_there_is_can_be_closed(shared: Deployment) -> None:
+    done = shared.rota("queue", "close", "defualt")
+    assert (done.returncode, done.stderr) == (
+        3, "rota: there is no queue 'defualt'; did you mean 'default'?\n",
+    )  # fmt: skip
+    done = shared.rota("queue", "close", "default", "--reason", "a\nb")
+    assert (done.returncode, "cannot be printed" in done.stderr) == (2, True)
+    assert completed(shared, "rota queue close defa") == "rota queue close default "

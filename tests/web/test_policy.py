@@ -113,6 +113,23 @@ def test_queues_are_added_changed_and_removed(busy: Deployment, guest: Visitor) 
     assert "night" not in {each["name"] for each in busy.json("queue", "list")["queues"]}
 
 
+def test_a_queue_is_closed_and_says_so(busy: Deployment, guest: Visitor) -> None:
+    page = guest.page
+    guest.go("/policy?tab=queues")
+    busy.ok("queue", "add", "door")
+    busy.ok("queue", "close", "door", "--reason", "new disks")
+    tag = row(page, "door").get_by_text("closed", exact=True)
+    expect(tag).to_have_attribute("title", "new disks")
+    page.get_by_role("button", name="Change queue door").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Why it is closed")).to_have_value("new disks")
+    dialog.get_by_label("New jobs").select_option("open")
+    save(page, "Queue door")
+    expect(tag).to_have_count(0)
+    assert not any(each["closed"] for each in busy.json("queue", "list")["queues"])
+    busy.ok("queue", "remove", "door")
+
+
 def test_quotas_and_the_calendar_are_written(busy: Deployment, guest: Visitor) -> None:
     page = guest.page
     guest.go("/policy?tab=quotas")

@@ -69,7 +69,18 @@ def list_queues(call: Invocation) -> int:
     return records.show(
         call,
         {"queues": [_body(name, each) for name, each in found.items()]},
-        head=["QUEUE", "PRIORITY", "ORDER", "BACKFILL", "WALLTIME", "MAX WAIT", "FOR", "JOBS' PRIORITY", "SHARES"],
+        head=[
+            "QUEUE",
+            "PRIORITY",
+            "ORDER",
+            "BACKFILL",
+            "WALLTIME",
+            "MAX WAIT",
+            "FOR",
+            "JOBS' PRIORITY",
+            "STATE",
+            "SHARES",
+        ],
         rows=[_row(name, each) for name, each in found.items()],
         empty="no queues",
         right="lr",
@@ -127,6 +138,52 @@ def remove_queue(call: Invocation, name: str) -> int:
     with call.connect() as client:
         records.change(client, ("queue",), make, about=f"queue remove {name}")
     return records.tell(call, f"removed: {name}", removed=name)
+
+
+@queue.command("close")
+@click.argument("name", metavar="NAME")
+@click.option("--reason", metavar="TEXT", default="", help="Told to everybody whose job is refused.")
+def close_queue(call: Invocation, name: str, reason: str) -> int:
+    """Let a queue take no new jobs. Those that wait or run in it go on.
+
+    \b
+    Examples:
+      rota queue close night --reason 'until the new disks are there'
+    """
+    return _open_or_close(call, name, reason.strip())
+
+
+@queue.command("open")
+@click.argument("name", metavar="NAME")
+def open_queue(call: Invocation, name: str) -> int:
+    """Let a queue that was closed take jobs again.
+
+    \b
+    Examples:
+      rota queue open night
+    """
+    return _open_or_close(call, name, None)
+
+
+def _open_or_close(call: Invocation, name: str, reason: str | None) -> int:
+    from rota.cli import records
+    from rota.core.policing import queues_of
+    from rota.plan.policy_form import opened_or_closed, read_queue
+
+    def make(site: SiteView) -> tuple[list[SiteChange], tuple[Queue, bool]]:
+        _known(name, site)
+        old = site.of("queue").get(name)
+        record = opened_or_closed(name, old, reason)
+        changes: list[SiteChange] = [] if record == old else [("queue", name, record)]
+        return changes, (read_queue(name, record or {}), queues_of(site.site())[name].closed)
+
+    with call.connect() as client:
+        word = "open" if reason is None else "close"
+        made, was = records.change(client, ("queue",), make, about=f"queue {word} {name}")
+    said = f"{name}: {_state(made)}"
+    if made.closed == was and not reason:
+        said = f"{name} was {'closed' if was else 'open'} already"
+    return records.tell(call, said, queue=_body(name, made))
 
 
 def _write(call: Invocation, name: str, options: dict[str, Any], *, new: bool) -> int:
@@ -246,7 +303,16 @@ def _row(name: str, each: Queue) -> list[str]:
     wait = format_duration(each.max_wait_s)
     who = "admins" if each.admins_only else "all"
     most = "any" if each.max_priority is None else f"up to {each.max_priority}"
-    return [name, str(each.priority), each.order, each.backfill, walltime, wait, who, most, _share_words(each)]
+    words = [name, str(each.priority), each.order, each.backfill, walltime, wait, who, most]
+    return [*words, _state(each), _share_words(each)]
+
+
+def _state(each: Queue) -> str:
+    from rota.cli.terminal import harmless
+
+    if not each.closed:
+        return "open"
+    return f"closed: {harmless(each.closed_reason)}" if each.closed_reason else "closed"
 
 
 def _share_words(each: Queue) -> str:
@@ -254,9 +320,10 @@ def _share_words(each: Queue) -> str:
 
 
 def _sentence(each: Queue) -> str:
-    _name, priority, order, backfill, walltime, wait, _who, _most, shares = _row("", each)
+    _name, priority, order, backfill, walltime, wait, _who, _most, state, shares = _row("", each)
     words = [f"priority {priority}", order, f"backfill {backfill}"]
     words += [f"walltime {walltime}"] if each.walltime_s is not None else []
     words += ["for admins"] if each.admins_only else []
     words += [f"priority of jobs at most {each.max_priority}"] if each.max_priority is not None else []
-    return ", ".join([*words, f"at most {wait} of waiting", *([f"shares {shares}"] if shares else [])])
+    words += [f"at most {wait} of waiting", *([state] if each.closed else [])]
+    return ", ".join([*words, *([f"shares {shares}"] if shares else [])])

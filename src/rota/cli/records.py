@@ -31,6 +31,8 @@ def change(
     for _ in range(_TRIES):
         site = client.site(*kinds)
         changes, result = make(site)
+        if not changes:
+            return result  # it is so already
         try:
             client.set_site(changes, about=about, base=site.version)
         except BadInput as error:

@@ -24,6 +24,7 @@ from rota.plan.grammar import check_alternative, parse_request
 from rota.plan.ledger import Ledger, Taking
 from rota.plan.placement import Away, Held, Reserved
 from rota.plan.policy import Policy
+from rota.plan.policy_form import decides_plans
 from rota.plan.quotas import Quotas
 from rota.plan.reasons import amount
 from rota.plan.request import Alternative, Group, Level
@@ -33,7 +34,7 @@ from rota.plan.size import CORE, Size
 from rota.plan.types import parse_types
 
 #: Kinds of site records that only the planner knows how to keep.
-_RULES = ("queue", "quota", "resource", "energy")
+_RULES = ("quota", "resource", "energy")
 #: The same of fields of a host's record; packing keeps the others.
 _HOST_RULES = ("limits", "available_until", "hours")
 _MOST_ASKS = 10_000
@@ -117,6 +118,8 @@ class WorldTerms:
         if self._world.pauses:
             return True  # who resumes comes back to its own cores
         if any(site.get(kind) for kind in _RULES) or (self._world.energy.sleeps and site["node"]):
+            return True
+        if any(decides_plans(name, record) for name, record in site["queue"].items()):
             return True
         # Asked again and again, of thousands of hosts: records are replaced when they change, never altered.
         if self._looked_at[0] is not site["host"] or self._looked_at[1] is not site["node"]:

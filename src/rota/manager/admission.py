@@ -92,7 +92,7 @@ class Rulebook:
         known = {name: name for name in self.queues if name != BESTEFFORT}
         first = next((str(rule.values["queue"]) for rule in may_match), LAST_QUEUE)
         known |= {"": first} if first in known else {}
-        limited = {name for name, each in self.queues.items() if each.admins_only or each.max_priority is not None}
+        limited = {name for name, each in self.queues.items() if _is_limited(each)}
         limited |= self._walltimes.keys()
         return {asked: name for asked, name in known.items() if name not in limited}
 
@@ -124,7 +124,7 @@ class Rulebook:
             found = agreed(found)
             if found.interactive and found.retries:  # nobody would be there for another attempt
                 found = msgspec.structs.replace(found, retries=0)
-            self.check_queue(found)
+            self.check_queue(found, stays_in=by.queue)
             check_spec(found)
         except BadInput as refused:
             error = refused
@@ -163,11 +163,21 @@ class Rulebook:
             verdict, facts=msgspec.structs.replace(facts, priority=most), steps=(*verdict.steps, step)
         )
 
-    def check_queue(self, spec: Spec) -> None:
-        """Raise `BadInput` if there is no such queue."""
-        if spec.queue not in self.queues:
+    def check_queue(self, spec: Spec, *, stays_in: str = "") -> None:
+        """Raise `BadInput` if there is no such queue, or if it is closed and the job is not in it yet."""
+        queue = self.queues.get(spec.queue)
+        if queue is None:
             names = ", ".join(self.queues)
             raise BadInput(f"field 'queue': there is no queue '{spec.queue[:64]}'", hint=f"use one of {names}")
+        if queue.closed and spec.queue != stays_in:
+            why = f": {queue.closed_reason}" if queue.closed_reason else ""
+            hint = "give another one, or wait until it is open; see 'rota queue list'"
+            raise BadInput(f"field 'queue': queue '{spec.queue}' is closed{why}", hint=hint)
+
+
+def _is_limited(queue: Queue) -> bool:
+    """Is it not for all, or not for all that they ask for?"""
+    return queue.closed or queue.admins_only or queue.max_priority is not None
 
 
 def _passes_by(rule: Rule, *, system: bool) -> bool:

@@ -30,6 +30,8 @@ class Queue(Struct, frozen=True, kw_only=True):
     shares: dict[str, float] = {}  #: user, or "project:NAME" → target share
     max_priority: int | None = None  #: jobs of users have no higher one; None: any
     admins_only: bool = False  #: only administrators may name it; rules may put jobs of others there
+    closed: bool = False  #: takes no new jobs; those that are in it go on
+    closed_reason: str = ""
 
 
 #: No weight of fair share is larger.

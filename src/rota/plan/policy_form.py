@@ -38,6 +38,8 @@ class QueueRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] | None = None
     max_priority: Annotated[int, Meta(ge=0, le=255)] | None = None
     admins_only: bool | None = None
+    closed: bool | None = None
+    closed_reason: Annotated[str, Meta(max_length=1000)] | None = None
 
 
 Weight = Annotated[float, Meta(ge=0, le=MOST_WEIGHT)]
@@ -78,8 +80,29 @@ def read_queue(name: str, value: Any) -> Queue:
     for whom in record.shares or {}:
         if not whom or whom == "project:" or not whom.isprintable():
             raise BadInput(f"queue '{name}': a share needs a user or project:NAME")
+    if record.closed_reason is not None and not record.closed_reason.isprintable():
+        raise BadInput(f"queue '{name}': its reason has characters that cannot be printed")
     own = {field: each for field in record.__struct_fields__ if (each := getattr(record, field)) is not None}
     return msgspec.structs.replace(DEFAULT_QUEUES.get(name, Queue()), **own)
+
+
+#: Fields of a queue's record that decide who gets in, not how its jobs are planned.
+_OF_ADMISSION: Final = frozenset(("closed", "closed_reason"))
+
+
+def decides_plans(name: str, value: Any) -> bool:
+    """Does a queue's record change how jobs are planned?"""
+    return name not in DEFAULT_QUEUES or not value.keys() <= _OF_ADMISSION
+
+
+def opened_or_closed(name: str, value: Any, reason: str | None) -> dict[str, Any] | None:
+    """The record of a queue that takes no new jobs, for this reason, or (None) takes them again; None: it has
+    nothing to say any more. Raises `BadInput`."""
+    record = {field: each for field, each in (value or {}).items() if field not in _OF_ADMISSION}
+    if reason is not None:
+        record |= {"closed": True, **({"closed_reason": reason} if reason else {})}
+    read_queue(name, record)
+    return record if record or name not in DEFAULT_QUEUES else None
 
 
 def _converted(what: str, value: Any, kind: Any) -> Any:

@@ -151,6 +151,10 @@ export interface Change {
   change: Record<string, unknown>;
 }
 
+export interface Closing {
+  reason?: string;
+}
+
 /** The body of every answer that is not a success. */
 export interface ErrorBody {
   error: Problem;
@@ -667,6 +671,8 @@ export interface QueueView {
   admins_only: boolean;
   built_in: boolean;
   record: Record<string, unknown> | null;
+  closed: boolean;
+  closed_reason: string;
 }
 
 /** The queues, the one that is planned first at the top. */

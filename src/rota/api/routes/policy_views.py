@@ -27,6 +27,8 @@ class QueueView(Struct, kw_only=True):
     admins_only: bool  #: only administrators may name it
     built_in: bool
     record: dict[str, Any] | None  #: null: nothing was
+    closed: bool = False  #: takes no new jobs
+    closed_reason: str = ""
 
 
 class QueuesView(Struct):

@@ -11,7 +11,9 @@ from rota.api.operations import Ask, Table
 from rota.api.routes.policy_views import QueuesView, RulesView, queues_view, rules_view
 from rota.client import calls
 from rota.client.trial import KINDS, TrialView, trial
+from rota.core.policing import queues_of
 from rota.errors import NotFound
+from rota.plan.policy_form import opened_or_closed
 from rota.wire.views import QuotasView, SiteView
 
 table = Table("site")
@@ -118,6 +120,35 @@ _records(
 )
 _records("calendar", "calendars", "periods in which sets of quotas apply")
 _records("rule", "rules", "admission rules in their order", answer=RulesView, shown=rules_view)
+
+
+class Closing(Struct, forbid_unknown_fields=True):
+    reason: Annotated[str, Meta(max_length=1000, description="Told to everybody whose job is refused.")] = ""
+
+
+async def _open_or_close(ask: Ask, reason: str | None) -> Version:
+    name = ask.path.name
+    view = await ask.call(calls.site(("queue",)))
+    if name not in queues_of(view.site()):
+        raise NotFound(f"there is no queue '{name[:80]}'", hint="list them at /api/v1/queues")
+    old = view.of("queue").get(name)
+    record = opened_or_closed(name, old, reason)
+    if record == old:
+        return Version(view.version)
+    about = f"queue {'open' if reason is None else 'close'} {name}"
+    return Version(await ask.call(calls.set_site([("queue", name, record)], about=about, base=view.version)))
+
+
+@table.post("/queues/{name}/close", place=OneRecord, body=Closing, answer=Version, role="admin")
+async def close_queue(ask: Ask) -> Version:
+    """Let a queue take no new jobs. Those that wait or run in it go on."""
+    return await _open_or_close(ask, ask.body.reason.strip())
+
+
+@table.post("/queues/{name}/open", place=OneRecord, answer=Version, role="admin")
+async def open_queue(ask: Ask) -> Version:
+    """Let a queue that was closed take jobs again."""
+    return await _open_or_close(ask, None)
 
 
 class RuleTest(Struct, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ const BACKFILLS = [
   ["conservative", "conservative: nobody is delayed"], ["easy", "easy: the first is not delayed"],
   ["easy-sjbf", "easy-sjbf: easy, the shortest first"], ["none", "none: nobody overtakes"],
 ] as const;
+const DOORS = [["open", "open: new jobs are taken"], ["closed", "closed: new jobs are refused"]] as const;
 
 export function QueueDialog({ queue, names, base, close }: {
   queue: QueueView | null; names: string[]; base: number; close: () => void;
@@ -20,6 +21,7 @@ export function QueueDialog({ queue, names, base, close }: {
     priority: String(queue?.priority ?? 2), order: queue?.order ?? "fifo", backfill: queue?.backfill ?? "conservative",
     walltime: time(queue?.walltime_s), "longest wait": time(queue?.max_wait_s ?? 604_800),
     shares: Object.entries(queue?.shares ?? {}).map((each) => each.join("=")).join("\n"),
+    door: queue?.closed ? "closed" : "open", "why closed": queue?.closed_reason ?? "",
   };
   const [name, setName] = useState(queue?.name ?? "");
   const [priority, setPriority] = useState(before.priority);
@@ -28,19 +30,22 @@ export function QueueDialog({ queue, names, base, close }: {
   const [walltime, setWalltime] = useState(before.walltime);
   const [wait, setWait] = useState(before["longest wait"]);
   const [share, setShare] = useState(before.shares);
+  const [door, setDoor] = useState(before.door);
+  const [why, setWhy] = useState(before["why closed"]);
 
   const make = (): Wanted => {
     const meant = name.trim();
     if (queue === null && names.includes(meant)) throw new Unclear(`There is a queue '${meant}' already`, "Give another name, or change that one.");
     // What the form does not ask for stays as it was written down.
     const value: Record<string, unknown> = { ...queue?.record, order, backfill };
-    for (const field of ["priority", "walltime_s", "max_wait_s", "shares"]) delete value[field];
+    for (const field of ["priority", "walltime_s", "max_wait_s", "shares", "closed", "closed_reason"]) delete value[field];
     const given = {
       priority: whole("Priority", priority), walltime_s: seconds("Walltime", walltime), max_wait_s: seconds("Longest wait", wait), shares: shares(share),
     };
     for (const [field, each] of Object.entries(given)) if (each !== null) value[field] = each;
     if (Object.keys(given.shares).length === 0) delete value["shares"];
-    return { changes: [{ kind: "queue", name: meant, value }], base, said: `${meant}: ${queue ? news(before, { priority, order, backfill, walltime, "longest wait": wait, shares: share }) : "added"}` };
+    if (door === "closed") Object.assign(value, { closed: true }, why.trim() ? { closed_reason: why.trim() } : {});
+    return { changes: [{ kind: "queue", name: meant, value }], base, said: `${meant}: ${queue ? news(before, { priority, order, backfill, walltime, "longest wait": wait, shares: share, door, "why closed": why }) : "added"}` };
   };
   return (
     <Editor title={queue ? `Queue ${queue.name}` : "New queue"} close={close} make={make} wide>
@@ -53,6 +58,10 @@ export function QueueDialog({ queue, names, base, close }: {
         <TextField label="Priority" inputMode="numeric" value={priority} change={setPriority} hint="Higher ones are planned first." />
         <TextField label="Walltime" placeholder="none" value={walltime} change={setWalltime} hint="For jobs that give none, such as 2h." />
         <TextField label="Longest wait" placeholder="7d" value={wait} change={setWait} hint="Who waited so long goes to the front." />
+      </div>
+      <div className="fields two">
+        <ChoiceField label="New jobs" value={door} change={setDoor} options={DOORS} />
+        {door === "closed" ? <TextField label="Why it is closed" value={why} change={setWhy} maxLength={1000} hint="Told to everybody whose job is refused." /> : null}
       </div>
       <LinesField label="Shares" rows={3} value={share} change={setShare} hint="One on each line, 0 to 1: alice=0.5 or project:x=0.2" />
     </Editor>

@@ -49,7 +49,7 @@ export function Queues({ admin }: { admin: boolean }): ReactNode {
           <tbody>
             {data.queues.map((queue, at) => (
               <tr key={queue.name}>
-                <td className="nowrap"><Link to={addressOf({ queue: queue.name })}><b>{queue.name}</b></Link> {queue.built_in ? <span className="tag">built in</span> : null}</td>
+                <td className="nowrap"><Link to={addressOf({ queue: queue.name })}><b>{queue.name}</b></Link> {queue.built_in ? <span className="tag">built in</span> : null}{queue.closed ? <> <span className="tag" title={queue.closed_reason || "New jobs are refused; those in it go on."}>closed</span></> : null}</td>
                 <td className="right num"><Jobs counts={jobs[at]} of={ACTIVE} name={queue.name} /></td>
                 <td className="right num"><Jobs counts={jobs[at]} of={WAITING} name={queue.name} /></td>
                 <td className="right">{queue.priority}</td>
