@@ -41,6 +41,9 @@ _SENTENCES: Final = {
     "parts": "other hosts of the job are not ready",
     "closing": "other hosts of the job have not finished",
     "prologue": "a script of the site could not prepare it",
+    "epilogue": "a script of the site failed after it",
+    "ready": "it starts as room comes",
+    "share": "others go first by fair share",
     "replaced": "another job has taken its place",
 }
 

@@ -1,0 +1,32 @@
+"""Codes of reasons are for programs; people are told a sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import rota
+from rota.core.codes import sentence
+
+_GIVEN = re.compile(r'\b(?:Reason|Waits|Why)\(\s*"([a-z_]+)"')
+
+
+def _codes() -> set[str]:
+    """Every code that a reason is given somewhere."""
+    sources = Path(rota.__file__).parent.rglob("*.py")
+    return {code for path in sources for code in _GIVEN.findall(path.read_text())}
+
+
+@pytest.mark.parametrize("code", sorted(_codes()))
+def test_every_code_has_a_sentence(code: str) -> None:
+    said = sentence(code)
+    assert " " in said
+    assert "_" not in said
+
+
+def test_what_somebody_said_goes_before_what_the_code_means() -> None:
+    assert sentence("walltime", "it ran for 3 h") == "it ran for 3 h"
+    assert sentence("walltime", "walltime") == sentence("walltime") == "its walltime was over"
+    assert sentence("not_yet_known") == "not yet known"
