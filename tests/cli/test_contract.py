@@ -411,8 +411,9 @@ def test_config_and_doctor_answer_without_a_manager(rota: Deployment) -> None:
     (rota.home / "rota.toml").write_text('grace = "3s"\n')
     env = {key: value for key, value in rota.env.items() if key != "ROTA_GRACE"}
     settings = json.loads(rota.ok("config", "show", "--json", env=env))["settings"]
-    assert settings["grace"] == {"value": 3.0, "origin": str(rota.home / "rota.toml")}
-    assert settings["idle_stop"] == {"value": 20.0, "origin": "ROTA_IDLE_STOP"}
+    unasked = {"running": None, "restart": False}  # no manager is running that could be asked
+    assert settings["grace"] == {"value": 3.0, "origin": str(rota.home / "rota.toml"), **unasked}
+    assert settings["idle_stop"] == {"value": 20.0, "origin": "ROTA_IDLE_STOP", **unasked}
     rota.ok("config", "check", env=env)
     report = rota.rota("doctor", "--json", env=env)
     assert {check["name"] for check in json.loads(report.stdout)["checks"]} >= {
