@@ -3,9 +3,8 @@ import { hours, leftOut, told } from "../src/pages/accounting/amounts";
 import { picked, rangeOf } from "../src/pages/accounting/ranges";
 import { type AccountRow, OTHERS, csv, stack, totals, whole } from "../src/pages/accounting/sums";
 
-const DAY = 86_400_000;
 const row = (at: string, user: string, used_s: number, queue = "default"): AccountRow => ({
-  at, user, project: "", queue, attempts: 2, jobs: 1, failed: 0, used_s, asked_s: 0, cpu_s: 0, wait_s: 0, given_s: 0, unasked: 0,
+  at, user, project: "", queue, attempts: 2, jobs: 1, failed: 0, used_s, asked_s: 0, cpu_s: 0, wait_s: 0, given_s: 0, unasked: 0, until: null,
 });
 const rows = [row("2026-01-01T00:00:00Z", "bob", 10), row("2026-01-01T00:00:00Z", "eve", 30), row("2026-01-03T00:00:00Z", "bob", 50), row("2026-01-03T00:00:00Z", "amy", 1)];
 
@@ -18,7 +17,8 @@ describe("sums of accounting", () => {
     for (const by of [["user"], ["queue"], ["user", "queue"]] as const) expect(whole(totals(rows, by, "jobs")).used_s).toBe(91);
   });
   it("have a bar for every window, also where nothing was used", () => {
-    const made = stack(rows, ["user"], "used_s", { from: Date.parse("2026-01-01T00:00:00Z"), to: Date.parse("2026-01-04T00:00:00Z"), window_s: 86_400, most: 2 });
+    const here = rows.map((each) => ({ ...each, at: new Date(each.at.slice(0, 19)).toISOString() })); // midnight in this zone
+    const made = stack(here, ["user"], "used_s", { from: Date.parse("2026-01-01T00:00:00"), to: Date.parse("2026-01-04T00:00:00"), window: "day", most: 2 });
     expect(made.windows).toHaveLength(3);
     expect(made.layers).toEqual([{ name: "bob", values: [10, 0, 50] }, { name: "eve", values: [30, 0, 0] }, { name: OTHERS, values: [0, 0, 1] }]);
   });
@@ -54,10 +54,10 @@ describe("the CSV file", () => {
 describe("ranges", () => {
   const now = Date.parse("2026-03-10T15:30:00Z");
   it("end with the window of now and are as long as they say", () => {
-    expect(rangeOf("7d", now)).toEqual({ from: Date.parse("2026-03-04T00:00:00Z"), to: Date.parse("2026-03-11T00:00:00Z"), window: "day" });
+    expect(rangeOf("7d", now)).toEqual({ from: Date.parse("2026-03-04T00:00:00"), to: Date.parse("2026-03-11T00:00:00"), window: "day" });
     expect(rangeOf("1d", now)).toEqual({ from: Date.parse("2026-03-09T16:00:00Z"), to: Date.parse("2026-03-10T16:00:00Z"), window: "hour" });
   });
-  it("include both days that were picked", () => expect(picked("2026-03-01", "2026-03-03")).toMatchObject({ window: "day", to: Date.parse("2026-03-01T00:00:00Z") + 3 * DAY }));
+  it("include both days that were picked", () => expect(picked("2026-03-01", "2026-03-03")).toMatchObject({ window: "day", to: Date.parse("2026-03-04T00:00:00") }));
   it("are none where the days make no sense", () => {
     expect(picked("2026-03-03", "2026-03-01")).toBeNull();
     expect(picked("x", "2026-03-01")).toBeNull();

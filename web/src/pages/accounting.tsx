@@ -11,7 +11,7 @@ import { Button, Card, Command, Empty, Skeleton, Trouble } from "../ui/parts";
 import { Figure, PageHead } from "../ui/sheet";
 import { NAMES, amount } from "./accounting/amounts";
 import { Bars } from "./accounting/bars";
-import { PRESETS, type Range, isPreset, picked, rangeOf } from "./accounting/ranges";
+import { PRESETS, type Range, ZONE, dateOf, isPreset, picked, rangeOf } from "./accounting/ranges";
 import { MEASURES, SUBJECTS, type Subject, csv, isMeasure, isSubject, stack, totals, whole } from "./accounting/sums";
 import { Table } from "./accounting/table";
 import "./accounting/accounting.css";
@@ -37,8 +37,7 @@ function useQuestion(): { by: Subject[]; setBy: (by: Subject[]) => void; range: 
   const now = Math.floor(Date.now() / EVERY_MS) * EVERY_MS;
   const [first = "", last = ""] = preset.includes("..") ? preset.split("..") : [];
   const range = picked(first, last) ?? rangeOf(isPreset(preset) ? preset : "7d", now);
-  const text = (at: number): string => new Date(at).toISOString().slice(0, 10);
-  const days: [string, string] = [text(range.from), text(range.to - 1)];
+  const days: [string, string] = [dateOf(range.from), dateOf(range.to - 1)];
   return {
     by, setBy: (next) => setWords(next.join(",")), range, preset, setPreset, days,
     setDay: (at, day) => { if (day) setPreset(at === 0 ? `${day}..${days[1]}` : `${days[0]}..${day}`); },
@@ -67,20 +66,20 @@ export default function Accounting(): ReactNode {
   const { data, error } = useQuery({
     queryKey: ["accounting", by.join(","), range.from, range.to, range.window],
     queryFn: ({ signal }) =>
-      get<AccountingView>("/accounting", { from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString(), window: range.window, by: by.join(",") }, signal),
+      get<AccountingView>("/accounting", { from: new Date(range.from).toISOString(), to: new Date(range.to).toISOString(), window: range.window, zone: ZONE, by: by.join(",") }, signal),
     placeholderData: keepPreviousData,
   });
   const key = by.join(",");
   const all = useMemo(() => totals(data?.rows ?? [], key.split(",").filter(isSubject), measure), [data, key, measure]);
   const made = useMemo(
-    () => stack(data?.rows ?? [], key.split(",").filter(isSubject), measure, { from: range.from, to: range.to, window_s: data?.window_s ?? 86_400, most: LAYERS }),
-    [data, key, measure, range.from, range.to],
+    () => stack(data?.rows ?? [], key.split(",").filter(isSubject), measure, { from: range.from, to: range.to, window: range.window, most: LAYERS }),
+    [data, key, measure, range.from, range.to, range.window],
   );
   const sum = whole(all);
 
   return (
     <>
-      <PageHead title="Accounting" about={`${days[0]} to ${days[1]}, by the ${range.window}, UTC`}>
+      <PageHead title="Accounting" about={`${days[0]} to ${days[1]}, by the ${range.window}, ${ZONE}`}>
         <By by={by} setBy={setBy} />
         <Segments label="Range" value={isPreset(preset) ? preset : ""} change={setPreset} options={Object.entries(PRESETS)} />
         <span className="account-days">

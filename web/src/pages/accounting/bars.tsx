@@ -14,9 +14,9 @@ const colourOf = (name: string, place: number): string => (name === OTHERS ? "ch
 /** Colours that `palette.css` has. */
 const COLOURS = 8;
 
-// Windows are those of UTC, in which they were summed up.
-const hour = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false, timeZone: "UTC" });
-const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
+// Windows are those of this browser's zone, in which they were summed up.
+const hour = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hour12: false });
+const day = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
 
 export function Bars({ made, measure, daily, label }: { made: Stack; measure: Measure; daily: boolean; label: string }): ReactNode {
   const options = useCallback((): EChartsCoreOption => ({

@@ -13,19 +13,35 @@ export interface Range {
   window: "hour" | "day";
 }
 
+/** The zone of this browser, in which days begin. */
+export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+/** Midnight of the day that a moment is in, some days later; a day may have 23 or 25 hours. */
+export function midnight(at: number, later = 0): number {
+  const day = new Date(at);
+  return new Date(day.getFullYear(), day.getMonth(), day.getDate() + later).getTime();
+}
+
+/** The date of a moment here, as fields for dates have it. */
+export function dateOf(at: number): string {
+  const day = new Date(at);
+  const two = (number: number): string => String(number).padStart(2, "0");
+  return `${String(day.getFullYear()).padStart(4, "0")}-${two(day.getMonth() + 1)}-${two(day.getDate())}`;
+}
+
 /** The range that ends with the window of now. Up to two days are shown by the hour. */
 export function rangeOf(preset: Preset, now: number): Range {
   const days = Number.parseInt(preset, 10);
   const window = days <= 2 ? "hour" : "day";
-  const step = window === "hour" ? HOUR_MS : DAY_MS;
-  const to = (Math.floor(now / step) + 1) * step;
+  if (window === "day") return { from: midnight(now, 1 - days), to: midnight(now, 1), window };
+  const to = (Math.floor(now / HOUR_MS) + 1) * HOUR_MS;
   return { from: to - days * DAY_MS, to, window };
 }
 
 /** Days that were picked, both of them included; null: they are none. */
 export function picked(first: string, last: string): Range | null {
-  const from = Date.parse(`${first}T00:00:00Z`);
-  const to = Date.parse(`${last}T00:00:00Z`) + DAY_MS;
+  const from = Date.parse(`${first}T00:00:00`); // without a zone: here
+  const to = midnight(Date.parse(`${last}T00:00:00`), 1);
   if (!Number.isFinite(from) || !Number.isFinite(to) || to <= from || to - from > 3660 * DAY_MS) return null;
-  return { from, to, window: to - from <= 2 * DAY_MS ? "hour" : "day" };
+  return { from, to, window: to - from <= 2 * DAY_MS + HOUR_MS ? "hour" : "day" };
 }

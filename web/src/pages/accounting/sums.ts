@@ -1,6 +1,7 @@
 /** Rows of accounting, put together: over time by whom, and all of them by whom. */
 
 import type { AccountRow } from "../../api/types";
+import { midnight } from "./ranges";
 
 export type { AccountRow };
 
@@ -11,6 +12,7 @@ export type Measure = (typeof MEASURES)[number];
 /** `windows` are summed up, of which `unknown` do not say what was asked for; `unasked` attempts asked for no time. */
 export type Sum = Record<Measure, number> & { unasked: number; windows: number; unknown: number };
 export type Total = Sum & { key: string; words: string[] };
+const HOUR_MS = 3_600_000;
 const PARTS = [...MEASURES, "unasked", "windows", "unknown"] as const;
 
 const nothing = (): Sum => ({ used_s: 0, given_s: 0, asked_s: 0, cpu_s: 0, wait_s: 0, jobs: 0, attempts: 0, failed: 0, unasked: 0, windows: 0, unknown: 0 });
@@ -57,18 +59,18 @@ export interface Stack {
 /** Every window of the range with what each of the first `most` has in it; the rest is one layer. */
 export function stack(
   rows: readonly AccountRow[], by: readonly Subject[], measure: Measure,
-  { from, to, window_s, most }: { from: number; to: number; window_s: number; most: number },
+  { from, to, window, most }: { from: number; to: number; window: "hour" | "day"; most: number },
 ): Stack {
-  const step = window_s * 1000;
-  const first = Math.floor(from / step) * step;
   const windows: number[] = [];
-  for (let at = first; at < to; at += step) windows.push(at);
+  for (let at = window === "day" ? midnight(from) : Math.floor(from / HOUR_MS) * HOUR_MS; at < to; at = window === "day" ? midnight(at, 1) : at + HOUR_MS) windows.push(at);
   const all = totals(rows, by, measure);
   const places = new Map(all.map((total, place) => [total.key, Math.min(place, most)]));
   const layers = all.slice(0, most).map((total) => ({ name: total.words.join(" · "), values: windows.map(() => 0) }));
   if (all.length > most) layers.push({ name: OTHERS, values: windows.map(() => 0) });
   for (const row of rows) {
-    const place = Math.round((Math.floor(Date.parse(row.at) / step) * step - first) / step);
+    // Where midnight is not at a full hour of UTC, the manager's day begins with the hour that it is in.
+    const at = Date.parse(row.at) + HOUR_MS - 1;
+    const place = windows.findLastIndex((begin) => begin <= at);
     const values = layers[places.get(wordsOf(row, by).join(SEPARATOR)) ?? -1]?.values;
     if (values && place >= 0 && place < values.length) values[place] = (values[place] ?? 0) + (row[measure] ?? 0);
   }
