@@ -23,7 +23,7 @@ function Stale({ since }: { since: number }): ReactNode {
       <Icon name="odd" size={15} />
       <span>
         <strong>The manager does not answer.</strong> Data from {moment(new Date(since).toISOString())},{" "}
-        <span className="num" aria-hidden="true">{duration(Math.round(age / 1000))} old</span>
+        <span className="num" aria-hidden="true">{age < 60_000 ? `${Math.round(age / 1000)} s` : duration(age / 1000)} old</span>
       </span>
     </p>
   );

@@ -186,7 +186,7 @@ it("a search says in how much it looked", () => {
   expect(found(2, 17, reach)).toBe("3/17 in all 2M");
   expect(found(-1, 0, { ...reach, from: 1 << 20, busy: true })).toBe("none so far, searching…");
   expect(found(-1, 0, { ...reach, from: 1 << 20 })).toBe("none in the last 1M of 2M");
-  expect(found(-1, 4, { ...reach, beyond: 12 })).toBe("0/4 in all 2M; 12 more before what the page holds");
+  expect(found(-1, 4, { ...reach, beyond: 12 })).toBe("4 in all 2M; 12 more before what the page holds");
   expect(found(-1, 0, { ...reach, forgot: true })).toBe("none in the last 900 lines");
 });
 

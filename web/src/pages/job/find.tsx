@@ -21,7 +21,7 @@ export interface Reach {
 
 /** What was found, and in how much. */
 export function found(at: number, hits: number, reach: Reach): string {
-  const number = hits ? `${at + 1}/${count(hits)}${hits >= FOUND_MOST ? "+" : ""}` : "none";
+  const number = hits ? `${at < 0 ? "" : `${at + 1}/`}${count(hits)}${hits >= FOUND_MOST ? "+" : ""}` : "none";
   const earlier = reach.beyond ? `; ${count(reach.beyond)} more before what the page holds` : "";
   if (reach.busy) return `${number} so far, searching…`;
   if (reach.forgot) return `${number} in the last ${plural(reach.lines, "line")}`;
