@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rota.client.fields import Wanted
 from rota.client.wr import Conversion, Job, convert
 from rota.client.wr_fields import Place
 from rota.errors import BadInput
@@ -96,7 +97,7 @@ def test_equal_commands_are_one_job_as_in_wr() -> None:
         ('a\t{"env": {"A": "1"}}', "field 'env': must be a list of texts"),
         ('a\t{"env": ["A"]}', "field 'env': 'A' is not NAME=VALUE"),
         ('a\t{"deps": "g"}', "field 'deps': must be a list of texts"),
-        ('a\t{"deps": ["g,h"]}', "field 'deps': 'g,h' cannot be a group"),
+        ('a\t{"deps": ["@g"]}', "field 'deps': '@g' cannot be a group"),
         ('a\t{"dep_grps": ["@g"]}', "field 'dep_grps': '@g' cannot be a group"),
         ('a\t{"cmd_deps": ["b"]}', "field 'cmd_deps': must be objects"),
         ('a\t{"limit_grps": [""]}', "field 'limit_grps': '' cannot be a limit"),
@@ -258,6 +259,23 @@ def test_groups_that_others_wait_for() -> None:
     first, second = read('a\t{"dep_grps": ["g", "g", "h"]}\nb\t{"deps": ["g", "i"]}').jobs
     assert first.fields == {"dep_groups": ["g", "h"]}
     assert second.fields == {"after": ["@g", "@i"]}
+
+
+def test_commas_of_groups_are_theirs() -> None:
+    first, second = read('a\t{"dep_grps": ["g,h"], "rep_grp": "r,s"}\nb\t{"deps": ["g,h"]}').jobs
+    assert first.fields == {"dep_groups": ["g\\,h"], "group": "r,s"}
+    assert second.fields == {"after": ["@g\\,h"]}
+    base = Wanted(cwd="/", mem=0)
+    assert base.changed(first.fields).dep_groups == ("g,h",)
+    assert base.changed(first.fields).group == "r,s"
+    assert base.changed(second.fields).after == ((1, False, "g,h"),)
+
+
+def test_the_same_command_in_another_report_group_is_one_job_in_both() -> None:
+    said = 'a\t{"rep_grp": "one"}\na\t{"rep_grp": "two"}\na\t{"rep_grp": "one"}\na\t{"rep_grp": "two"}\n'
+    found = read(said)
+    assert [job.fields for job in found.jobs] == [{"group": ["one", "two"]}]
+    assert found.repeated == [3, 4]
 
 
 def test_a_group_may_get_its_first_member_below() -> None:

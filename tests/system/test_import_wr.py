@@ -102,7 +102,7 @@ def test_options_are_the_defaults_of_lines_that_do_not_say(rota: Deployment) -> 
     ("line", "expected"),
     [
         ('x\t{"memory": "1"}', "stdin line 2: field 'memory': '1' has no unit"),
-        ('x\t{"rep_grp": "a,b"}', "stdin line 2: field 'rep_grp': cannot be a group"),
+        ('x\t{"rep_grp": "@a"}', "stdin line 2: field 'rep_grp': cannot be a group"),
         ('x\t{"cpus": -1}', "stdin line 2: field 'cpus': must be from 0"),
         ('x\t{"no_retry_over_walltime": "soon"}', "field 'no_retry_over_walltime': 'soon' is not a time"),
         ('x\t{"deps": ["a:b"]}', "field 'deps': 'a:b'"),

@@ -69,6 +69,7 @@ def wr(
     from rota.cli.add import finish
     from rota.cli.interrupts import telling
     from rota.cli.wr_submission import WrSubmission
+    from rota.core.report_groups import names_of
     from rota.errors import BadInput
 
     fields = given(options)
@@ -83,7 +84,7 @@ def wr(
     _warn(jobs.source, jobs.conversion)
     if dry_run:
         if file != "-":
-            defaults.setdefault("group", jobs.base.group)
+            defaults.setdefault("group", names_of(jobs.base.group))
         _print(call, jobs.conversion, defaults)
         return 0
     jobs.declare_limits()
@@ -138,6 +139,8 @@ def _json_of(name: str, value: object) -> object:
         return float(value) if "." in value else int(value)
     if isinstance(value, tuple):
         words = [str(word) for word in value]
+        if name == "group" and len(words) == 1:
+            return words[0]
         if name == "env":
             return dict(word.split("=", 1) for word in words)
         return [] if words == ["none"] else words

@@ -18,8 +18,8 @@ _OPTIONS: Final[dict[str, tuple[tuple[str, ...], dict[str, Any], str]]] = {
     "name": (("-n", "--name"), {"metavar": "TEXT"}, "A label."),
     "group": (
         ("-g", "--group"),
-        {"metavar": "TEXT"},
-        "Report group (default: the file's name, or 'default').",
+        {"metavar": "TEXT", **_MANY},
+        "Report group; repeat it for several (default: the file's name, or 'default').",
     ),
     "cwd": (("--cwd",), {"metavar": "DIR"}, "Working directory (default: here)."),
     "scratch": (

@@ -67,7 +67,7 @@ def _table(found: list[JobView]) -> Shown:
         [
             str(job.id),
             job.state,
-            harmless(job.group),
+            harmless(", ".join(job.groups) or job.group),
             *(harmless(text(job)) for text in own.values()),
             str(job.attempt),
             exit_text(job),

@@ -124,11 +124,11 @@ a shell's group of commands. An input with a bad line adds nothing and names the
 | `time`, `walltime`, `backoff`, `no_retry_over`, `checkpoint` | time: `"90s"`, `"2m"`, `"1h30m"`, `"2d"`, `"12:00:00"`, `"1-12:00:00"` |
 | `gpus`, `priority`, `retries` | whole number; `priority` from 0 to 255 |
 | `scratch`, `pipefail`, `live`, `allow_empty_group`, `rerun`, `once`, `allow_unsatisfiable` | true or false |
-| `after` | list, or text with commas, of `12`, `12-15`, `@group` (a dependency group), `afterok:12`, `afterany:@group`, `afternotok:12`, and `line:3`: the job, or all jobs of the array, of line 3 of the same input (in a JSON array: its third entry), which may also stand behind a condition |
+| `after` | list, or text with commas, of `12`, `12-15`, `@group` (a dependency group), `afterok:12`, `afterany:@group`, `afternotok:12`, and `line:3`: the job, or all jobs of the array, of line 3 of the same input (in a JSON array: its third entry), which may also stand behind a condition; in a list also `{"cmd": "make data", "cwd": "/d"}`: the job of yours with this command in this directory, without `cwd` in one of its own |
 | `dep_groups` | list, or text with commas, of the groups that others may wait for |
 | `array` | text: `"1-100%5"`, `"0-99:2"`, `"1,3,7-9"`; at most 1,000,000 elements, each index once; `%5`: at most five run at once; null: no array |
 | `array_file` | path of a file with the parameters of one job on each line, without blank lines and lines that begin with `#`; the index counts the jobs from 1; a relative path begins where the submission is made. The line is appended to a text command after a blank, to a list as arguments, split as a shell does. With `array`, only the lines with these indexes; `"%5"` alone means all lines |
-| `limits` | list, or text with commas, of `name`, `name:2`, and `name!` for exclusive use; `name:N` with N up to 1,000,000 |
+| `limits` | list, or text with commas, of `name`, `name:2`, `name:any` (one unit, of a limit without a capacity if nobody has declared it), and `name!` for exclusive use; `name:N` with N up to 1,000,000 |
 | `learn`, `override` | text; `no`, `higher` or `always` |
 | `input_bytes` | size, or a whole number of bytes |
 | `input_file` | path of a file, from the job's directory, whose size is that of the input |

@@ -33,12 +33,15 @@ def files(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Groups and states, also behind a comma."""
     from rota.cli.offers import from_manager
+    from rota.client.values import with_commas
     from rota.core.states import State
 
     before, comma, part = incomplete.rpartition(",")
     words = ["all", "last", *(f"state={state.label}" for state in State)]
     if not part or part.startswith("@"):
-        words += from_manager(context, lambda client: [f"@{group}" for group in client.status().groups])
+        words += from_manager(
+            context, lambda client: [f"@{with_commas(group)}" for group in client.status().groups]
+        )
     return [f"{before}{comma}{word}" for word in words if word.startswith(part)]
 
 

@@ -52,7 +52,7 @@ def _card(job: JobView) -> Shown:
         ("command", command_text(job.cmd)),
         ("directory", harmless(job.cwd or "a private one")),
         ("name", harmless(job.name)),
-        ("group", harmless(job.group)),
+        ("group", harmless(", ".join(job.groups) or job.group)),
         ("user", harmless(job.user)),
         ("project", harmless(job.project)),
         ("queue", f"{harmless(job.queue)}, priority {job.priority}{_asked_priority(job)}"),

@@ -237,7 +237,7 @@ FIELDS: Final[dict[str, Callable[[object, bool], Any]]] = {
     "scratch": values.flag,
     "env": values.environment,
     "name": values.label,
-    "group": values.group,
+    "group": values.groups,
     "cpus": values.cpus,
     "mem": values.size,
     "disk": values.size,

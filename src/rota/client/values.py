@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from rota.core import report_groups
 from rota.errors import BadInput
 from rota.plan.size import CORE
 from rota.units import MAX_BYTES, parse_duration, parse_size
@@ -26,6 +27,7 @@ MAX_CPUS: Final = 1_000_000
 MAX_NAME: Final = 255
 MAX_PATH: Final = 4095
 
+_COMMA: Final = re.compile(r"(?<!\\),")
 DIGITS: Final = re.compile(r"[0-9]{1,15}")
 _DECIMAL: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
@@ -131,12 +133,20 @@ def path(value: object, text: bool) -> str:
 def group(value: object, text: bool) -> str:
     """The name of a group, as selectors can have it."""
     name = plain_text(value)
-    if not name or name.startswith("@") or "," in name or not name.isprintable():
+    if not name or name.startswith("@") or "\\" in name or not name.isprintable():
         raise BadInput(
-            "cannot be a group: it is empty, begins with '@', or has a comma or an unprintable character",
+            "cannot be a group: it is empty, begins with '@', or has a backslash or an unprintable character",
             hint="use letters, digits and . _ -",
         )
     return name
+
+
+def groups(value: object, text: bool) -> str:
+    """The report groups of a job, one or several, as `core.report_groups` joins them."""
+    names = list(value) if isinstance(value, list | tuple) else [value]
+    if not 0 < len(names) <= report_groups.MOST:
+        raise BadInput(f"must be one group, or up to {report_groups.MOST}", hint='write it like "a" or ["a", "b"]')
+    return report_groups.joined([group(name, text) for name in names])
 
 
 def learning_group(value: object, text: bool) -> str:
@@ -199,10 +209,22 @@ def _assignment(word: str) -> tuple[str, str]:
 def words(value: object, example: str) -> list[object]:
     """The members of a list that may also be given as one text with commas."""
     if isinstance(value, str):
-        return list(value.split(","))
+        return list(_parts(value))
     if isinstance(value, list | tuple):
-        return [part for word in value for part in (word.split(",") if isinstance(word, str) else [word])]
+        return [part for word in value for part in (_parts(word) if isinstance(word, str) else [word])]
     raise BadInput(f"must be a text or a list of texts, not {kind(value)}", hint=f"write it like {example}")
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas; one behind a backslash is part of a name."""
+    if "\\," not in text:
+        return text.split(",")
+    return [part.replace("\\,", ",") for part in _COMMA.split(text)]
+
+
+def with_commas(name: str) -> str:
+    """A name as it stands among others between commas."""
+    return name.replace(",", "\\,")
 
 
 # ------------------------------------------------------------------ numbers, times and sizes

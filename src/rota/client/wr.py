@@ -53,7 +53,7 @@ class Conversion(Struct, frozen=True):
 def convert(blocks: Iterable[bytes], *, source: str, place: Place, waits: bool = True) -> Conversion:
     """All jobs of an input. `waits`: also for commands that are in none of its lines. Raises `BadInput` that names
     the source, the line and the field."""
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], Parsed] = {}
     known: dict[tuple[str, str], int] = {}
     first_member: dict[str, int] = {}
     repeated: list[int] = []
@@ -66,10 +66,11 @@ def convert(blocks: Iterable[bytes], *, source: str, place: Place, waits: bool =
             raise BadInput(f"{source} line {number}: {error.message}", hint=error.hint) from None
         if job is None:
             continue
-        if (job.cmd, job.cwd) in seen:
-            repeated.append(number)
+        if (same := seen.get((job.cmd, job.cwd))) is not None:
+            if _joins(same, job):
+                repeated.append(number)
             continue
-        seen.add((job.cmd, job.cwd))
+        seen[job.cmd, job.cwd] = job
         known.setdefault((job.said, job.cwd), number)
         for group in _words(job, "dep_groups"):
             first_member.setdefault(group, number)
@@ -106,6 +107,17 @@ def _object(text: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise BadInput("is not a JSON object", hint='write it like {"cmd": "sleep 1"}')
     return value
+
+
+def _joins(job: Parsed, again: Parsed) -> bool:
+    """The same command once more: to wr it is the same job, in one more report group if the line names another.
+    Is there anything to say of it?"""
+    own, other = job.fields.get("group"), again.fields.get("group")
+    names = own if isinstance(own, list) else [own]
+    if not isinstance(other, str) or own is None or other in names:
+        return True
+    job.fields["group"] = [*names, other]
+    return False
 
 
 def _words(job: Parsed, name: str) -> list[str]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from rota.client.after import dependency_group
 from rota.client.limits import NAME as LIMIT
-from rota.client.values import shown
+from rota.client.values import shown, with_commas
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, format_duration
 
@@ -366,7 +366,7 @@ def _texts(name: str, value: object) -> list[str]:
 
 def _groups(name: str, value: object) -> list[str]:
     try:
-        return list(dict.fromkeys(dependency_group(group) for group in _texts(name, value)))
+        return list(dict.fromkeys(with_commas(dependency_group(group)) for group in _texts(name, value)))
     except BadInput as error:
         message = error.message.removeprefix(f"field '{name}': ")
         raise BadInput(f"field '{name}': {message}", hint=error.hint) from None

@@ -14,6 +14,7 @@ from rota.core.effects import RunServerScript, SendWork, StopServerScript
 from rota.core.hook_records import Epilogue, Kept
 from rota.core.job import Ended, Job, Lease, Reason
 from rota.core.parts import ref_of, withhold
+from rota.core.report_groups import first_of
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, move
@@ -131,7 +132,7 @@ def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:
     return {
         "ROTA_USER": spec.user,
         "ROTA_JOB_NAME": spec.name,
-        "ROTA_GROUP": spec.group,
+        "ROTA_GROUP": first_of(spec.group),
         "ROTA_PROJECT": spec.project,
         "ROTA_QUEUE": spec.queue,
         "ROTA_TYPES": " ".join(spec.types),

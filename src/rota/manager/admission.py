@@ -16,6 +16,7 @@ from msgspec import Struct
 from rota.core.hosts import site_now
 from rota.core.job import Job, Spec, Wrote
 from rota.core.policing import queues_of, rules_of
+from rota.core.report_groups import names_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
@@ -333,7 +334,7 @@ def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False, by: By 
         user=spec.user,
         queue=spec.queue,
         project=spec.project,
-        group=spec.group,
+        group=names_of(spec.group),
         name=spec.name,
         type=spec.types,
         walltime=spec.walltime_s,

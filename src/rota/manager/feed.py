@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from rota.core.report_groups import by_name, names_of
 from rota.core.states import State
 from rota.core.world import MOST_TOUCHED, NO_JOB, OPEN
 from rota.errors import BadInput
@@ -105,7 +107,7 @@ class Feeds:
         view.what = what
         view.many = len(touched) > MOST_TOUCHED or len(changed) > _MOST_GROUPS
         if not view.many:
-            view.groups = {name: _by_state(counts) for name, counts in changed.items()}
+            view.groups = {name: _by_state(counts) for name, counts in _of_names(changed, groups).items()}
             view.jobs = [(id, self._label(id, *seen), seen[1]) for id, seen in touched.items()]
         return view
 
@@ -140,6 +142,17 @@ class Feeds:
             "manager": (world.paused, world.draining),
             "limits": tuple(world.placement.limits),
         }
+
+
+def _of_names(changed: Iterable[str], groups: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The counts of each group with these names, over the jobs that are in it alone and with others."""
+    names = {name for group in changed for name in names_of(group)}
+    if all(name in changed for name in names) and not any(len(names_of(group)) > 1 for group in groups):
+        return {name: groups.get(name, ()) for name in names}
+    texts = by_name(groups)
+    return {
+        name: tuple(map(sum, zip(*(groups[text] for text in texts.get(name, ())), strict=True))) for name in names
+    }
 
 
 def _by_state(counts: list[int] | tuple[int, ...]) -> _Counts:

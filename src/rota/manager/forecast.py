@@ -12,6 +12,7 @@ from rota.core.expected import Expectations
 from rota.core.holding import cores_held, holders
 from rota.core.hosts import counted_cores, may_begin_there
 from rota.core.job import Job
+from rota.core.report_groups import by_name, names_of
 from rota.core.states import LIVE, State
 from rota.core.world import World
 from rota.manager import clock
@@ -69,15 +70,17 @@ def _timed(taken: Snapshot) -> tuple[Expectations, float]:
 
 def measure(status: StatusView, world: World, rates: Rates, *, now: float) -> None:
     """Fill in how fast jobs end, and the use of cores. Belongs to the loop's thread."""
-    in_all = 0.0
+    paces: dict[str, float] = {}
+    keys = by_name(list(world.counts))
     for group, counts in status.groups.items():
-        whole = world.counts.get(group)
-        if whole is None or not _left(counts) or _left(counts) != _left_of(whole):
+        whole = keys.get(group, ())
+        if not _left(counts) or _left(counts) != sum(_left_of(world.counts[key]) for key in whole):
             continue  # the pace is known of the group as a whole, but not whose turn is next
-        if rate := rates.group_rate(group, now):
-            status.group_rates[group] = rate
-            in_all += rate
-    status.rate = in_all or None
+        found = {key: rate for key in whole if (rate := rates.group_rate(key, now))}
+        if found:
+            status.group_rates[group] = sum(found.values())
+            paces |= found  # a job in several groups ends once
+    status.rate = sum(paces.values()) or None
     there = {runner.host for runner in world.runners.values() if runner.connected} & world.capacity.keys()
     taken = dict.fromkeys(there, 0)
     for job, first in holders(world):
@@ -93,12 +96,13 @@ def measure(status: StatusView, world: World, rates: Rates, *, now: float) -> No
 
 def foresee(status: StatusView, expected: Expectations, jobs: Iterable[Job] | None = None) -> None:
     """Fill in when groups end, of all their jobs or of these, or why that cannot be said."""
-    ends, unknown = expected.group_end, expected.group_unknown
+    ends, unknown = _of_names(expected.group_end, expected.group_unknown)
     if jobs is not None:
         ends, unknown = {}, {}
         by_group: dict[str, list[Job]] = {}
         for job in jobs:
-            by_group.setdefault(job.spec.group, []).append(job)
+            for name in names_of(job.spec.group):
+                by_group.setdefault(name, []).append(job)
         for group, some in by_group.items():
             end, why = expected.end_of(some)
             if end is not None:
@@ -129,6 +133,20 @@ def foresee(status: StatusView, expected: Expectations, jobs: Iterable[Job] | No
         status.expected_end = moment(latest)
     if first is not None:
         status.end_reason = reason_view(first)
+
+
+def _of_names(ends: dict[str, float], unknown: dict[str, Unknown]) -> tuple[dict[str, float], dict[str, Unknown]]:
+    """When each group ends, of those that jobs are in by themselves and with others."""
+    why: dict[str, Unknown] = {}
+    for key, reason in unknown.items():
+        for name in names_of(key):
+            why.setdefault(name, reason)
+    found: dict[str, float] = {}
+    for key, end in ends.items():
+        for name in names_of(key):
+            if name not in why:
+                found[name] = max(end, found.get(name, 0.0))
+    return found, why
 
 
 _NEW: Final = Unknown("new", "its jobs have only just come")

@@ -14,6 +14,7 @@ from rota.core.expected import Expectations
 from rota.core.explain import Why, why
 from rota.core.hosts import site_now
 from rota.core.job import Job
+from rota.core.report_groups import first_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.manager.gantt_lines import Bar
@@ -250,7 +251,7 @@ def _job(row: _Row, spans: str) -> GanttJob:
         user=spec.user,
         project=spec.project,
         queue=spec.queue,
-        group=spec.group,
+        group=first_of(spec.group),
         state=row.label,
         type=list(spec.types),
         start=_time(row.start),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rota.core import effects as e
 from rota.core.job import Job
 from rota.core.leases import LeaseRef
+from rota.core.report_groups import first_of
 from rota.core.states import State
 from rota.errors import Bug, Denied, RotaError
 from rota.plan.placement import Given
@@ -207,4 +208,5 @@ _TOLD = tuple(name for name in m.RunSpec.__struct_fields__ if name != "id")
 
 
 def _run_spec(job: Job) -> m.RunSpec:
-    return m.RunSpec(id=job.spec_id, **{name: getattr(job.spec, name) for name in _TOLD})
+    told = {name: getattr(job.spec, name) for name in _TOLD}
+    return m.RunSpec(id=job.spec_id, **told | {"group": first_of(job.spec.group)})

@@ -19,6 +19,7 @@ from rota.core.expectation import Expected
 from rota.core.expected import Expectations
 from rota.core.explain import replaced, why
 from rota.core.job import Job, Spec
+from rota.core.report_groups import names_of
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
@@ -309,12 +310,13 @@ class Queries:
 
     def status(self, clauses: list[Clause]) -> StatusView:
         """Counts by state, over all and by group."""
-        groups: dict[str, dict[str, int]] = {}
+        groups: dict[str, dict[str, int]] = {}  #: a job in several groups is counted once, under all their names
+        named = {""}
         if all(clause == Clause(group=clause.group) for clause in clauses):
             # Whole groups are counted already. An empty name means all of them.
             named = {clause.group for clause in clauses or [Clause()]}
             for group, counts in list(self._world.counts.items()):
-                if "" not in named and group not in named:
+                if "" not in named and named.isdisjoint(names_of(group)):
                     continue
                 by_state = {state.label: counts[state] for state in State if counts[state]}
                 if by_state:
@@ -325,7 +327,9 @@ class Queries:
         for by_state in groups.values():
             for label, number in by_state.items():
                 totals[label] = totals.get(label, 0) + number
-        return StatusView(totals, groups, paused=self._world.paused, draining=self._world.draining)
+        return StatusView(
+            totals, _by_name(groups, named), paused=self._world.paused, draining=self._world.draining
+        )
 
     def _count_some(self, clauses: list[Clause], groups: dict[str, dict[str, int]]) -> None:
         def count(group: str, state: State, number: int) -> None:
@@ -341,6 +345,21 @@ class Queries:
             job = self._world.jobs.get(id)
             if job is not None and job.state not in TERMINAL:
                 count(job.spec.group, job.state, 1)
+
+
+def _by_name(groups: dict[str, dict[str, int]], named: set[str]) -> dict[str, dict[str, int]]:
+    """The counts of each group for itself, of those that are asked for; empty: all."""
+    found: dict[str, dict[str, int]] = {}
+    for group, counts in groups.items():
+        for name in names_of(group):
+            if "" not in named and name not in named:
+                continue
+            if name not in found:
+                found[name] = dict(counts)
+                continue
+            for label, number in counts.items():
+                found[name][label] = found[name].get(label, 0) + number
+    return found
 
 
 def _spanned(clauses: list[Clause]) -> int:

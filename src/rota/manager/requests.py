@@ -14,9 +14,10 @@ from rota.core.events import Asker
 from rota.core.expected import Expectations
 from rota.core.permitted import would_change
 from rota.core.removing import would_remove
+from rota.core.report_groups import is_in
 from rota.core.signals import signal_name
 from rota.core.states import RETRYABLE, TERMINAL
-from rota.core.world import NO_JOB
+from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, Denied, NotFound
 from rota.manager import clock, gantt, gantt_past, limits, modify, quotas, shares, site, sums, whatif
 from rota.manager.admission import Admission
@@ -211,7 +212,7 @@ class Requests:
         """For what acts or waits: a mistyped group must not pass for one that has nothing to do."""
         self._refuse_missing(clauses)
         for clause in clauses:
-            if clause.group and not any(self._manager.world.counts.get(clause.group, ())):
+            if clause.group and not _is_known(self._manager.world, clause.group):
                 hint = "list them with 'rota status'"
                 if self._manager.world.groups.get(clause.group) is not None:
                     hint = "that is a dependency group, which only --after can name; " + hint
@@ -430,3 +431,9 @@ class Requests:
 
 def _by(peer: Peer, n: int) -> Asker:
     return Asker(peer.id, n, peer.user)
+
+
+def _is_known(world: World, group: str) -> bool:
+    """Is there, or was there, a job in this group?"""
+    counts = world.counts
+    return any(counts.get(group, ())) or any(is_in(group, key) and any(counts[key]) for key in list(counts))

@@ -13,6 +13,7 @@ from rota.core.expectation import Expected
 from rota.core.explain import MOST_BLOCKERS, Why
 from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.parts import lease_hosts
+from rota.core.report_groups import first_of, names_of
 from rota.core.states import WAITING, State
 from rota.manager import clock
 from rota.manager.amounts import Attempted, amounts
@@ -107,7 +108,8 @@ def view(
         cmd=job.cmd,
         cwd=None if job.spec.scratch else job.spec.cwd,
         name=job.spec.name,
-        group=job.spec.group,
+        group=first_of(job.spec.group),
+        groups=list(names_of(job.spec.group)),
         user=job.spec.user,
         project=job.spec.project,
         queue=job.spec.queue,

@@ -1,6 +1,6 @@
 """Selectors: the words by which people name jobs, as clauses for the store and tests for memory.
 
-Within a word commas mean AND; between words OR.
+Within a word commas mean AND; between words OR. A comma behind a backslash is part of a name.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from rota.core.job import Job, Spec
+from rota.core.report_groups import is_in, names_of
 from rota.core.states import BY_LABEL, LEASED, TERMINAL
 from rota.errors import BadInput
 from rota.store.base import Clause
 from rota.store.clauses import merge_spans
 
+_COMMA = re.compile(r"(?<!\\),")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 #: `12_3`, `12_3-7`, and `12_*` or `12_` for all elements of an array.
 _ELEMENTS = re.compile(r"([0-9]{1,18})_(?:\*|([0-9]{1,15})(?:-([0-9]{1,15}))?)?")
@@ -45,7 +47,7 @@ def parse(words: list[str], *, last: list[tuple[int, int]]) -> list[Clause]:
         others += not is_range(clause)
         if others > MOST_OTHERS:
             raise _too_many(others, MOST_OTHERS)
-        if "last" not in word.split(","):
+        if "last" not in _parts(word):
             clauses.append(clause)
             continue
         for low, high in last:
@@ -79,7 +81,7 @@ def _clause(word: str) -> Clause:
             raise BadInput(f"selector '{word}' can match nothing", hint="join alternatives with a space")
         fields[name] = value
 
-    for part in word.split(","):
+    for part in _parts(word):
         if part in ("all", "last"):
             continue
         if part.startswith("@") and len(part) > 1:
@@ -112,6 +114,12 @@ def _clause(word: str) -> Clause:
             else:
                 put(name, value)
     return msgspec.convert(fields, Clause)
+
+
+def _parts(word: str) -> list[str]:
+    if "\\," not in word:
+        return word.split(",")
+    return [part.replace("\\,", ",") for part in _COMMA.split(word)]
 
 
 def told_apart(clauses: list[Clause]) -> list[Clause]:
@@ -168,7 +176,8 @@ class Matching:
 
     def _left_open(self, spec: Spec) -> list[Clause] | bool:
         left = []
-        for clause in (*self._by_group.get(spec.group, ()), *(self._by_group.get("", ()) if spec.group else ())):
+        named = [clause for name in names_of(spec.group) for clause in self._by_group.get(name, ())]
+        for clause in (*named, *(self._by_group.get("", ()) if spec.group else ())):
             if _specified(clause, spec):
                 of_spec = Clause(group=clause.group, user=clause.user, queue=clause.queue, project=clause.project)
                 if clause == of_spec:
@@ -182,7 +191,7 @@ def matches(clause: Clause, job: Job, hosts: tuple[str, ...]) -> bool:
     return (
         (not clause.low or clause.low <= job.id <= clause.high)
         and (not clause.state or clause.state == job.state)
-        and (not clause.group or clause.group == job.spec.group)
+        and (not clause.group or is_in(clause.group, job.spec.group))
         and _specified(clause, job.spec)
         and (not clause.submission or clause.submission == job.submission)
         and (not clause.host or clause.host in hosts)

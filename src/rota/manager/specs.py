@@ -6,6 +6,8 @@ from typing import Final
 
 from rota.core.job import Spec
 from rota.core.limiting import MOST_UNITS
+from rota.core.report_groups import MOST as MOST_GROUPS
+from rota.core.report_groups import names_of
 from rota.core.signals import signal_name
 from rota.errors import BadInput
 from rota.plan.need import LimitUse
@@ -35,8 +37,9 @@ def check_texts(spec: Spec) -> None:
     """Refuse paths and names that nothing can be done with. Raises `BadInput`."""
     if not spec.cwd.startswith("/") or "\0" in spec.cwd or len(spec.cwd) > LONGEST_NAME:
         raise BadInput(f"field 'cwd': {shown(spec.cwd)} is not an absolute path, or a very long one")
-    if not spec.group:
-        raise BadInput("field 'group': a group needs a name")
+    names = names_of(spec.group)
+    if not all(names) or len(names) > MOST_GROUPS:
+        raise BadInput(f"field 'group': needs names, at most {MOST_GROUPS}")
     if not all(spec.dep_groups) or len(set(spec.dep_groups)) > _MOST_GROUPS:
         raise BadInput(f"field 'dep_groups': needs names, at most {_MOST_GROUPS}")
     for text in (spec.group, spec.name, spec.learn, spec.stdout, spec.stderr, *spec.dep_groups):

@@ -40,7 +40,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     user: str = ""
     queue: str = ""  #: empty: not given
     project: str = ""
-    group: str = ""
+    group: tuple[str, ...] = ()
     name: str = ""
     type: tuple[str, ...] = ()  #: "besteffort", "inner=12"…
     walltime: float | None = None  #: seconds
@@ -157,8 +157,8 @@ def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str], usual:
     if name == "type":
         # `inner` is meant by any `inner=12`.
         return _any_of(wanted, (*facts.type, *(word.partition("=")[0] for word in facts.type)))
-    if name == "unix_group":
-        return _any_of(wanted, facts.unix_group)
+    if name in ("group", "unix_group"):
+        return _any_of(wanted, getattr(facts, name))
     if name == "where":
         return _any_of(wanted, _said_of_properties(facts))
     return _any_of(wanted, (getattr(facts, name),))

@@ -17,6 +17,7 @@ from rota.core.changes import Changes, Row
 from rota.core.job import Parent, Spec, command_from_text, command_to_text
 from rota.core.outputs import Output
 from rota.core.parts import lease_hosts
+from rota.core.report_groups import is_in
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
 from rota.store import columns
@@ -497,7 +498,7 @@ class MemoryStore:
         newest = self._newest(job)
         return (
             clause.low <= job.id <= (clause.high or job.id)
-            and clause.group in ("", job.group)
+            and (not clause.group or is_in(clause.group, job.group))
             and clause.user in ("", job.user)
             and clause.submission in ("", job.submission)
             and clause.state in (0, job.state)

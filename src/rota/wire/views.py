@@ -188,6 +188,7 @@ class JobView(Struct, kw_only=True, gc=False):
     expected_reason: ReasonView | None = None  #: why its expected start or end is not known
     amounts: AmountsView | None = None  #: asked, learned, and what the newest attempt was given and used
     promised: PromisedView | None = None  #: of a reservation that began with fewer resources
+    groups: list[str] = field(default_factory=list)  #: all its report groups; the first is `group`
 
 
 class PromisedView(Struct, gc=False):

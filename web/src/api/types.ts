@@ -391,6 +391,7 @@ export interface JobView {
   expected_reason: ReasonView | null;
   amounts: AmountsView | null;
   promised: PromisedView | null;
+  groups: string[];
 }
 
 /** What is known about a learning group; recommendations are for a job without a known input. */

@@ -25,6 +25,7 @@ from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table
 from rota.cli.status_text import busiest
 from rota.cli.terminal import count, harmless
+from rota.client.values import with_commas
 from rota.core.codes import sentence
 from rota.errors import BadInput
 
@@ -256,7 +257,7 @@ class TopApp(App[None]):
         if not key:
             return
         if self._view.tab == GROUPS.name:
-            self._look(filter=Filter((f"@{key}",)))
+            self._look(filter=Filter((f"@{with_commas(key)}",)))
             counts = self._status.groups.get(key, {}) if self._status else {}
             by_tab = (tab.name for tab in TABS if any(counts.get(state) for state in tab.states))
             self.action_go(next(by_tab, RUNNING.name))
@@ -300,7 +301,7 @@ class TopApp(App[None]):
         elif not (key := self._table().selected()):
             return
         elif self._view.tab == GROUPS.name:
-            selector, what = f"@{key}", f"all jobs of group {harmless(key)}"
+            selector, what = f"@{with_commas(key)}", f"all jobs of group {harmless(key)}"
         else:
             selector, what = key, f"job {key}"
 

@@ -50,5 +50,5 @@ def found_in(job: JobView, pieces: tuple[str, ...]) -> bool:
     """Is all of this in the job's command, name, group, host or reason?"""
     command = job.cmd if isinstance(job.cmd, str) else " ".join(job.cmd)
     reason = job.reason.message if job.reason else ""
-    text = "\n".join((command, job.name, job.group, job.host or "", reason)).casefold()
+    text = "\n".join((command, job.name, *(job.groups or [job.group]), job.host or "", reason)).casefold()
     return all(piece in text for piece in pieces)

@@ -6,10 +6,11 @@ import { ACTIVE, HOLDABLE, WAITING, sum } from "../../states";
 import { Dialog } from "../../ui/dialog";
 import { Button } from "../../ui/parts";
 import type { Verb } from "../jobs/actions";
+import { named } from "../jobs/filter";
 import type { Group } from "./order";
 
 export const selectorsOf = (groups: readonly Group[], state = ""): string[] =>
-  groups.map(({ name }) => (state ? `state=${state},@${name}` : `@${name}`));
+  groups.map(({ name }) => (state ? `state=${state},${named(name)}` : named(name)));
 
 const total = (groups: readonly Group[], of: (group: Group) => number): number => groups.reduce((sum, each) => sum + of(each), 0);
 

@@ -53,9 +53,12 @@ export function sorted(current: string, by: Order): string {
   return current === `-${by}` ? by : `-${by}`;
 }
 
+/** A group as a selector names it: a comma of its own stands behind a backslash. */
+export const named = (group: string): string => `@${group.replaceAll(",", "\\,")}`;
+
 /** What is asked besides the state, as one word of a selector; empty: everything. */
 export function scope({ group, user, host, queue }: Filter): string {
-  return [group && `@${group}`, user && `user=${user}`, host && `host=${host}`, queue && `queue=${queue}`].filter(Boolean).join(",");
+  return [group && named(group), user && `user=${user}`, host && `host=${host}`, queue && `queue=${queue}`].filter(Boolean).join(",");
 }
 
 /** The selectors of a filter. Commas mean AND within a word, several words mean OR. */

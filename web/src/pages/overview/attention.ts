@@ -2,7 +2,7 @@
 
 import type { Action, AttentionView, ManagerView, StatusView } from "../../api/types";
 import { plural, size } from "../../format";
-import { addressOf } from "../jobs/filter";
+import { addressOf, named } from "../jobs/filter";
 import type { IconName } from "../../ui/icons";
 import type { Tone } from "../../states";
 
@@ -94,7 +94,7 @@ function ofJobs({ counts, groups }: StatusView, mine: StatusView, all: boolean):
     needs.push({
       key: `failed ${group}`, tone: "bad", icon: "failed", title: group, text: `${plural(states["failed"] ?? 0, "job")} failed${yours(mine.groups[group]?.["failed"] ?? 0, states["failed"] ?? 0)}`,
       to: addressOf({ state: "failed", group }),
-      ...(mine.groups[group]?.["failed"] ? { deed: { label: "Retry", run: { action: "retry", select: [`@${group},state=failed`] } } } : {}),
+      ...(mine.groups[group]?.["failed"] ? { deed: { label: "Retry", run: { action: "retry", select: [`${named(group)},state=failed`] } } } : {}),
     });
   if (failed.length > GROUPS)
     needs.push({
