@@ -29,6 +29,7 @@ run: $(RUN) $(WEB)  ## Install into .venv and run examples/tour.txt
 
 test: lint $(WEB)  ## Lint, then the whole test suite
 	@tools/need-packages strace:strace ip:iproute2 sshd:openssh-server $(MPI) $(BROWSER)
+	@tools/need-promtool $(BIN)
 	$(NPM) --silent test
 	$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(ARGS)
 

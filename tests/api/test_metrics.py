@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +14,8 @@ import pytest
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _SAMPLE = re.compile(rf'({_NAME})(?:\{{((?:{_NAME}="(?:[^"\\\n]|\\["\\n])*",?)*)\}})? (\S+)')
 _LABEL = re.compile(rf'({_NAME})="((?:[^"\\\n]|\\["\\n])*)"')
+_DOCS = Path(__file__).parents[2] / "docs"
+_SHIPPED = [_DOCS / "monitoring" / name for name in ("alerts.yml", "alerts_test.yml", "dashboard.json")]
 _KINDS = {"counter", "gauge", "histogram", "summary", "untyped"}
 
 
@@ -30,11 +36,12 @@ def parse(text: str) -> dict[str, dict[frozenset[Any], float]]:
             continue
         sample = _SAMPLE.fullmatch(line)
         assert sample is not None, line
-        assert sample[1] == name, f"{line}: samples of one metric stand together, after what is said of it"
+        own = {name, *(name + end for end in ("_bucket", "_sum", "_count"))}
+        assert sample[1] in own, f"{line}: samples of one metric stand together, after what is said of it"
         assert about[name] == {"HELP", "TYPE"}, line
         labels = frozenset(_LABEL.findall(sample[2] or ""))
-        assert labels not in found.setdefault(name, {}), f"{line}: told twice"
-        found[name][labels] = float(sample[3])
+        assert labels not in found.setdefault(sample[1], {}), f"{line}: told twice"
+        found[sample[1]][labels] = float(sample[3])
     return found
 
 
@@ -115,3 +122,100 @@ def test_the_manager_is_described(site):
 def test_figures_are_not_for_everybody(site):
     for path in ("/metrics", "/api/v1/metrics"):
         assert site.nobody.get(path).status == 401
+
+
+# ------------------------------------------------------------------ as Prometheus has it
+
+
+def promtool(*words: str, input: str = "") -> None:
+    """Fails with what promtool says if it says anything against it."""
+    found = shutil.which("promtool") or str(Path(__file__).parents[2] / ".venv" / "bin" / "promtool")
+    assert Path(found).exists(), "there is no promtool; 'make test' fetches it (tools/need-promtool)"
+    done = subprocess.run([found, *words], input=input, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def samples(site, name: str) -> dict[frozenset[Any], float]:
+    return parse(site.user.get("/metrics").body.decode())[name]
+
+
+def test_promtool_has_nothing_against_them(site):
+    site.rota.ok("wait", *map(str, site.add("true", request="core=1,walltime=1m", rerun=True)))
+    promtool("check", "metrics", input=site.user.get("/metrics").body.decode())
+
+
+def test_the_alerts_that_ship_are_right_and_go_off_when_they_should():
+    promtool("check", "rules", str(_SHIPPED[0]))
+    promtool("test", "rules", str(_SHIPPED[1]))
+
+
+def test_every_query_of_the_dashboard_can_be_read(tmp_path):
+    panels = json.loads(_SHIPPED[2].read_text())["panels"]
+    queries = [each["expr"].replace("$instance", ".*") for panel in panels for each in panel["targets"]]
+    rules = [{"record": f"query:{number}", "expr": query} for number, query in enumerate(queries)]
+    file = tmp_path / "rules.yml"
+    file.write_text(json.dumps({"groups": [{"name": "queries", "rules": rules}]}))
+    promtool("check", "rules", str(file))
+
+
+@pytest.mark.parametrize("path", [*_SHIPPED, _DOCS / "monitoring.md"], ids=lambda path: path.name)
+def test_what_ships_names_no_metric_that_there_is_not(site, path):
+    site.rota.ok("limit", "shipped:1")
+    site.rota.ok("quota", "set", "*,*,*,/", "1000")
+    try:
+        there = set(re.findall(r"^# TYPE (rota_\w+)", site.user.get("/metrics").body.decode(), re.M))
+    finally:
+        site.rota.ok("quota", "remove", "*,*,*,/")
+    text = path.read_text()
+    if path.suffix == ".json":
+        text = json.dumps([each["expr"] for panel in json.loads(text)["panels"] for each in panel["targets"]])
+    named = {re.sub("_(bucket|sum|count)$", "", name) for name in re.findall(r"\brota_[a-z_]+[a-z]", text)}
+    assert named
+    assert named <= there, "nobody would notice that an alert never goes off"
+
+
+def test_every_metric_is_documented(site):
+    there = set(re.findall(r"^# TYPE (rota_\w+)", site.user.get("/metrics").body.decode(), re.M))
+    text = (_DOCS / "monitoring.md").read_text()
+    assert [name for name in there if f"`{name}" not in text] == []
+
+
+def test_a_blocked_job_has_not_ended(site):
+    (bad,) = site.add("false", retries=0, rerun=True)
+    (child,) = site.add("echo child of a bad one", after=[str(bad)])
+    site.rota.rota("wait", str(bad))
+    site.rota.ok("show", str(child))
+    ended = samples(site, "rota_jobs_ended_total")
+    assert frozenset({("state", "blocked")}) not in ended
+    site.rota.ok("kill", str(child))
+
+
+def test_queues_limits_and_cores_are_told(site):
+    site.rota.ok("limit", "never:0")
+    (job,) = site.add("true", limits=["never"], rerun=True)
+    site.rota.ok("queue", "close", "besteffort")
+    try:
+        closed = samples(site, "rota_queue_closed")
+        waiting = samples(site, "rota_queue_jobs")
+        assert samples(site, "rota_limit_waiting_jobs")[frozenset({("limit", "never")})] == 1
+    finally:
+        site.rota.ok("queue", "open", "besteffort")
+        site.rota.ok("kill", str(job))
+    assert closed == {
+        frozenset({("queue", name)}): float(name == "besteffort") for name in ("admin", "default", "besteffort")
+    }
+    assert waiting[frozenset({("queue", "default"), ("state", "waiting")})] >= 1
+    view = site.user.get("/api/v1/nodes").json
+    assert samples(site, "rota_capacity_cores") == {frozenset(): sum(each["cores"] for each in view)}
+    (version,) = samples(site, "rota_build_info")
+    assert dict(version) == {"version": site.user.get("/api/v1/manager").json["version"]}
+
+
+def test_buckets_of_a_histogram_add_up(site):
+    site.rota.ok("wait", *map(str, site.add("true", rerun=True)))
+    found = parse(site.user.get("/metrics").body.decode())
+    for name in ("rota_commit_duration_seconds", "rota_job_wait_seconds"):
+        by_bound = {float(dict(labels)["le"]): number for labels, number in found[f"{name}_bucket"].items()}
+        counts = [by_bound[bound] for bound in sorted(by_bound)]
+        assert counts == sorted(counts)
+        assert counts[-1] == found[f"{name}_count"][frozenset()] > 0

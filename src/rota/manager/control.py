@@ -50,7 +50,7 @@ async def control(manager: Manager, peer: Peer, ask: m.Control) -> None:
         case "ping":
             manager.tell(by, None)
         case "metrics":
-            manager.tell(by, metrics_view(manager))
+            manager.tell(by, await metrics_view(manager))
         case "settings":
             manager.tell(by, SettingsView(os.getpid(), msgspec.structs.asdict(manager.settings)))
         case "ui-link":

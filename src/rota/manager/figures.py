@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from rota.core.states import State
+from rota.manager import clock
+from rota.manager.gauges import labelled
+from rota.manager.histogram import QUICK, SLOW, Histogram
+from rota.plan.endangered import endangered
 from rota.wire.views import MetricsView
 
 if TYPE_CHECKING:
@@ -18,6 +24,7 @@ _SHARES: Final = (0.5, 0.9, 0.99)
 _KEPT: Final = 1000
 #: Position of the start in a row of `Changes.ends`.
 _STARTED_AT: Final = 7
+BLOCKED: Final = State.BLOCKED.label
 
 
 class Figures:
@@ -31,12 +38,17 @@ class Figures:
         self.waits: deque[float] = deque(maxlen=_KEPT)  #: seconds from ready to running
         self.decisions: deque[float] = deque(maxlen=_KEPT)  #: seconds of one turn of the engine
         self.plans: deque[float] = deque(maxlen=_KEPT)  #: the same, of those that had a plan to keep
+        self.wait_histogram = Histogram(SLOW)
+        self.decision_histogram = Histogram(QUICK)
+        self.plan_histogram = Histogram(QUICK)
 
     def decided(self, seconds: float, *, planned: bool) -> None:
         """A turn took so long."""
         self.decisions.append(seconds)
+        self.decision_histogram.add(seconds)
         if planned:
             self.plans.append(seconds)
+            self.plan_histogram.add(seconds)
 
     def committed(self, changes: Changes, jobs: Mapping[int, Job]) -> None:
         """Count the attempts that began. Of a short one only the end is told, which says when it began."""
@@ -53,16 +65,27 @@ class Figures:
         self.started += 1
         if job is not None and job.ready_at is not None and job.ready_at <= at:
             self.waits.append(at - job.ready_at)
+            self.wait_histogram.add(at - job.ready_at)
 
     def ended(self, state: str) -> None:
-        """A job is settled."""
+        """A job is settled. One that is blocked has not ended: a retry of what it waits for lets it run."""
+        if state == BLOCKED:
+            return
         self.settled[state] = self.settled.get(state, 0) + 1
 
 
-def metrics_view(manager: Manager) -> MetricsView:
-    """Everything at this moment."""
+async def metrics_view(manager: Manager) -> MetricsView:
+    """Everything at this moment. What has to be counted is counted beside the loop."""
+    gather = labelled(manager.world, clock.now())
+    found = _metrics_view(manager)
+    found.labelled = await manager.read(gather)
+    return found
+
+
+def _metrics_view(manager: Manager) -> MetricsView:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     world, figures = manager.world, manager.figures
+    planner, disk = world.placement.planner, os.statvfs(manager.home.path)
     totals = {
         "commits": float(manager.writer.commits),
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
@@ -79,13 +102,24 @@ def metrics_view(manager: Manager) -> MetricsView:
             "resident_bytes": float(resident_bytes()),
             "disk_full": float(manager.writer.full),
             "paused": float(world.paused),
+            "draining": float(world.draining),
             "start_time_seconds": manager.started_at,
+            "last_commit_time_seconds": manager.writer.last_at,
+            "disk_free_bytes": float(disk.f_bavail * disk.f_frsize),
+            "reservations": float(len(planner.reserved) if planner is not None else 0),
+            "reservations_in_danger": float(sum(1 for _ in endangered(planner)) if planner is not None else 0),
         },
         quantiles={
             "commit": quantiles(manager.writer.times),
             "decision": quantiles(figures.decisions),
             "plan": quantiles(figures.plans),
             "wait": quantiles(figures.waits),
+        },
+        histograms={
+            "commit": manager.writer.histogram.view(),
+            "decision": figures.decision_histogram.view(),
+            "plan": figures.plan_histogram.view(),
+            "wait": figures.wait_histogram.view(),
         },
     )
 

@@ -22,6 +22,8 @@ from rota.core.changes import Row
 from rota.core.kept import not_kept
 from rota.core.turn import Batch
 from rota.errors import StoreFull
+from rota.manager import clock
+from rota.manager.histogram import QUICK, Histogram
 from rota.manager.outputs import Outputs
 from rota.store.base import Store
 
@@ -58,6 +60,8 @@ class Writer:
         self.full = False  #: the disk is full and a batch waits for room
         self.commits = 0
         self.times: deque[float] = deque(maxlen=100)
+        self.histogram = Histogram(QUICK)
+        self.last_at = 0.0  #: when the last commit was done (wall time); 0: none was
 
     def start(self) -> None:
         self._thread.start()
@@ -80,7 +84,10 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._failed, error)
                 return
             self.commits += 1
-            self.times.append(time.monotonic() - begun)
+            took = time.monotonic() - begun
+            self.times.append(took)
+            self.histogram.add(took)
+            self.last_at = clock.now()
             self._loop.call_soon_threadsafe(self._committed, batch)
 
     def _commit(self, batch: Batch) -> None:

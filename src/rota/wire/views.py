@@ -561,6 +561,21 @@ class UiLink(Struct, gc=False):
     code: str
 
 
+class HistogramView(Struct, gc=False):
+    """How often something took how long."""
+
+    bounds: list[float]  #: upper ones, in seconds, ascending
+    counts: list[int]  #: in each bucket; the last is for all that took longer
+    sum: float
+
+
+class Sample(Struct, gc=False):
+    """One value of a figure that has several, told apart by labels."""
+
+    labels: dict[str, str]
+    value: float
+
+
 class MetricsView(Struct, gc=False):
     """Figures of the manager, for monitoring."""
 
@@ -568,6 +583,8 @@ class MetricsView(Struct, gc=False):
     totals: dict[str, float]  #: what only grows: commits, seconds of processor time, attempts by outcome
     gauges: dict[str, float]  #: what goes up and down
     quantiles: dict[str, dict[str, float]]  #: seconds, by share of what was measured lately
+    histograms: dict[str, HistogramView] = field(default_factory=dict)  #: since the manager started
+    labelled: dict[str, list[Sample]] = field(default_factory=dict)  #: of nodes, queues, limits and quotas
 
 
 class NewTokenView(Struct, gc=False):
