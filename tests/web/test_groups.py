@@ -153,3 +153,31 @@ def test_keys_move_select_and_open(busy: Deployment, guest: Visitor) -> None:
     expect(page.get_by_role("checkbox", name="Select align")).not_to_be_checked()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/jobs\?group=align$"))
+
+
+def test_every_state_of_a_group_is_in_view(busy: Deployment, guest: Visitor) -> None:
+    def add(*words: str) -> int:
+        (job,) = busy.json("add", "-g", "mixed", "--retries", "0", *words)["added"]
+        return int(job)
+
+    failed = add("--", "false")
+    add("--", "sleep", "1000")
+    wait_until(lambda: busy.state(failed) == "failed", "one has failed")
+    add("--after", str(failed), "--", "echo", "never")
+    for command in ("echo held", "echo killed", "echo waits"):
+        add("--after", "42", "--", "sh", "-c", command)
+    waits = sorted(busy.states("@mixed,state=dependent"))
+    busy.ok("hold", str(waits[0]))
+    busy.ok("kill", str(waits[1]))
+    guest.go("/groups?q=mixed")
+    states = guest.page.locator("li.group-row .group-states")
+    for text in ("1 failed", "1 running", "1 cancelled", "1 held", "1 blocked", "1 waiting"):
+        expect(states).to_contain_text(text)
+    edges = """all => {
+        const box = all.getBoundingClientRect();
+        return [...all.children].map(each => [each.textContent, each.getBoundingClientRect()])
+            .filter(([, own]) => own.bottom > box.bottom + 1 || own.right > box.right + 1).map(([text]) => text);
+    }"""
+    cut = states.evaluate(edges)
+    assert cut == []
+    busy.ok("kill", "@mixed")
