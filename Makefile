@@ -18,7 +18,7 @@ PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench bench-guard bench-million bench-latency bench-learning \
-	bench-queue bench-release bench-reserve bench-plan bench-estimates bench-nodes bench-output bench-api bench-page faults cluster properties web screenshots docs dist clean
+	bench-queue bench-release bench-reserve bench-plan bench-estimates bench-nodes bench-output bench-api bench-past bench-page faults cluster properties web screenshots docs dist clean
 .DELETE_ON_ERROR:
 
 help:  ## This list
@@ -82,6 +82,9 @@ bench-output: $(DEV)  ## What jobs print, through rota run: bytes a second besid
 
 bench-api: $(DEV) $(WEB)  ## The HTTP API over a million jobs, and what open pages cost
 	$(BIN)/python bench/api.py $(ARGS)
+
+bench-past: $(DEV)  ## The Gantt chart of a month of a million jobs, beside a plain scan of the same rows
+	$(BIN)/python bench/past.py $(ARGS)
 
 bench-page: $(DEV) $(WEB)  ## The dashboard in a browser over a million jobs: first row, scrolling, events, Gantt
 	@tools/need-packages $(BROWSER)

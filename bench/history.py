@@ -7,6 +7,7 @@ import hashlib
 import os
 import pwd
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +19,22 @@ from rota.store.sqlite import SqliteStore
 _BATCH = 20_000
 
 
-def write_finished(home: Path, count: int, *, failed_every: int = 0) -> None:
+class Spread(NamedTuple):
+    """When and where they ran: one after the other begins, on one host after the other."""
+
+    since: float = 1_700_000_000.0
+    every_s: float = 1.0
+    length_s: float = 1.0
+    hosts: int = 1
+
+    def begin(self, job: int) -> float:
+        return self.since + job * self.every_s
+
+    def host(self, job: int) -> str:
+        return "history" if self.hosts == 1 else f"n{job % self.hosts:03}"
+
+
+def write_finished(home: Path, count: int, *, failed_every: int = 0, spread: Spread | None = None) -> None:
     """Add `count` jobs that are complete, or every so many failed, with one attempt each. No manager may be
     running there."""
     store = SqliteStore(home)
@@ -35,29 +51,32 @@ def write_finished(home: Path, count: int, *, failed_every: int = 0) -> None:
         store.commit(changes)
         for low in range(first, first + count, _BATCH):
             ids = range(low, min(low + _BATCH, first + count))
-            store.commit(_finished(ids, spec=spec, user=user, failed_every=failed_every))
+            store.commit(
+                _finished(ids, spec=spec, user=user, failed_every=failed_every, spread=spread or Spread())
+            )
     finally:
         store.close()
 
 
-def _finished(ids: range, *, spec: int, user: str, failed_every: int) -> Changes:
-    """One submission whose jobs all ended, after a second each."""
+def _finished(ids: range, *, spec: int, user: str, failed_every: int, spread: Spread) -> Changes:
+    """One submission whose jobs all ended."""
     changes, submission = Changes(), f"history-{ids.start}"
     changes.submissions.append((submission, user, 1.0, len(ids), '{"added":[],"existing":[],"retried":[]}'))
     for job in ids:
-        at = 1_700_000_000.0 + job
+        at = spread.begin(job)
         key = hashlib.blake2b(b"history %d" % job, digest_size=16).hexdigest()
         cmd = f"echo the job with the number {job} was here"
         changes.jobs.append(
             (job, key, submission, spec, "history", user, cmd, int(State.READY), at, at, *[None] * 6)
         )
-        changes.attempts.append((job, 1, job, "history", "history", at, spec, None, None))
+        changes.attempts.append((job, 1, job, "history", spread.host(job), at, spec, None, None))
         state = State.FAILED if failed_every and job % failed_every == 0 else State.COMPLETE
         verdict = (state.label, int(state is State.FAILED), None, None, None)
-        measured = (at, at + 1, 0.01, 1 << 20, 0)
+        end = at + spread.length_s
+        measured = (at, end, 0.01, 1 << 20, 0)
         output = (None, None, 0, 0, 0, 0)
         changes.ends.append((job, 1, *verdict, *measured, *output, None))
-        changes.job_states[job] = (job, int(state), 1, 1, None, at, at + 1, *[None] * 3)
+        changes.job_states[job] = (job, int(state), 1, 1, None, at, end, *[None] * 3)
         count = ("history", int(state))
         changes.tally[count] = changes.tally.get(count, 0) + 1
     return changes

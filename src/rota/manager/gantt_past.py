@@ -82,7 +82,8 @@ class Past:
         if until - since > _SHORTEST_S:
             rows = self._store.past(since=since, until=until, limit=window.limit + 1)
             if len(rows) > window.limit:
-                rows, slices = [], _slices(window.limit, len(lines.cores))
+                hosts = {*lines.cores, *(row.host for row in rows)}
+                rows, slices = [], _slices(window.limit, len(hosts))
                 sums = self._kept(("sums", since, until, slices), self._sums(since, until, slices))
         rows.sort(key=lambda row: (row.started_at, row.job, row.number))
         bars = [_bar(row, self._specs, lines) for row in rows]

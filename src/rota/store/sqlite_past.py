@@ -47,11 +47,12 @@ class SqlitePast(SqliteSums):
         ]
 
         def read(portion: tuple[int, int]) -> list[PastSum]:
+            found: list[PastSum] = []
             with self._reader() as connection:
-                (text,) = connection.execute(
-                    statements()["past_sums"], (since, until, slices, *portion)
-                ).fetchone()
-                return _sums.decode(text)
+                for name in ("past_sums_of_sizes", "past_sums"):
+                    (text,) = connection.execute(statements()[name], (since, until, slices, *portion)).fetchone()
+                    found += _sums.decode(text)
+            return found
 
         if len(portions) < _THREADS:
             return [row for portion in portions for row in read(portion)]

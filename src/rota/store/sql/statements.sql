@@ -717,7 +717,7 @@ FROM (
     LIMIT ?4);
 
 -- name: past_sums
--- The same attempts, of one range of job ids, summed up by place and by the slices of the window in which they begin and
+-- The same attempts that were given something by a plan, of one range of job ids, summed up by place and by the slices of the window in which they begin and
 -- end. What an attempt was suspended for is left out at its beginning, as it is in the accounts. With a limit, even if it
 -- is none, SQLite works out the columns of an inner select once and not wherever they are used.
 SELECT json_group_array(json_array(place, slice / 65536, slice % 65536, spec, attempts, failed, cpus, begin_s, end_s))
@@ -726,7 +726,7 @@ FROM (
                   + min(CAST(y * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) AS slice,
            spec, count(*) AS attempts, sum(failed) AS failed, sum(c) AS cpus, sum(c * x) AS begin_s, sum(c * y) AS end_s
     FROM (
-        SELECT min(y, max(started_at + iif(given IS NULL, 0, coalesce(given ->> '$[8][3]', 0)), ?1) - ?1) AS x, y,
+        SELECT min(y, max(started_at + coalesce(given ->> '$[8][3]', 0), ?1) - ?1) AS x, y,
                iif(kind = 2, given -> '$[3]', host) AS place,
                CASE kind WHEN 0 THEN coalesce(size ->> 0, 1) WHEN 1 THEN given ->> '$[0][0]' ELSE 1 END AS c,
                iif(kind = 0 AND size IS NULL, coalesce(spec, (SELECT j.spec FROM jobs AS j WHERE j.id = job)), 0) AS spec,
@@ -735,14 +735,30 @@ FROM (
             SELECT a.job, a.started_at, min(a.ended_at, ?2) - ?1 AS y, a.host, a.size, a.given, a.spec,
                    a.outcome = 'failed' AS failed,
                    -- What tells its cores: its size, what it was given of one host, or its hosts.
-                   CASE WHEN a.given IS NULL THEN 0 WHEN json_array_length(a.given, '$[3]') = 0 THEN 0
+                   CASE WHEN json_array_length(a.given, '$[3]') = 0 THEN 0
                         WHEN json_array_length(a.given, '$[3]') = 1 AND NOT coalesce(a.given ->> '$[7]', 0) THEN 1
                         ELSE 2 END AS kind
             FROM attempts AS a
             WHERE a.job BETWEEN ?4 AND ?5 AND a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void'
+              AND a.given IS NOT NULL
             LIMIT -1)
         LIMIT -1)
     GROUP BY slice, spec, place);
+
+-- name: past_sums_of_sizes
+-- The same for attempts that were given nothing by a plan, which needs hardly anything worked out for a row.
+SELECT json_group_array(json_array(place, slice / 65536, slice % 65536, spec_of, attempts, failed, cpus, begin_s, end_s))
+FROM (
+    SELECT host AS place,
+           min(CAST((max(started_at, ?1) - ?1) * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) * 65536
+           + min(CAST((min(ended_at, ?2) - ?1) * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) AS slice,
+           iif(size IS NULL, coalesce(spec, (SELECT j.spec FROM jobs AS j WHERE j.id = job)), 0) AS spec_of,
+           count(*) AS attempts, sum(outcome = 'failed') AS failed, sum(coalesce(size ->> 0, 1)) AS cpus,
+           sum(coalesce(size ->> 0, 1) * (max(started_at, ?1) - ?1)) AS begin_s,
+           sum(coalesce(size ->> 0, 1) * (min(ended_at, ?2) - ?1)) AS end_s
+    FROM attempts
+    WHERE job BETWEEN ?4 AND ?5 AND ended_at > ?1 AND started_at < ?2 AND outcome <> 'void' AND given IS NULL
+    GROUP BY slice, spec_of, host);
 
 -- name: ended_between
 -- How many attempts ended in the hours from the first up to the second, of jobs that are still there.
