@@ -73,6 +73,7 @@ def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> N
             if used or asked:
                 for each in range(hour, until):
                     add(who, used * CORE_HOUR_US / 1e6, asked * CORE_HOUR_US / 1e6, each * HOUR_S)
+    world.use.compact(end * float(HOUR_S))
 
 
 def usage_of(world: World, policy: Policy, wall: float) -> Usage:

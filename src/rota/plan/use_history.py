@@ -53,7 +53,7 @@ class History:
 
     def all(self, now: float) -> Iterator[Used]:
         """Everything, each as of the middle of its span, but never later than now."""
-        self._compact(now)
+        self.compact(now)
         for (length, number), rows in self._spans.items():
             at = min(now, (number + 0.5) * length)
             for who, (used, asked) in rows.items():
@@ -66,7 +66,7 @@ class History:
         new._spans = {span: {who: row[:] for who, row in rows.items()} for span, rows in self._spans.items()}
         return new
 
-    def _compact(self, now: float) -> None:
+    def compact(self, now: float) -> None:
         """Put what has become old together, and forget what is older than anything that counts."""
         if now - self._compacted < DAY_S:
             return
