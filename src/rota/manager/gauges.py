@@ -6,13 +6,13 @@ The loop only takes a snapshot; what it holds is counted by whoever is given `Ca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from rota import __version__
 from rota.core.job import Job
 from rota.core.policing import queues_of
-from rota.core.states import WAITING
+from rota.core.states import WAITING, State
 from rota.core.world import World
 from rota.manager import nodes, quotas
 from rota.plan.policy import Queue
@@ -22,6 +22,7 @@ Labelled = dict[str, list[Sample]]
 
 #: Limits of single arrays would be a series each, for a while.
 _OF_ARRAYS: Final = "array-"
+_WAITING: Final = (State.READY, *(WAITING - {State.READY}))
 
 
 def labelled(world: World, wall: float) -> Callable[[], Labelled]:
@@ -61,18 +62,15 @@ def _of_nodes(found: nodes.Snapshot) -> Labelled:
     }
 
 
-def _of_queues(queues: dict[str, Queue], jobs: Iterable[Job]) -> Labelled:
-    counts: Counter[tuple[str, bool]] = Counter()
-    for job in jobs:
-        if job.lease is not None:
-            counts[job.spec.queue, True] += 1
-        elif job.state in WAITING:
-            counts[job.spec.queue, False] += 1
+def _of_queues(queues: dict[str, Queue], jobs: list[Job]) -> Labelled:
+    running = Counter(job.spec.queue for job in jobs if job.lease is not None)
+    # Of a hundred thousand jobs nearly all are ready: a tuple finds that sooner than a set of states.
+    waiting = Counter(job.spec.queue for job in jobs if job.lease is None and job.state in _WAITING)
     return {
         "queue_jobs": [
-            Sample({"queue": name, "state": word}, float(counts[name, running]))
+            Sample({"queue": name, "state": word}, float(counts[name]))
             for name in queues
-            for word, running in (("running", True), ("waiting", False))
+            for word, counts in (("running", running), ("waiting", waiting))
         ],
         "queue_closed": [Sample({"queue": name}, float(queue.closed)) for name, queue in queues.items()],
     }
