@@ -103,7 +103,6 @@ def test_equal_commands_are_one_job_as_in_wr() -> None:
         ('a\t{"limit_grps": [""]}', "field 'limit_grps': '' cannot be a limit"),
         ('a\t{"limit_grps": ["2030 < datetime"]}', "'2030 < datetime' is not a date and time"),
         ('a\t{"limit_grps": ["9 < time"]}', "field 'limit_grps': '9 < time' is not a time of day"),
-        ('a\t{"limit_grps": ["time < 09:00:30"]}', "has seconds"),
         ('a\t{"on_exit": [{"celebrate": true}]}', "field 'on_exit': there is no behaviour 'celebrate'"),
         ('a\t{"on_exit": "cleanup"}', "field 'on_exit': must be a list of objects"),
         (b"a\nb\0c", "f.wr line 2: contains a NUL byte"),
@@ -218,6 +217,8 @@ def test_a_limit_that_is_unlimited_is_declared_so() -> None:
         ("17:00:00 < time < 20:00:00", "time_1700_2000@17:00-20:00"),
         ("22:30:00<time", "time_2230_0000@22:30-00:00"),
         ("time < 08:00:00", "time_0000_0800@00:00-08:00"),
+        ("17:00:30 < time < 20:00:05", "time_170030_200005@17:00:30-20:00:05"),
+        ("time < 09:00:30", "time_0000_090030@00:00-09:00:30"),
     ],
 )
 def test_a_time_of_day_is_a_limit_with_a_window(word: str, declared: str) -> None:

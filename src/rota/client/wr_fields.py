@@ -297,10 +297,8 @@ def _window(name: str, word: str) -> tuple[str, str]:
     found = _WINDOW.fullmatch(word)
     if found is None or not (found[1] or found[4]):
         raise BadInput(f"field '{name}': '{shown(word)}' is not a time of day", hint="17:00:00 < time < 20:00:00")
-    if found[3] not in (None, "00") or found[6] not in (None, "00"):
-        raise BadInput(f"field '{name}': '{shown(word)}' has seconds", hint="windows are in whole minutes")
-    begin = f"{found[1] or '00'}:{found[2] or '00'}"
-    end = f"{found[4] or '00'}:{found[5] or '00'}"
+    begin = f"{found[1] or '00'}:{found[2] or '00'}" + (f":{found[3]}" if found[3] not in (None, "00") else "")
+    end = f"{found[4] or '00'}:{found[5] or '00'}" + (f":{found[6]}" if found[6] not in (None, "00") else "")
     return f"time_{begin.replace(':', '')}_{end.replace(':', '')}", f"{begin}-{end}"
 
 

@@ -16,11 +16,11 @@ from rota.core.pausing import unstarted
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan.limits import Limit, Window
+from rota.plan.limits import Limit, Window, clock_at, minute_at
 
 MOST_UNITS = 1_000_000_000
 LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)")
+_CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 _HINT = "write it like blast:5, blast:any, blast:unlimited, night@22:00-06:00 or night@always"
 _DAY = 24 * 60
 #: Windows that are never open together are given up after so many looks.
@@ -55,7 +55,7 @@ def _window(text: str) -> Window:
     found = _CLOCK.fullmatch(first), _CLOCK.fullmatch(last)
     if not dash or found[0] is None or found[1] is None:
         raise BadInput(f"'{text[:40]}' are not hours of a day", hint="write them like 22:00-06:00, or always")
-    start, end = (int(each[1]) * 60 + int(each[2]) for each in found if each)
+    start, end = (minute_at(int(each[1]), int(each[2]), int(each[3] or 0)) for each in found if each)
     if start > 24 * 60 or end > 24 * 60 or start % (24 * 60) == end % (24 * 60):
         raise BadInput(f"'{text[:40]}' is no span of hours within a day", hint="write them like 22:00-06:00")
     return Window(start % (24 * 60), end)
@@ -141,7 +141,7 @@ def follow_clock(world: World, turn: Turn) -> None:
             world.placement.limit_changed(limit.name)
 
 
-def minute_of_day(world: World, wall: float) -> int:
+def minute_of_day(world: World, wall: float) -> float:
     """Of the local time."""
     return _minute(world.zone, wall)
 
@@ -167,15 +167,16 @@ def openings(zone: tzinfo, windows: list[Window]) -> Callable[[float], tuple[flo
     return hours
 
 
-def _minute(zone: tzinfo, wall: float) -> int:
+def _minute(zone: tzinfo, wall: float) -> float:
     local = datetime.fromtimestamp(wall, UTC).astimezone(zone)
-    return local.hour * 60 + local.minute
+    return minute_at(local.hour, local.minute, local.second)
 
 
-def _next(zone: tzinfo, minute: int, wall: float) -> float:
+def _next(zone: tzinfo, minute: float, wall: float) -> float:
     """When it is this minute of the day next, later than now."""
     local = datetime.fromtimestamp(wall, UTC).astimezone(zone)
-    found = local.replace(hour=minute // 60, minute=minute % 60, second=0, microsecond=0)
+    hour, of_hour, second = clock_at(minute)
+    found = local.replace(hour=hour, minute=of_hour, second=second, microsecond=0)
     if found <= local:
         found = (found + timedelta(days=1)).replace(tzinfo=zone)
     return found.timestamp()

@@ -14,12 +14,13 @@ from rota.plan.need import LimitUse
 
 
 class Window(Struct, frozen=True, array_like=True, gc=False):
-    """Hours of the day in which jobs may start, in minutes after midnight; may cross midnight."""
+    """Hours of the day in which jobs may start, in minutes after midnight, of which seconds are parts; may cross
+    midnight."""
 
-    start: int
-    end: int
+    start: int | float
+    end: int | float
 
-    def open_at(self, minute: int) -> bool:
+    def open_at(self, minute: float) -> bool:
         if self.start <= self.end:
             return self.start <= minute < self.end
         return minute >= self.start or minute < self.end
@@ -28,8 +29,20 @@ class Window(Struct, frozen=True, array_like=True, gc=False):
         return f"{_clock(self.start)}-{_clock(self.end)}"
 
 
-def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"
+def minute_at(hour: int, minute: int, second: int) -> int | float:
+    """The minute of the day; a moment and the end of a window are reckoned alike, so that they are equal."""
+    return hour * 60 + minute + second / 60 if second else hour * 60 + minute
+
+
+def clock_at(minute: float) -> tuple[int, int, int]:
+    """The opposite: hour, minute and second."""
+    seconds = round(minute * 60)
+    return seconds // 3600, seconds // 60 % 60, seconds % 60
+
+
+def _clock(at: float) -> str:
+    hour, minute, second = clock_at(at)
+    return f"{hour:02}:{minute:02}" + (f":{second:02}" if second else "")
 
 
 class Limit(Struct, frozen=True, array_like=True, gc=False):
@@ -77,7 +90,7 @@ class Limits:
         self._declared: dict[str, Limit] = {}
         #: limit → host, and "" for all hosts together: both are counted, whatever the scope is now
         self._meters: dict[str, dict[str, _Meter]] = {}
-        self.minute = 0  #: of the day, local time
+        self.minute: float = 0  #: of the day, local time
 
     # -- declarations
 
