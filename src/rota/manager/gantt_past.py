@@ -20,6 +20,7 @@ import msgspec
 from rota.core.accounting import ATTEMPTS, HOUR_S, micros
 from rota.core.amounts import cores_of
 from rota.core.job import Spec
+from rota.core.report_groups import first_of
 from rota.core.usage import BUSY, IDLE
 from rota.manager.gantt_lines import Bar, lines_needed, placed
 from rota.manager.usage import Span, spans
@@ -190,7 +191,7 @@ def _attempt(row: PastAttempt, spec: Spec, place: Mapping[str, Sequence[int]], *
         user=spec.user,
         project=spec.project,
         queue=spec.queue,
-        group=row.group,
+        group=first_of(row.group),
         state=row.outcome,
         type=list(spec.types),
         start=_time(row.started_at),
