@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 
 import rota
-from deployment import Deployment
+from deployment import Deployment, cpu_s
 from history import Spread, write_finished
 
 MONTH_S = 30 * 86_400.0
@@ -79,13 +79,15 @@ def main() -> int:
             for name, length in windows.items():
                 knocks = Knocks(deployment.home)
                 knocks.start()
-                took, scans = [], []
+                took, scans, cpu = [], [], []
+                manager = deployment.manager_pid()
                 for again in range(asked.repeat):
                     # Another window each time: what is kept of an answer does not count.
                     until = now - again * 7.0
-                    begun = time.perf_counter()
+                    begun, used = time.perf_counter(), cpu_s(manager)
                     past = client.gantt(since=until - length, until=until, limit=10_000).past
                     took.append(time.perf_counter() - begun)
+                    cpu.append(cpu_s(manager) - used)
                     scans.append(scan(deployment.home / "rota.db", until - length, until))
                 knocks.stop()
                 assert past is not None
@@ -93,7 +95,8 @@ def main() -> int:
                 merged = " (merged)" if past.slice_s else ""
                 print(
                     f"{name:<10}  {past.total:>9,} attempts  {drawn:>6,} bars{merged}:"
-                    f" {median(took):6.3f} s (best {min(took):.3f}), a plain scan {median(scans):6.3f} s,"
+                    f" {median(took):6.3f} s (best {min(took):.3f}), {median(cpu):.2f} s of the processor,"
+                    f" a plain scan {median(scans):6.3f} s,"
                     f" ratio {median(took) / median(scans):.1f}; longest hold of the loop"
                     f" {1e3 * max(knocks.took, default=0.0):.0f} ms (idle: {1e3 * max(quiet.took):.0f} ms)",
                     flush=True,

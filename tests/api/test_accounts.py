@@ -132,3 +132,24 @@ def test_bad_questions_are_refused(worked: Site, path: str, status: int) -> None
 @pytest.mark.parametrize("path", ["/nodes", f"/nodes/{HOST}", "/accounting", "/usage", "/history"])
 def test_nobody_without_a_token_learns_anything(worked: Site, path: str) -> None:
     assert worked.nobody.get(f"/api/v1{path}").status == 401
+
+
+def test_the_gantt_chart_has_the_past_that_is_asked_for(worked: Site) -> None:
+    every = get(worked, "/jobs?limit=100")["jobs"]
+    shown = {job["id"]: job for job in every if job["project"] == "p"}
+    assert len(shown) == 3
+    for since in ("-15m", "now-1h", "-2d"):
+        past = get(worked, f"/gantt?from={since}")["past"]
+        mine = {each["id"]: each for each in past["attempts"] if each["project"] == "p"}
+        assert mine.keys() == shown.keys()
+        for id, job in shown.items():
+            assert (mine[id]["start"], mine[id]["end"]) == (job["started_at"], job["ended_at"])
+    begun = min(each["start"] for each in mine.values())
+    assert get(worked, f"/gantt?from=2001-01-01T00:00:00Z&to={begun}")["past"]["attempts"] == []
+    merged = get(worked, "/gantt?from=-15m&limit=1")["past"]
+    assert (merged["attempts"], merged["total"] >= 3, merged["slice_s"] > 0) == ([], True, True)
+    assert get(worked, "/gantt")["past"] is None
+    for words in ("from=soon", "from=-", "to=-5", "from="):
+        answer = worked.user.get(f"/api/v1/gantt?{words}")
+        assert (answer.status, answer.json["error"]["code"]) == (400, "bad_input"), answer.body
+        assert words.partition("=")[0] in answer.json["error"]["message"]
