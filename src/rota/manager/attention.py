@@ -5,6 +5,9 @@ from __future__ import annotations
 from heapq import nsmallest
 from typing import Final
 
+# The planner loads it when it is first asked why. `rota manager stop` asks, too, and must not meet the files of a
+# newer version that was installed meanwhile.
+import rota.plan.waiting  # noqa: F401
 from rota.core.world import World
 from rota.plan.endangered import endangered
 from rota.wire.views import AttentionView

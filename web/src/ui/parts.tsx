@@ -104,7 +104,7 @@ export function Trouble({ error }: { error: Error }): ReactNode {
 
 export function Skeleton({ lines = 3 }: { lines?: number }): ReactNode {
   return (
-    <div className="skeleton" aria-busy="true" aria-label="Loading">
+    <div className="skeleton" role="group" aria-busy="true" aria-label="Loading">
       {Array.from({ length: lines }, (_, at) => (
         <i key={at} />
       ))}
