@@ -116,3 +116,18 @@ def test_rules_are_tried_on_a_job_that_is_not_submitted(site):
     assert site.user.get("/api/v1/jobs").json["total"] == before
     for name in rules:
         assert site.admin.ask("DELETE", f"/api/v1/rules/{name}").status == 204
+
+
+def test_a_queue_is_closed_and_opened_by_administrators_only(site: Site) -> None:
+    assert site.user.post("/api/v1/queues/besteffort/close", {"reason": "new disks"}).status == 403
+    closed = site.admin.post("/api/v1/queues/besteffort/close", {"reason": "new disks"})
+    assert closed.status == 200
+    (queue,) = [each for each in site.user.get("/api/v1/queues").json["queues"] if each["name"] == "besteffort"]
+    assert (queue["closed"], queue["closed_reason"]) == (True, "new disks")
+    refused = site.user.post("/api/v1/jobs", {"jobs": [{"cmd": "true", "cwd": "/", "queue": "besteffort"}]})
+    assert refused.status in (400, 422)
+    assert "queue 'besteffort' is closed: new disks" in refused.json["error"]["message"]
+    assert site.admin.post("/api/v1/queues/nowhere/open").status == 404
+    assert site.admin.post("/api/v1/queues/besteffort/open").status == 200
+    again = site.admin.post("/api/v1/queues/besteffort/open")
+    assert again.json["version"] == site.user.get("/api/v1/queues").json["version"], "nothing to change"
