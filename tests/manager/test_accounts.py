@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from rota.core.accounting import ASKED, GIVEN, HOUR_US, USED, Key, micros, spread
+from rota.core.accounting import ACCOUNT_COLUMNS, ASKED, GIVEN, HOUR_US, USED, Key, micros, spread
 from rota.core.changes import Changes
 from rota.core.job import Outcome, Spec
 from rota.errors import BadInput
-from rota.manager import accounts
+from rota.manager import accounts, clock
 from rota.plan.size import Size
 from rota.store import columns
 from rota.store.base import Accounts
@@ -254,6 +254,18 @@ def test_the_minutes_count_starts_ends_waits_and_runs() -> None:
 def test_a_question_that_makes_no_sense_is_refused(ask: m.GetAccounts) -> None:
     with pytest.raises(BadInput):
         accounts.accounting(MemoryStore(), {}, ask)
+
+
+def test_a_client_of_an_earlier_version_reads_numbers_where_it_knows_no_null() -> None:
+    store, changes = MemoryStore(), Changes()
+    changes.accounts[int(clock.now() // 3600), *ANN] = [
+        HOUR_US if each == GIVEN else 0 for each in range(ACCOUNT_COLUMNS)
+    ]
+    store.commit(changes)
+    for ask in (m.GetAccounts(1), m.GetAccounts(1, apart=True)):
+        row = accounts.accounting(store, {}, ask).rows[0]
+        assert row.given_s == 3600.0
+        assert row.asked_s == (0.0 if ask.apart else 3600.0)
 
 
 @pytest.mark.parametrize("minutes", [0, -1, 10_081])

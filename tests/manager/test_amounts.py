@@ -111,6 +111,8 @@ def test_all_views_tell_the_same_four_values(
     point = learning.points(machine.store.points("tool", limit=1))[0]
     assert (point.asked_mem, point.asked_time_s) == (size["mem"] if "mem" in said else None, asked_s)
     assert (point.given_mem, point.given_time_s) == (lease.size.mem, expected_s)
+    (earlier,) = learning.points(machine.store.points("tool", limit=1), apart=False)  # takes no null
+    assert (earlier.asked_mem, earlier.asked_time_s) == (lease.size.mem, expected_s)
     assert (point.used_mem, point.used_time_s) == (mem * MIB, pytest.approx(lasted))
 
     mine = [row for row in _hours(machine) if row.project == "p"]

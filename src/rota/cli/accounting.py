@@ -66,6 +66,8 @@ def accounting(
     zone = _zone(zone)
     with call.connect() as client:
         view = client.accounting(since=first, until=end, by=columns, window=window, zone=zone)
+    if view.since is None:
+        _as_of_old(view, window)
     if call.json:
         print_json(view)
     elif call.quiet:
@@ -79,6 +81,19 @@ def accounting(
     else:
         say("nothing was used in this time")
     return 0
+
+
+def _as_of_old(view: AccountingView, window: str) -> None:
+    """An earlier version answered: what it calls asked is what was given. Raises `EnvironmentFault`."""
+    if window != "day":
+        from rota.errors import EnvironmentFault
+
+        raise EnvironmentFault(
+            "the manager is of an older version, which only accounts by days of UTC",
+            hint="leave out --window and --last, or start it again with this version",
+        )
+    for row in view.rows:
+        row.given_s, row.asked_s = row.asked_s or 0.0, None
 
 
 def _zone(name: str | None) -> str:

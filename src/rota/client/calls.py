@@ -188,7 +188,7 @@ def _json(name: str, value: Any) -> str:
 
 
 def learned(name: str = "") -> Call[list[views.LearnedGroupView]]:
-    return Call(lambda n: m.Learned(n, name), list[views.LearnedGroupView])
+    return Call(lambda n: m.Learned(n, name, apart=True), list[views.LearnedGroupView])
 
 
 def forget_learned(name: str) -> Call[Any]:
@@ -205,7 +205,9 @@ def accounting(
     zone: str = "",
 ) -> Call[sums.AccountingView]:
     names = tuple(by)
-    return Call(lambda n: m.GetAccounts(n, since, until, names, window_s, window, zone), sums.AccountingView)
+    return Call(
+        lambda n: m.GetAccounts(n, since, until, names, window_s, window, zone, apart=True), sums.AccountingView
+    )
 
 
 def usage(*, since: float | None, until: float | None) -> Call[sums.UsageView]:

@@ -73,6 +73,9 @@ def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> A
     found = store.accounts(first=edges[0], end=edges[-1])
     made = in_windows(found, specs, edges=edges, by=ask.by, now=now)
     made.window, made.zone = ask.window, ask.zone or "UTC"
+    if not ask.apart:
+        for row in made.rows:  # the meaning it had in earlier versions, which take no null for it
+            row.asked_s = row.given_s
     return made
 
 

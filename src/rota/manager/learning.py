@@ -23,16 +23,16 @@ def view(world: World, name: str) -> list[LearnedGroupView]:
     return [_view(name, model, buckets=12)]
 
 
-def points(found: list[Point]) -> list[LearningPoint]:
-    """Attempts as clients see them, as they come."""
+def points(found: list[Point], *, apart: bool = True) -> list[LearningPoint]:
+    """Attempts as clients see them, as they come; to those of earlier versions asked is what was given."""
     return [
         LearningPoint(
             job=each.job,
             at=datetime.fromtimestamp(each.at, UTC),
             input_bytes=each.input_bytes,
-            asked_mem=each.asked_mem,
+            asked_mem=each.asked_mem if apart else each.given_mem,
             used_mem=max(0, each.used_mem),
-            asked_time_s=each.asked_time_s,
+            asked_time_s=each.asked_time_s if apart else each.given_time_s,
             used_time_s=each.used_time_s,
             ok=each.ok,
             most_mem=-each.used_mem if each.used_mem < 0 else None,

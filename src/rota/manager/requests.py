@@ -131,7 +131,7 @@ class Requests:
                     names = [name] if name else list(self._manager.world.models)
                     self._manager.happened(events.LearningForgotten(by=_by(peer, n), names=names))
                 else:
-                    self._manager.tell(_by(peer, n), await sums.learned(self._manager, name))
+                    self._manager.tell(_by(peer, n), await sums.learned(self._manager, name, apart=message.apart))
             case m.GetAccounts(n) | m.GetUsage(n) | m.GetHistory(n) | m.ListNodes(n) | m.GetNode(n):
                 self._manager.tell(_by(peer, n), await sums.answer(self._manager, message))
             case m.Act():

@@ -44,10 +44,10 @@ async def _nodes(manager: Manager) -> list[NodeView]:
     return await manager.read(lambda: nodes.view(found))
 
 
-async def learned(manager: Manager, name: str) -> list[LearnedGroupView]:
+async def learned(manager: Manager, name: str, *, apart: bool) -> list[LearnedGroupView]:
     """What is known about learning groups; about one that is named, also what it is known from."""
     groups = learning.view(manager.world, name)
     if name:
         found = await manager.read(lambda: manager.store.points(name, limit=_POINTS))
-        groups[0].points = learning.points(found)
+        groups[0].points = learning.points(found, apart=apart)
     return groups

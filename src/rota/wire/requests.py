@@ -297,6 +297,8 @@ class Learned(Message, frozen=True, tag="learned"):
     n: int
     name: str = ""
     forget: bool = False
+    #: who asks knows what was asked for from what was given; earlier versions know one number, never null
+    apart: bool = False
 
 
 class GetAccounts(Message, frozen=True, tag="accounts"):
@@ -309,6 +311,7 @@ class GetAccounts(Message, frozen=True, tag="accounts"):
     window_s: int = 86_400
     window: str = ""  #: instead: hour, day, week, month, all or a time such as 36h
     zone: str = ""  #: in which days begin; empty: UTC
+    apart: bool = False  #: as in `Learned`
 
 
 class GetUsage(Message, frozen=True, tag="usage"):
