@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import json
 import os
+import re
 from typing import Any
 
 import pytest
@@ -106,8 +107,9 @@ def test_who_gave_more_than_is_allowed_is_told_and_others_are_not(shared: Deploy
         done = shared.rota("add", "-", "--json", input='echo 1\necho 2\t{"walltime": "3d"}\n')
         assert done.stderr == ("rota: warning: line 2: walltime 3d is more than allowed; it is 1d (rule 'day')\n")
         first, second = json.loads(done.stdout)["added"]
-        assert "walltime     1d" in shared.ok("show", str(first))
-        assert "walltime     1d" in shared.ok("show", str(second))
+        for job in (first, second):
+            assert shared.json("show", str(job))["walltime_s"] == 86400
+            assert re.search(r"^ +walltime .* 1d ", shared.ok("show", str(job)), re.MULTILINE)
     finally:
         shared.ok("rule", "remove", "day")
 

@@ -134,6 +134,15 @@ def test_a_full_limit_lets_its_jobs_begin_one_after_the_other() -> None:
     assert expected(m, other).end == m.wall + 60
 
 
+def test_of_a_job_that_waits_for_a_group_without_members_no_start_is_known() -> None:
+    m = machine()
+    (job,) = add(m, "a", time_s=60.0, after=(("nobody", Condition.OK, True),), allow_empty_group=True)
+    found = expected(m, job)
+    assert (found.start, found.end) == (None, None)
+    assert found.unknown is not None
+    assert found.unknown.message == "group 'nobody' has no expected end: nothing has joined it yet"
+
+
 def test_a_job_waits_for_room_from_the_end_of_those_it_depends_on() -> None:
     m = machine()
     (first,) = add(m, "a", time_s=60.0)

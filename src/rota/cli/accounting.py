@@ -11,6 +11,8 @@ from rota.cli.command import Invocation, command, print_json
 from rota.cli.printing import say
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from rota.cli.terminal import Shown
     from rota.wire.sums import AccountingView, AccountRow
 
@@ -134,11 +136,22 @@ def _table(view: AccountingView, columns: list[str]) -> Shown:
     return table([*head, *figures], rows, right="l" * len(head) + "r" * len(figures))
 
 
-def _window(row: AccountRow, view: AccountingView) -> str:
-    """When it begins, in the zone in which the manager counts days; of what has no name also when it ends."""
+def _told_zone(view: AccountingView) -> tzinfo:
+    """The zone that the manager says it used; UTC if this machine knows none of that name."""
+    from datetime import UTC
+
+    from rota.errors import BadInput
     from rota.manager.windows import zone_of
 
-    zone = zone_of(view.zone)
+    try:
+        return zone_of(view.zone)
+    except BadInput:
+        return UTC
+
+
+def _window(row: AccountRow, view: AccountingView) -> str:
+    """When it begins, in the zone in which the manager counts days; of what has no name also when it ends."""
+    zone = _told_zone(view)
     at = row.at.astimezone(zone)
     if view.window == "month":
         return f"{at:%Y-%m}"

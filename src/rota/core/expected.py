@@ -19,7 +19,18 @@ from rota.core.amounts import asked_s, walltime_of
 from rota.core.dependencies import verdict
 from rota.core.durations import usual_s
 from rota.core.estimate import learning_group
-from rota.core.expectation import AHEAD, NEW, NO_ESTIMATE, NO_ROOM, OVERDUE, RESTING, Expected, Snapshot, Unknown
+from rota.core.expectation import (
+    AHEAD,
+    EMPTY,
+    NEW,
+    NO_ESTIMATE,
+    NO_ROOM,
+    OVERDUE,
+    RESTING,
+    Expected,
+    Snapshot,
+    Unknown,
+)
 from rota.core.expected_line import Placed, capacity, fitting, units
 from rota.core.job import Job, Parent
 from rota.core.limiting import openings
@@ -425,6 +436,8 @@ class Expectations:
             if known is None:
                 members = [each.parent] if isinstance(each.parent, int) else list(world.groups[each.parent].open)
                 late, cause, unready = self._last_of(members)
+                if not members:
+                    cause = EMPTY
                 if unready:
                     missing += unready
                     continue
