@@ -14,12 +14,17 @@ from rota.core.states import State
 from rota.core.turn import Turn
 from rota.plan.placement import Given
 from rota.plan.size import CORE, Size
+from rota.plan.use_history import KEPT_S, History
 from rota.units import MAX_SECONDS
 
 HOUR_S: Final = 3600
 HOUR_US: Final = HOUR_S * 1_000_000
 #: What a hundredth of a core is in an hour.
 CORE_HOUR_US: Final = HOUR_US // CORE
+#: What a core is in a second, in hundredths of cores and microseconds.
+_CORE_S: Final = CORE * 1e6
+#: Fair share forgets what is older.
+_KEPT_US: Final = int(KEPT_S * 1e6)
 
 #: (hour since 1970, user, project, queue)
 Key = tuple[int, str, str, str]
@@ -54,13 +59,14 @@ def suspended_us(given: Given | None, now: int) -> int:
 
 def given_us(spec: Spec, size: Size, given: Given | None) -> int:
     """For how long an attempt was given its cores."""
-    return micros(min(given_s(spec, size, given), MAX_SECONDS))
+    seconds = given_s(spec, size, given)
+    return micros(seconds if seconds < MAX_SECONDS else MAX_SECONDS)
 
 
 def asked_us(spec: Spec, given: Given | None) -> int | None:
     """For how long it was asked; None: nobody said."""
     seconds = asked_s(spec, given)
-    return None if seconds is None else micros(min(seconds, MAX_SECONDS))
+    return None if seconds is None else micros(seconds if seconds < MAX_SECONDS else MAX_SECONDS)
 
 
 def spread(
@@ -90,6 +96,7 @@ def spread(
 
 def account_attempt(
     turn: Turn,
+    use: History,
     job: Job,
     lease: Lease,
     *,
@@ -104,7 +111,8 @@ def account_attempt(
     What it was suspended for is left out at its beginning.
 
     What it was given or asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in
-    an hour that is still to come, so that windows of any length that end now have the same sums.
+    an hour that is still to come, so that windows of any length that end now have the same sums. `use`, which fair
+    share goes by, gets the same amounts.
     """
     spec, given = job.spec, lease.given
     start, end = micros(started_at), micros(ended_at) or micros(turn.wall)
@@ -122,26 +130,42 @@ def account_attempt(
         start = min(end, start + micros(suspended_s))
     size = job.learned or spec.size
     cpus = size.cpus if given is None else cores_of(size, given)
-    lent, asked = given_us(spec, size, given), asked_us(spec, given)
+    held, lent, asked = max(0, end - start), given_us(spec, size, given), asked_us(spec, given)
     if asked is None:
         row[UNASKED] += 1
         asked = 0
     if start // HOUR_US == hour and start < end:
         # As nearly always, and just what `spread` would do.
-        row[USED] += cpus * (end - start) // CORE
+        row[USED] += cpus * held // CORE
         row[GIVEN] += cpus * lent // CORE
         row[ASKED] += cpus * asked // CORE
+        use.add((spec.user, spec.project), cpus * held / _CORE_S, cpus * lent / _CORE_S, end / 1e6)
     else:
         who = (spec.user, spec.project, spec.queue)
         spread(turn.changes.accounts, who, start, end, cpus, USED)
         for column, whole in ((GIVEN, lent), (ASKED, asked)):
-            while_held = min(whole, max(0, end - start))
+            while_held = min(whole, held)
             spread(turn.changes.accounts, who, start, start + while_held, cpus, column)
             row[column] += cpus * whole // CORE - cpus * while_held // CORE
-    if end > start:
-        _minute(turn)[RAN] += end - start
+        _spread_use(use, spec, start, end, cpus, lent)
+    if held:
+        _minute(turn)[RAN] += held
     if lease.started_at is None:
         count_start(turn, job, started_at)  # of which nobody told before
+
+
+def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent: int) -> None:
+    """The same for fair share, which has no steps: hour by hour."""
+    who = (spec.user, spec.project)
+    at = max(start, end - _KEPT_US)
+    while at < end:
+        until = min(end, (at // HOUR_US + 1) * HOUR_US)
+        lent_now = max(0, min(until, start + lent) - at)
+        use.add(who, cpus * (until - at) / _CORE_S, cpus * lent_now / _CORE_S, at / 1e6)
+        at = until
+    beyond = lent - max(0, end - start)
+    if beyond > 0:
+        use.add(who, 0.0, cpus * beyond / _CORE_S, end / 1e6)
 
 
 def count_start(turn: Turn, job: Job, started_at: float | None) -> None:

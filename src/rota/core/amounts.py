@@ -47,6 +47,15 @@ def asked_s(spec: Spec, given: Given | None) -> float | None:
     return wish.size.time_s if "time" in wish.given else None
 
 
+def observed_asked(spec: Spec, given: Given | None) -> tuple[int | None, int | None, float | None]:
+    """Memory, disk and time of `asked_of`, as an observation has them: for the end of every attempt."""
+    wish = spec.wrote or spec
+    said, size = wish.given, wish.size
+    if not said and not wish.request:
+        return None, None, wish.walltime_s
+    return size.mem if "mem" in said else None, size.disk if "disk" in said else None, asked_s(spec, given)
+
+
 def limit_of(spec: Spec, given: Given | None) -> float | None:
     """The walltime that an attempt was given; None: nothing ends it."""
     return given.walltime_s if given is not None and given.walltime_s is not None else spec.walltime_s
@@ -54,7 +63,9 @@ def limit_of(spec: Spec, given: Given | None) -> float | None:
 
 def given_s(spec: Spec, size: Size, given: Given | None) -> float:
     """For how long an attempt was given its cores: its walltime, else the time it was expected to take."""
-    return limit_of(spec, given) or size.time_s
+    if given is not None and given.walltime_s is not None:
+        return given.walltime_s or size.time_s
+    return spec.walltime_s or size.time_s
 
 
 def cores_of(size: Size, given: Given | None) -> int:

@@ -23,7 +23,6 @@ from rota.core.serving import begin_epilogue, forget_prologue
 from rota.core.states import State
 from rota.core.times import in_lease, timed
 from rota.core.turn import Turn
-from rota.core.use import count_use
 from rota.core.world import Runner, World, erase, move, write
 
 #: An idempotent job is queued again when it ends with this, if it ran for so long.
@@ -165,6 +164,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     away_s = suspended_s(lease, outcome.ended_at)
     account_attempt(
         turn,
+        world.use,
         job,
         lease,
         failed=verdict == State.FAILED.label,
@@ -173,7 +173,6 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         cpu_s=outcome.cpu_s,
         suspended_s=away_s,
     )
-    count_use(world, job, lease, started_at=started_at, ended_at=outcome.ended_at, suspended_s=away_s)
     if not at_walltime and (lease.given is None or not lease.given.elsewhere):
         learn(
             world,

@@ -5,7 +5,7 @@ The models are `core.learning`'s, the rules of sizes `core.sizing`'s; here they 
 
 from __future__ import annotations
 
-from rota.core.amounts import asked_of, asked_s, given_s
+from rota.core.amounts import given_s, observed_asked
 from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.job import Job, Outcome
@@ -142,8 +142,7 @@ def learn(
     name = learning_group(job)
     model = model_of(world, name)
     place = model.observe(seen)
-    asked = asked_of(job.spec, given)
-    asked_for = (asked.mem, asked.disk, asked_s(job.spec, given))
+    asked_for = observed_asked(job.spec, given)
     turn.changes.observations.append((name, *to_row(place, seen), job.id, *asked_for))
     if code is None:
         model.took(asked_for[2], elapsed_s)

@@ -14,14 +14,10 @@ from rota.core.accounting import (
     GIVEN,
     GIVEN_STEP,
     HOUR_S,
-    HOUR_US,
     USED,
     USED_STEP,
-    given_us,
-    micros,
 )
 from rota.core.amounts import cores_of
-from rota.core.job import Job, Lease
 from rota.core.parts import all_leased
 from rota.core.world import World
 from rota.plan.fading import Usage
@@ -30,28 +26,6 @@ from rota.plan.size import CORE
 from rota.plan.use_history import KEPT_S, Who
 
 KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
-
-
-def count_use(
-    world: World, job: Job, lease: Lease, *, started_at: float | None, ended_at: float, suspended_s: float
-) -> None:
-    """An attempt has ended: what it used, in the hours in which it did, and what it asked for beyond that."""
-    start, end = micros(started_at) + micros(suspended_s), micros(ended_at)
-    if not started_at or end <= start:
-        return
-    spec, size = job.spec, job.learned or job.spec.size
-    cores = cores_of(size, lease.given) / CORE
-    who = (spec.user, spec.project)
-    add = world.use.add
-    asked = given_us(spec, size, lease.given)
-    at = start
-    while at < end:  # hour by hour
-        until = min(end, (at // HOUR_US + 1) * HOUR_US)
-        held = max(0, min(until, start + asked) - at)
-        add(who, cores * (until - at) / 1e6, cores * held / 1e6, at / 1e6)
-        at = until
-    if asked > end - start:
-        add(who, 0.0, cores * (asked - end + start) / 1e6, end / 1e6)
 
 
 def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:

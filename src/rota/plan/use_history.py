@@ -43,7 +43,9 @@ class History:
         self._add((self.first_s, int(at // self.first_s)), who, used, asked)
 
     def _add(self, span: tuple[float, int], who: Who, used: float, asked: float) -> None:
-        rows = self._spans.setdefault(span, {})
+        rows = self._spans.get(span)
+        if rows is None:
+            rows = self._spans[span] = {}
         row = rows.get(who)
         if row is None:
             rows[who] = [used, asked]
