@@ -161,6 +161,29 @@ def test_of_a_job_behind_one_that_is_held_nothing_is_said_but_why() -> None:
     assert (code(m, first), code(m, second)) == ("held", "dependency")
 
 
+def test_however_long_a_chain_is_only_the_job_at_fault_is_named() -> None:
+    m = machine()
+    add(m, "x", "y", time_s=60.0)
+    (first,) = add(m, "a", time_s=60.0)
+    last = first
+    for number in range(5):
+        (last,) = add(m, f"b{number}", time_s=30.0, after=((last, Condition.OK, False),))
+    m.do("hold", first)
+    unknown = expected(m, last).unknown
+    assert unknown is not None
+    assert unknown.message == f"job {first} has no expected end: held by ann"
+
+
+def test_jobs_that_wait_for_each_other_follow_in_that_order_whichever_is_looked_at_first() -> None:
+    m = machine()
+    (first,) = add(m, "first", time_s=60.0)
+    (last,) = add(m, "last", time_s=5.0, after=(("both", Condition.OK, True),), allow_empty_group=True)
+    (second,) = add(m, "second", time_s=30.0, dep_groups=("both",), after=((first, Condition.OK, False),))
+    (third,) = add(m, "third", time_s=10.0, dep_groups=("both",), after=((second, Condition.OK, False),))
+    assert expected(m, third) == Expected(m.wall + 90, m.wall + 100)
+    assert expected(m, last) == Expected(m.wall + 100, m.wall + 105)
+
+
 def test_a_delayed_job_begins_when_it_is_due() -> None:
     m = machine()
     (job,) = add(m, "a", time_s=60.0, retries=1, backoff_s=500.0)

@@ -399,6 +399,7 @@ class Expectations:
         """Jobs that wait for others: room is looked for from the expected end of the last of these on."""
         world = self._taken.world
         ends: dict[Parent, tuple[float, Unknown | None]] = {}
+        begun: set[int] = set()  #: jobs whose parents are being looked at: guards against circles
         for root in sorted(self._taken.dependent):
             stack = [root]
             while stack:  # chains may be long
@@ -408,8 +409,9 @@ class Expectations:
                     stack.pop()
                     continue
                 missing, after, why = self._parents(world, job, ends)
-                fresh = [parent for parent in missing if parent not in stack]
+                fresh = [parent for parent in missing if parent not in begun]
                 if fresh:
+                    begun.add(id)
                     stack += fresh
                     continue
                 stack.pop()
@@ -443,9 +445,12 @@ class Expectations:
                     continue
                 known = ends[each.parent] = (late, cause)
             after = max(after, known[0])
-            if known[1] is not None and why is None:
+            if (cause := known[1]) is not None and why is None:
+                if cause.code == "dependency":
+                    why = cause  # the first of a chain is named, not everything in between
+                    continue
                 name = f"job {each.parent}" if isinstance(each.parent, int) else f"group '{each.parent}'"
-                why = Unknown("dependency", f"{name} has no expected end: {known[1].message}")
+                why = Unknown("dependency", f"{name} has no expected end: {cause.message}")
         return missing, after, why
 
     def _last_of(self, members: list[int]) -> tuple[float, Unknown | None, list[int]]:
