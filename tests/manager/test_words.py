@@ -45,6 +45,20 @@ def test_a_number_on_a_limit_that_nobody_declared_declares_it() -> None:
     assert resolve((m.NewUse("a"),), limits(), declared) == (LimitUse("a", 1),)
 
 
+@pytest.mark.parametrize("capacity", [None, 3])
+def test_a_limit_that_jobs_declared_stays_theirs_also_without_a_number(capacity: int | None) -> None:
+    declared: dict[str, Limit] = {}
+    resolve((m.NewUse("a", capacity, declare=True),), limits(), declared, user="root", admin=True)
+    theirs = dict(declared)
+    for use in (m.NewUse("a", 1), m.NewUse("a", exclusive=True)):
+        with pytest.raises(BadInput, match="jobs of root declared it"):
+            resolve((use,), limits(), declared, user="bob")
+    assert resolve((m.NewUse("a"),), limits(), declared, user="bob") == (LimitUse("a", 1),)
+    assert declared == theirs
+    resolve((m.NewUse("a", 5, exclusive=True),), limits(), declared, user="ann", admin=True)
+    assert declared == {"a": Limit("a", 5, by_jobs=True, owner="root")}
+
+
 def test_a_number_on_a_declared_limit_is_units_and_no_more_than_it_has() -> None:
     known = limits(Limit("a", 3), Limit("h", hosts=(("one", 1), ("two", 4))), Limit("off", 0))
     assert resolve((m.NewUse("a", 3), m.NewUse("h", 4)), known, {}) == (LimitUse("a", 3), LimitUse("h", 4))

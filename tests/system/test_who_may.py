@@ -108,6 +108,9 @@ def test_a_limit_that_jobs_declared_is_the_users_whose_jobs_did(site: Site) -> N
     site.ann.add("--limit", "anns!", "--limit", "never", "--", "echo", "alone")
     site.ann.add("--limit", "anns:4", "--limit", "never", "--", "echo", "four")
     site.admin.add("--limit", "anns:5", "--limit", "never", "--", "echo", "five")
+    site.admin.add("--limit", "roots:2", "--limit", "never", "--", "echo", "two")
+    site.ann.refused("add", "--limit", "roots!", "--", "true", says="declared it")
+    site.ann.refused("add", "--limit", "roots:1", "--", "true", says="only theirs may change that")
 
 
 @pytest.mark.parametrize("way", [by_command, by_file, by_http])

@@ -17,6 +17,7 @@ from rota.core.job import Job
 from rota.core.report_groups import first_of
 from rota.core.states import WAITING
 from rota.core.world import World
+from rota.errors import BadInput
 from rota.manager.gantt_lines import Bar
 from rota.manager.gantt_past import Lines, Past, Window
 from rota.plan import entry as entries
@@ -79,11 +80,16 @@ class Snapshot(NamedTuple):
 
 
 def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | None = None) -> Snapshot:
-    """What runs and is planned now, as far as it lies within what is asked for. Belongs to the loop's thread."""
-    planner = world.placement.planner
-    site = planner.site if planner is not None else site_now(world)
+    """What runs and is planned now, as far as it lies within what is asked for. Belongs to the loop's thread.
+
+    Raises `BadInput` for a time that ends before it begins.
+    """
     since = -inf if ask.since is None else ask.since
     until = inf if ask.until is None else ask.until
+    if not since < until:  # also what is no number
+        raise BadInput("'to' is not after 'from'", hint="give a later end, or none")
+    planner = world.placement.planner
+    site = planner.site if planner is not None else site_now(world)
     planned = list(_planned(world, planner))
     expected = expected or Expectations(expectation.snapshot(world, None, now=0.0, wall=wall))
     rows = [_timed(row, expected) for row in (*_running(world, planner, site, wall), *planned)]

@@ -175,7 +175,7 @@ class Intake:
         self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
         for new in add.specs:
             try:
-                uses = resolve(new.limits, self._limits, self._declared, user=None if self._admin else self.user)
+                uses = resolve(new.limits, self._limits, self._declared, user=self.user, admin=self._admin)
                 spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
                 check_texts(spec)
                 admitted = self._admission.admit(spec, admin=self._admin)

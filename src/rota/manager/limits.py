@@ -21,11 +21,11 @@ _ARRAY: Final = re.compile(r"array-[0-9a-f]{12}")
 
 
 def resolve(
-    uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit], *, user: str | None = None
+    uses: tuple[m.NewUse, ...], limits: Limits, declared: dict[str, Limit], *, user: str = "", admin: bool = False
 ) -> tuple[LimitUse, ...]:
     """What these words of a job mean; limits that it declares, or restates, are put into `declared`.
 
-    `user` is whose job it is; None: that of an administrator, who may take any limit alone and restate it.
+    `user` is whose job it is. That of an administrator may take any limit alone and restate it.
 
     `name:N` on a limit that only jobs have declared states its capacity, and the job takes one unit; on
     any other limit it takes N units. `name:any` takes one unit of whatever there is. Raises `BadInput` for a
@@ -45,19 +45,18 @@ def resolve(
                     f"limit '{use.name}' is not declared",
                     hint=f"declare it with 'rota limit {use.name}:N', or write {use.name}:N in the job",
                 )
-            declared[use.name] = Limit(use.name, use.number, by_jobs=True, owner=user or "")
+            declared[use.name] = Limit(use.name, use.number, by_jobs=True, owner=user)
         elif use.number is not None and known.by_jobs:
             if known.capacity != use.number:
-                if known.capacity is None:  # nobody has said a number yet
-                    known = msgspec.structs.replace(known, owner=user or "")
-                if user is not None and known.owner and known.owner != user:
+                if not admin and known.owner not in ("", user):
+                    has = "any number of" if known.capacity is None else known.capacity
                     raise BadInput(
-                        f"limit '{use.name}' has {known.capacity} units, as jobs of {known.owner} declared it; "
+                        f"limit '{use.name}' has {has} units, as jobs of {known.owner} declared it; "
                         "only theirs may change that",
                         hint=f"leave out the number, or ask an administrator for 'rota limit {use.name}:N'",
                         code="denied",
                     )
-                declared[use.name] = msgspec.structs.replace(known, capacity=use.number)
+                declared[use.name] = msgspec.structs.replace(known, capacity=use.number, owner=known.owner or user)
         else:
             units = use.number or 1
             most = max(own for _host, own in known.hosts) if known.hosts else known.capacity
@@ -66,7 +65,7 @@ def resolve(
                     f"limit '{use.name}' has {most} units, the job would take {units}",
                     hint=f"take fewer, or raise it with 'rota limit {use.name}:{units}'",
                 )
-        if use.exclusive and user is not None and known is not None:
+        if use.exclusive and not admin and known is not None:
             _refuse_alone(known, user)
         resolved.append(LimitUse(use.name, units, use.exclusive))
     return tuple(sorted(resolved, key=lambda use: use.name))

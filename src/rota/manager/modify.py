@@ -47,7 +47,7 @@ def respecify(
         given = {*spec.given, *(word for name in sizes if (word := _SIZES[name]))}
         new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
     if "limits" in new:
-        new["limits"] = resolve(new["limits"], limits, declared, user=None if admin else spec.user)
+        new["limits"] = resolve(new["limits"], limits, declared, user=spec.user, admin=admin)
     if spec.wrote is not None:
         new["wrote"] = _rewritten(spec.wrote, new, sizes)
     changed = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec).spec

@@ -45,7 +45,7 @@ def question(
     wall = taken.wall
     if len(ask.user) > _LONGEST_USER or "\0" in ask.user:
         raise BadInput("field 'user' is too long or contains a NUL byte")
-    uses = resolve(ask.spec.limits, world.placement.limits, {}, user=None if admin else user)
+    uses = resolve(ask.spec.limits, world.placement.limits, {}, user=user, admin=admin)
     wished = spec_from(ask.spec, uses, user=ask.user or user, env=0)
     check_texts(wished)
     admitted = admission.admit(wished, admin=admin)

@@ -53,7 +53,7 @@ class Limit(Struct, frozen=True, array_like=True, gc=False):
     window: Window | None = None
     hosts: tuple[tuple[str, int], ...] = ()  #: units on each host: the limit is per host
     by_jobs: bool = False  #: declared by jobs that named it with a number, not by a person
-    owner: str = ""  #: then of this user; empty: of an administrator, or not known
+    owner: str = ""  #: then of this user; empty: not known, of one that an earlier version kept
 
 
 class _Meter:
