@@ -228,6 +228,58 @@ def test_jobs_that_a_plan_has_no_place_for_yet_go_before_those_of_worse_rank() -
     assert expected(m, last).start == m.wall + 400
 
 
+def drain(m: Machine, *hosts: str, on: bool = True) -> None:
+    m.happened(events.SiteChanged(changes=[("host", host, {"drain": on}) for host in hosts]))
+
+
+def test_a_reservation_of_which_nothing_may_be_used_has_no_start_until_something_may() -> None:
+    m = machine()
+    later = m.wall + 500
+    (booked,) = add(m, "r", request=("core=2",), walltime_s=600.0, at=later)
+    drain(m, "h1")
+    assert expected(m, booked).unknown == ("reservation", "h1 is drained")
+    m.advance(600)
+    assert code(m, booked) == "reservation"  # its time has come, and it does not begin
+    drain(m, "h1", on=False)
+    assert code(m, booked) is None
+
+
+def test_a_reservation_of_which_something_is_missing_is_expected_when_it_would_begin_with_the_rest() -> None:
+    m = machine(hosts=2)
+    m.join(m.start_runner("h2"))
+    m.pump()
+    later = m.wall + 500
+    (booked,) = add(m, "r", request=("host=2",), walltime_s=600.0, at=later)
+    drain(m, "h2")
+    start = expected(m, booked).start
+    assert start is not None
+    assert start > later
+    m.advance(later - m.wall)
+    m.pump()
+    assert booked not in m.running()
+    m.advance(start - m.wall)
+    m.pump()
+    assert booked in m.running()
+
+
+def test_a_besteffort_job_ends_when_a_reservation_takes_its_place() -> None:
+    m = machine()
+    fields: Any = {"request": ("core=1",), "queue": "besteffort", "walltime_s": 1000.0}
+    (low,) = add(m, "low", types=("besteffort",), **fields)
+    (again,) = add(m, "again", types=("besteffort", "idempotent"), **fields)
+    later = m.wall + 300
+    add(m, "r", request=("core=2",), walltime_s=600.0, at=later)
+    assert expected(m, low).end == later
+    assert expected(m, again).end != later  # it begins anew
+
+
+def test_a_job_that_waits_for_a_group_without_members_has_no_start() -> None:
+    m = machine()
+    (job,) = add(m, "a", time_s=10.0, after=(("none", Condition.OK, False),), allow_empty_group=True)
+    assert expected(m, job).unknown == ("dependency", "group 'none' has no member yet")
+    assert expectations(m).end_of([m.world.jobs[job]])[0] is None
+
+
 # ------------------------------------------------------------------ whatever is asked
 
 _jobs = st.lists(

@@ -41,6 +41,7 @@ def why(call: Invocation, id: str) -> int:
     if found.expected_end:
         say(f"  expected end:   {found.expected_end.astimezone():%Y-%m-%d %H:%M:%S}")
     elif found.expected_reason is not None:
-        what = "expected end:  " if found.expected_start else "expected start:"
+        waits = not found.expected_start and found.state in ("dependent", "ready", "delayed", "held", "blocked")
+        what = "expected start:" if waits else "expected end:  "
         say(f"  {what} not known: {found.expected_reason.message}")
     return 0

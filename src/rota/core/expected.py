@@ -54,6 +54,8 @@ _TOO_WIDE: Final = 1 << 62
 #: So many jobs are taken at once: meanwhile no other thread goes on.
 _SLICE: Final = 1 << 14
 _GROUP: Final = attrgetter("spec.group")
+#: Of these types a besteffort job begins anew when another one has taken its place.
+_IDEMPOTENT: Final = frozenset({"idempotent"})
 #: Jobs that take no core are counted in a room of their own.
 _CORELESS: Final = ""
 
@@ -149,13 +151,20 @@ class Expectations:
     def _run(self) -> None:
         taken = self._taken
         ends: dict[int, float | None] = {}
+        leaves = foresight.evictions(taken.plan) if taken.plan is not None and taken.stopped is None else {}
         for job in taken.leased:
             resting = RESTING.get(job.state)
             expected = Expected(unknown=resting) if resting is not None else self._leased(job)
+            gone = leaves.get(job.id, inf)
+            end = min(gone, inf if expected.end is None else expected.end)
             if resting is None:
+                if end == gone < inf and not _IDEMPOTENT & set(job.spec.types):
+                    expected = Expected(
+                        expected.start, max(gone, self.wall)
+                    )  # another job has its place from then on
                 self._known[job.id] = expected
                 self._note(job.spec.group, expected)
-            ends[job.id] = expected.end
+            ends[job.id] = None if end == inf else end
             self._at_once[job.spec.group] = self._at_once.get(job.spec.group, 0) + 1
         if taken.stopped is not None:
             self._all_stand_still(taken.stopped)
@@ -433,6 +442,9 @@ class Expectations:
         for each in job.after:
             ok, _never = verdict(world, each.parent, each.condition)
             if ok:
+                continue
+            if isinstance(each.parent, str) and not world.groups[each.parent].known:
+                why = why or Unknown("dependency", f"group '{each.parent}' has no member yet")
                 continue
             known = ends.get(each.parent)
             if known is None:

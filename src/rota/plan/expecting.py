@@ -40,6 +40,7 @@ class Firm(NamedTuple):
     key: Key
     fixed: bool = False  #: a reservation: it begins then, whatever else
     bound: bool = False  #: not before its planned start: something else than others' ends decided that
+    evicts: bool = False  #: besteffort jobs on its resources are ended for it
 
 
 class Line(NamedTuple):

@@ -64,6 +64,13 @@ def missing_now(planner: Planner, entry: Entry) -> int:
     return missing
 
 
+def nothing_left(planner: Planner, entry: Entry) -> str:
+    """Why nothing of what a reservation was granted may be used, in words; empty: something may."""
+    if planner.counted or not entry.resources or entry.resources & (planner.site.usable | planner.site.asleep):
+        return ""
+    return ", ".join(missing_words(planner, entry, entry.resources))
+
+
 def count_missing(planner: Planner, entry: Entry) -> str:
     """In words, how much is missing of what a reservation was granted; empty: nothing is."""
     missing = missing_now(planner, entry)

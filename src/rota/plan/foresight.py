@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from rota.plan.entry import RUNNING, WAITING, Entry
 from rota.plan.expecting import Firm, Foreseen, Key, Line
+from rota.plan.fewer import nothing_left
 from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.room import Piece, Room
@@ -30,6 +31,7 @@ class PlanSnapshot(NamedTuple):
     firm: list[Firm]
     waiting: list[Line]  #: without a planned start, each by itself: it is not their turn yet
     stuck: list[tuple[int, Waits]]  #: those that a rule keeps from having one
+    besteffort: list[tuple[int, int]]  #: those that run and give way to others, what each holds
 
 
 def snapshot(planner: Planner) -> PlanSnapshot:
@@ -38,12 +40,17 @@ def snapshot(planner: Planner) -> PlanSnapshot:
     closing = site.asleep  #: resources with hours of their own, which only the plan keeps
     for mask in site.hours.values():
         closing |= mask
-    found = PlanSnapshot(site.everything, site.usable, [], [], [], [])
+    found = PlanSnapshot(site.everything, site.usable, [], [], [], [], [])
     for entry in planner.entries.values():
         if entry.state == RUNNING and entry.end is not None:
             found.running.append((entry.id, entry.end, entry.resources))
+            if entry.ask.types.besteffort:
+                found.besteffort.append((entry.id, entry.resources))
+        elif entry.fixed and entry.state == WAITING and (lacks := nothing_left(planner, entry)):
+            found.stuck.append((entry.id, Waits("reservation", lacks)))
         elif entry.state == WAITING and entry.start is not None and entry.end is not None:
-            found.firm.append(_firm(entry, entry.start, entry.end, closing))
+            late = planner.patience_s if entry.fixed and entry.resources & ~site.usable & ~site.asleep else 0.0
+            found.firm.append(_firm(entry, entry.start + late, entry.end + late, closing))
         elif entry.state == WAITING and entry.reason is not None and entry.reason.code != "resources":
             found.stuck.append((entry.id, entry.reason))
         elif entry.state == WAITING and entry.options:
@@ -68,6 +75,7 @@ def _firm(entry: Entry, start: float, end: float, closing: int) -> Firm:
         key=key_of(entry),
         fixed=entry.fixed,
         bound=bound or types.postpone is not None or entry.blamed,
+        evicts=not types.besteffort and not types.inner,
     )
 
 
@@ -83,6 +91,26 @@ def foreseen(plan: PlanSnapshot, now: float, *, left: Lengths, limits: dict[str,
     for moment, mask in ((now, free & plan.usable), (inf, free & ~plan.usable)):
         pieces.append(Piece(moment, mask.bit_count(), mask))
     return Foreseen(now, Room(pieces), limits)
+
+
+def evictions(plan: PlanSnapshot) -> dict[int, float]:
+    """When besteffort jobs that run are ended at the latest, because others are planned on their resources."""
+    left = plan.besteffort
+    theirs = _union(left)
+    found: dict[int, float] = {}
+    for each in sorted(plan.firm, key=lambda firm: firm.start) if left else ():
+        if each.evicts and each.mask & theirs:
+            found |= {id: each.start for id, held in left if held & each.mask}
+            left = [(id, held) for id, held in left if not held & each.mask]
+            theirs = _union(left)
+    return found
+
+
+def _union(held: list[tuple[int, int]]) -> int:
+    union = 0
+    for _id, mask in held:
+        union |= mask
+    return union
 
 
 def with_lengths(plan: PlanSnapshot, lengths: Lengths) -> tuple[list[Firm], list[Line]]:

@@ -9,7 +9,7 @@ from rota.plan.bits import positions
 from rota.plan.cause_words import MOST, away_hosts, held, told
 from rota.plan.endangered import danger
 from rota.plan.entry import Entry
-from rota.plan.fewer import count_missing
+from rota.plan.fewer import count_missing, missing_now
 from rota.plan.hostlist import fold
 from rota.plan.placement import Cause, Waits
 from rota.plan.planner import Planner
@@ -33,16 +33,20 @@ def why(planner: Planner, entry: Entry) -> list[Waits]:
 def _reserved(planner: Planner, entry: Entry) -> Waits:
     """Its time has not come or, if it has, something of what it was granted is missing."""
     due = entry.start is not None and entry.start <= planner.now and not planner.counted
+    site = planner.site
+    away = site.hosts_of(entry.resources & ~site.usable & ~site.asleep)
+    hint = (away_hosts(site, away).hint if away else "") or "rota node list"
     if due and (lacks := count_missing(planner, entry)):
         left = (entry.start or 0.0) + planner.patience_s - planner.now
-        then = f"it begins with the others in {about_duration(left)}" if left > 0 else "it waits for one of them"
-        return Waits("reservation", f"its time has come, but {lacks}; {then}", hint="rota node list")
+        then = f"it begins with the others in {about_duration(left)}"
+        if left <= 0:
+            then = "it waits for one of them"
+        elif missing_now(planner, entry) == entry.resources:
+            then = f"it waits for them, and after {about_duration(left)} one of them is enough"
+        return Waits("reservation", f"its time has come, but {lacks}; {then}", hint=hint)
     said = f"reserved: {_when(planner, entry)}{_where(planner, entry)}"
     if not (missing := danger(planner, entry)):
         return Waits("reservation", said)
-    site = planner.site
-    away = site.hosts_of(entry.resources & ~site.usable & ~site.asleep)
-    hint = away_hosts(site, away).hint if away else "rota node list"
     return Waits("reservation", f"{said}; in danger: {missing}", hint=hint)
 
 
