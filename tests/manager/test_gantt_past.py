@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from itertools import pairwise
 from math import inf
+from unittest.mock import AsyncMock, MagicMock, patch
 
 import msgspec
 import pytest
@@ -16,11 +18,15 @@ from rota.core.job import Spec
 from rota.core.states import State
 from rota.manager.gantt_lines import Bar, lines_needed, placed
 from rota.manager.gantt_past import Lines, Past, Window
+from rota.manager.requests import Requests
 from rota.plan.bits import parse_spans
 from rota.plan.placement import Given, Pause
 from rota.plan.size import Size
 from rota.store.memory import MemoryStore
+from rota.store.past import PastSum
+from rota.wire import messages as m
 from rota.wire.past import GanttPast
+from tests.core.machine import Machine
 
 S = 1_000_000
 HOSTS = {"a": 4, "b": 2}
@@ -28,9 +34,13 @@ LINES = Lines(HOSTS, {1: ("a", 0), 2: ("a", 1), 3: ("a", 2), 4: ("a", 3), 5: ("b
 SPECS = {1: Spec(user="ann", cwd="/", env=1, name="one"), 2: Spec(user="bob", cwd="/", env=1, size=Size(200))}
 
 
-def stored(*attempts: tuple[str, float, float, int, Given | None], outcome: str = "complete") -> MemoryStore:
+def stored(
+    *attempts: tuple[str, float, float, int, Given | None],
+    outcome: str = "complete",
+    kind: type[MemoryStore] = MemoryStore,
+) -> MemoryStore:
     """(host, start, end, spec, given) of jobs from 1 on."""
-    store = MemoryStore()
+    store = kind()
     changes = Changes()
     changes.specs = [(n, msgspec.json.encode(spec).decode()) for n, spec in SPECS.items()]
     changes.submissions = [("s", "ann", 1.0, len(attempts), "{}")]
@@ -238,3 +248,49 @@ def test_lines_of_attempts_lie_within_their_hosts() -> None:
     for each in past_of(stored(*rows), 0.0, 100.0).attempts:
         for host, text in each.lines:
             assert max(parse_spans(text)) < HOSTS[host]
+
+
+class CountingStore(MemoryStore):
+    """One that knows how often the past was summed up."""
+
+    asked = 0
+
+    def past_sums(self, *, since: float, until: float, slices: int) -> list[PastSum]:
+        self.asked += 1
+        return super().past_sums(since=since, until=until, slices=slices)
+
+
+def test_pages_that_look_back_from_now_share_what_took_long_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rota.manager.gantt_past._LONG_S", -1.0)
+    monkeypatch.setattr("rota.manager.gantt_past._GOOD_FOR", 1e9)
+    store = stored(*[("a", n * 1000.0, n * 1000.0 + 900.0, 1, None) for n in range(1, 40)], kind=CountingStore)
+    assert isinstance(store, CountingStore)
+    past = Past(store, SPECS)
+    views = [past.view(Window(at, 40_000.0 + at, 5), LINES, [])[0] for at in (100.0, 101.0, 103.0)]
+    assert store.asked == 1
+    assert [each.total for each in views] == [39, 39, 39]
+    assert past.view(Window(20_000.0, 40_000.0, 5), LINES, [])[0].total < 39
+    assert store.asked == 2
+
+
+def test_only_one_looks_back_at_a_time_so_that_others_get_to_read() -> None:
+    machine, now, most = Machine(), 0, 0
+
+    async def read(_question: object) -> None:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        await asyncio.sleep(0)
+        now -= 1
+
+    manager = MagicMock(world=machine.world, store=machine.store, read=read)
+    requests = Requests(manager)
+
+    async def ask(since: float | None) -> int:
+        nonlocal most
+        most = 0
+        with patch.object(requests, "_foresee", AsyncMock(return_value=None)):
+            await asyncio.gather(*(requests.handle(MagicMock(), m.Gantt(n, since)) for n in range(1, 6)))
+        return most
+
+    assert asyncio.run(ask(1.0)) == 1
+    assert asyncio.run(ask(None)) == 5

@@ -175,11 +175,16 @@ def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Why]]:
     yield job, reasons[0] if reasons else Why("ready", "it starts as room comes")
 
 
+def looks_back(found: Snapshot) -> bool:
+    """Is any of the time asked for over?"""
+    return -inf < found.since < found.wall and found.until > found.since
+
+
 def view(found: Snapshot, limit: int, past: Past | None = None) -> GanttView:
     """The picture to send: jobs by start, as many as fit, and what is over of the time asked for."""
     rows = sorted(found.rows, key=lambda row: (row.start, row.job.id))
     over: GanttPast | None = None
-    if past is not None and -inf < found.since < found.wall and found.until > found.since:
+    if past is not None and looks_back(found):
         over, rows = _with_past(found, rows, limit, past)
     jobs: list[GanttJob] = []
     size = 0

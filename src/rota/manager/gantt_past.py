@@ -38,6 +38,9 @@ _GOOD_FOR: Final = 20.0
 _LONGEST_S: Final = 60.0
 _LONG_S: Final = 0.05
 _KEPT: Final = 8
+#: Questions are the same whose ends are no further apart than this, and than such a part of a slice.
+_NEAR_S: Final = 60.0
+_PARTS: Final = 8
 #: What calendars can express, and what is not worth a question.
 _LATEST: Final = 253_402_300_799.0
 _SHORTEST_S: Final = 0.001
@@ -79,18 +82,18 @@ class Past:
         since, until = max(window.since, 0.0), min(window.until, _LATEST)
         rows: list[PastAttempt] = []
         sums: list[PastSum] = []
-        slices = 0
+        slices, begin, end = 0, since, until
         if until - since > _SHORTEST_S:
             rows = self._store.past(since=since, until=until, limit=window.limit + 1)
             if len(rows) > window.limit:
                 hosts = {*lines.cores, *(row.host for row in rows)}
                 rows, slices = [], _slices(window.limit, len(hosts))
-                sums = self._kept(("sums", since, until, slices), self._sums(since, until, slices))
+                sums, begin, end = self._sums(since, until, slices)
         rows.sort(key=lambda row: (row.started_at, row.job, row.number))
         bars = [_bar(row, self._specs, lines) for row in rows]
         gone = {host: n for host, n in lines_needed(bars).items() if host not in lines.cores}
         places = placed([*bars, *running], {**lines.cores, **gone})
-        merged = _merged(sums, self._specs, since=since, until=until, slices=slices) if slices else []
+        merged = _merged(sums, self._specs, since=begin, until=end, slices=slices) if slices else []
         for each in merged:
             if each.host not in lines.cores:
                 gone[each.host] = max(gone.get(each.host, 0), ceil(each.cores))
@@ -101,15 +104,22 @@ class Past:
                 for row, bar, place in zip(rows, bars, places, strict=False)
             ],
             merged=merged,
-            slice_s=(until - since) / slices if slices else None,
+            slice_s=(end - begin) / slices if slices else None,
             states=self._states(since, until, lines.cores),
             lines=gone,
             total=sum(row.attempts for row in sums) if slices else len(rows),
             removed=self._removed(since, until),
         ), places[len(rows) :]
 
-    def _sums(self, since: float, until: float, slices: int) -> Any:
-        return lambda: self._store.past_sums(since=since, until=until, slices=slices)
+    def _sums(self, since: float, until: float, slices: int) -> tuple[list[PastSum], float, float]:
+        """What ran in every slice, and from when to when that is told. Pages that look back from now ask for a
+        little later each time: what nobody could see is not worth counting anew."""
+        step = min(_NEAR_S, (until - since) / slices / _PARTS)
+        question = ("sums", round(since / step), round(until / step), slices)
+        found: tuple[list[PastSum], float, float] = self._kept(
+            question, lambda: (self._store.past_sums(since=since, until=until, slices=slices), since, until)
+        )
+        return found
 
     def _kept(self, question: Any, answer: Any) -> Any:
         """The answer, perhaps from a moment ago. One that takes long is asked for once at a time."""

@@ -5,8 +5,10 @@ Answers are effects like any other: they leave after the commit of everything th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
@@ -65,6 +67,8 @@ class Requests:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._past = gantt_past.Past(manager.store, manager.library.specs)
+        #: The past may take long to look through: one at a time, or nobody else would get to read anything.
+        self._looks_back = asyncio.Lock()
         self._admission = Admission(manager.world)
         self._belongings = Belongings(manager.world, manager.store)
         self.uploads = Uploads(manager, self._admission)
@@ -112,7 +116,8 @@ class Requests:
             case m.Gantt(n, _since, _until, limit):
                 expected = await self._foresee()
                 taken = gantt.snapshot(self._manager.world, message, clock.now(), expected)
-                drawn = await self._manager.read(lambda: gantt.view(taken, limit, self._past))
+                async with self._looks_back if gantt.looks_back(taken) else nullcontext():
+                    drawn = await self._manager.read(lambda: gantt.view(taken, limit, self._past))
                 self._manager.tell(_by(peer, n), drawn)
             case m.ListLimits(n):
                 self._manager.tell(_by(peer, n), limits.view(self._manager.world))
