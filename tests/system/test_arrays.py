@@ -40,6 +40,9 @@ def test_each_array_has_its_own_bound_and_why_names_who_runs(queue: Queue) -> No
     assert queue.count("ready", *jobs) == 4
     reason = queue.reason(jobs[5])
     assert (reason["code"], reason["blockers"]) == ("limit", jobs[:2])
+    assert reason["message"] == f"limit of array {jobs[0]}: 2 of 2 in use, it takes 1"
+    assert f"of array {jobs[0]}" in queue.rota("limit").stdout
+    assert f"limits       that of array {jobs[0]}\n" in queue.rota("show", str(jobs[5])).stdout
     other = queue.add_all("--array", "1-6%2", "--", queue.waits_for("bound") + "; : other")
     wait_until(lambda: queue.count("running", *other) == 2, "each array has its own bound")
     queue.open("bound")

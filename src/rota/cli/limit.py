@@ -83,6 +83,8 @@ def _table(limits: list[LimitView]) -> Shown:
     for each in limits:
         capacity = "any" if each.capacity is None else f"{each.capacity:,}"
         state = "alone" if each.exclusive else "closed" if not each.open else "by jobs" if each.by_jobs else ""
+        if each.array is not None and state == "by jobs":
+            state = f"of array {each.array}"
         window = each.window or ""
         rows.append([harmless(each.name), capacity, f"{each.used:,}", f"{each.waiting:,}", window, state])
         if each.scope == "host":

@@ -67,7 +67,7 @@ def _card(job: JobView) -> Shown:
         ("walltime", _pending(job)),
         ("checkpoint", _checkpoint(job)),
         ("suspended", _suspended(job)),
-        ("limits", harmless(", ".join(job.limits))),
+        ("limits", harmless(", ".join(_limits(job)))),
         ("after", harmless(", ".join(map(str, job.after)))),
         ("in groups", harmless(", ".join(job.dep_groups))),
         ("input", about_size(job.input_bytes) if job.input_bytes is not None else ""),
@@ -203,6 +203,15 @@ def _pending(job: JobView) -> str:
     from rota.units import format_duration
 
     return f"{format_duration(job.pending_walltime_s)} more pending" if job.pending_walltime_s else ""
+
+
+def _limits(job: JobView) -> list[str]:
+    """That which holds down an array has a name that nobody has seen."""
+    if job.array_id is None:
+        return job.limits
+    from rota.plan.limits import ARRAY_LIMIT
+
+    return [f"that of array {job.array_id}" if ARRAY_LIMIT.fullmatch(each) else each for each in job.limits]
 
 
 def _retries(job: JobView) -> str:

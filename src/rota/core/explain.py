@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rota.core.dependencies import culprits, verdict
 from rota.core.hosts import site_now
 from rota.core.job import After, Condition, Job
-from rota.core.limiting import next_opening
+from rota.core.limiting import array_limit, next_opening
 from rota.core.pausing import why_nothing_starts
 from rota.core.retry import reservation_over
 from rota.core.states import State
@@ -205,7 +205,17 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
             hint = waits.hint or _hint(world, job, waits)
             found.append(Why(waits.code, waits.message, blockers, hint, list(waits.causes)))
     start = planned.start if planned is not None else None
+    found = [_of_array(job, each) for each in found]
     return found, start if opens is None else max(opens, start or 0.0)
+
+
+def _of_array(job: Job, said: Why) -> Why:
+    """Nobody has seen the name of the limit that holds down an array: it is told by the array's id."""
+    if job.element is None or not (name := array_limit(job.spec.limits)):
+        return said
+    return structs.replace(
+        said, message=said.message.replace(f"limit '{name}'", f"limit of array {job.element.array}")
+    )
 
 
 def _closed(world: World, waits: Waits) -> Waits:

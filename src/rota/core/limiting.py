@@ -16,7 +16,8 @@ from rota.core.pausing import unstarted
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan.limits import Limit, Window, clock_at, minute_at
+from rota.plan.limits import ARRAY_LIMIT, Limit, Window, clock_at, minute_at
+from rota.plan.need import LimitUse
 
 MOST_UNITS = 1_000_000_000
 LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -27,6 +28,11 @@ _DAY = 24 * 60
 _MOST_LOOKS = 64
 #: The hours of a limit that has none, where somebody says so.
 ALWAYS = Window(0, 24 * 60)
+
+
+def array_limit(uses: Iterable[LimitUse]) -> str:
+    """The name of the limit that holds down the array of a job with these limits; empty: nothing does."""
+    return next((use.name for use in uses if ARRAY_LIMIT.fullmatch(use.name)), "")
 
 
 def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
+from itertools import chain, islice
 from typing import Final
 
 import msgspec
 
-from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, parse_limit
+from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, array_limit, parse_limit
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.hostlist import natural
-from rota.plan.limits import Limit, Limits, Window
+from rota.plan.limits import ARRAY_LIMIT, Limit, Limits, Window
 from rota.plan.need import LimitUse
 from rota.wire import messages as m
 from rota.wire.views import LimitView
 
-#: What holds down how many elements of one array run at once.
-_ARRAY: Final = re.compile(r"array-[0-9a-f]{12}")
+#: Of so many jobs it is looked to which arrays limits belong.
+_LOOKED_AT: Final = 20_000
 
 
 def resolve(
@@ -124,7 +124,7 @@ def view(world: World) -> list[LimitView]:
     for limit in limits:
         hosts = {host: limits.use(limit.name, host)[0] for host, _units in limit.hosts}
         used, alone = limits.use(limit.name)
-        if limit.by_jobs and _ARRAY.fullmatch(limit.name) and not used and not waiting.get(limit.name):
+        if limit.by_jobs and ARRAY_LIMIT.fullmatch(limit.name) and not used and not waiting.get(limit.name):
             continue  # that of one array, which is over or has not begun
         views.append(
             LimitView(
@@ -144,4 +144,15 @@ def view(world: World) -> list[LimitView]:
                 by_jobs=limit.by_jobs,
             )
         )
+    _name_arrays(world, {each.name: each for each in views if each.by_jobs and ARRAY_LIMIT.fullmatch(each.name)})
     return sorted(views, key=lambda each: each.name)
+
+
+def _name_arrays(world: World, views: dict[str, LimitView]) -> None:
+    """Limits of arrays belong to somebody's job: the id of the first names the array."""
+    some = (world.jobs[id] for runner in world.runners.values() for id in runner.leases)
+    for job in chain(some, islice(world.jobs.values(), _LOOKED_AT)) if views else ():
+        if job.element is not None and (found := views.pop(array_limit(job.spec.limits), None)) is not None:
+            found.array = job.element.array
+            if not views:
+                return

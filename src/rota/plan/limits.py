@@ -5,12 +5,17 @@ Only bookkeeping: whoever places jobs asks what a job lacks, takes and gives bac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import inf
+from typing import Final
 
 from msgspec import Struct
 
 from rota.plan.need import LimitUse
+
+#: What holds down how many elements of one array run at once.
+ARRAY_LIMIT: Final = re.compile(r"array-[0-9a-f]{12}")
 
 
 class Window(Struct, frozen=True, array_like=True, gc=False):

@@ -325,6 +325,7 @@ class LimitView(Struct, kw_only=True, gc=False):
     open: bool  #: is it within its hours?
     owner: str | None = None  #: whose jobs declared it; null: the site
     by_jobs: bool = False  #: jobs declared it (`--limit NAME:N`), and nobody else
+    array: int | None = None  #: it holds down how many elements of this array run at once
 
 
 class SiteHostView(Struct, gc=False):

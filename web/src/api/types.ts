@@ -454,6 +454,7 @@ export interface LimitView {
   open: boolean;
   owner: string | null;
   by_jobs: boolean;
+  array: number | null;
 }
 
 export interface Login {

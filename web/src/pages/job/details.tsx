@@ -13,6 +13,9 @@ import "./details.css";
 
 type Line = [name: string, value: ReactNode];
 
+/** The limit that holds down an array has a name that nobody has seen. */
+const OF_ARRAY = /^array-[0-9a-f]{12}$/;
+
 const list = (words: string[]): ReactNode =>
   words.length ? words.map((each, at) => <code key={at} className="details-word">{each}</code>) : null;
 
@@ -54,7 +57,7 @@ function lines(job: JobView): Line[] {
     ["promised", job.promised?.message ?? null],
     ["pool", job.pool],
     ["walltime", job.pending_walltime_s ? `${duration(job.pending_walltime_s)} more pending` : null],
-    ["limits", list(job.limits)],
+    ["limits", list(job.limits.map((each) => (job.array_id !== null && OF_ARRAY.test(each) ? `that of array ${job.array_id}` : each)))],
     ["waits for", after(job.after)],
     ["dependency groups", list(job.dep_groups)],
     ["reservation", at(job.at)],

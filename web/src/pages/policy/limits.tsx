@@ -5,6 +5,7 @@ import { type ReactNode, useState } from "react";
 import { get } from "../../api/client";
 import type { LimitView } from "../../api/types";
 import { byName, count, plural } from "../../format";
+import { Link } from "../../router";
 import { Icon } from "../../ui/icons";
 import { Button, Card, Command, Empty, Skeleton, Trouble } from "../../ui/parts";
 import { Meter } from "../../ui/sheet";
@@ -29,7 +30,7 @@ function Row({ limit, edit }: { limit: LimitView; edit: ((host: string) => void)
   return (
     <>
       <tr>
-        <td><b>{limit.name}</b> {limit.exclusive ? <span className="badge tone-odd"><Icon name="held" size={12} />exclusive now</span> : null}</td>
+        <td>{limit.array === null ? <b>{limit.name}</b> : <b title={limit.name}>array <Link to={`/jobs/${limit.array}`}>{limit.array}</Link></b>} {limit.exclusive ? <span className="badge tone-odd"><Icon name="held" size={12} />exclusive now</span> : null}</td>
         <td className="bar-cell"><Bar limit={limit} /></td>
         <td className="right">{limit.waiting ? <span className="badge tone-warn">{plural(limit.waiting, "job")}</span> : <span className="faint">0</span>}</td>
         <td className="nowrap">{limit.window ? <>{limit.window} <span className={`badge tone-${limit.open ? "good" : "idle"}`}>{limit.open ? "open" : "closed"}</span></> : <span className="faint">always</span>}</td>
