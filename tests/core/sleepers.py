@@ -103,7 +103,7 @@ class Cluster(Machine):
         return job
 
     def reasons(self, job: int) -> list[tuple[str, str]]:
-        found, _start = why(self.world, self.world.jobs[job], wall=self.wall)
+        found = why(self.world, self.world.jobs[job], wall=self.wall)
         return [(each.code, each.message) for each in found]
 
     def runs_on(self, job: int) -> str:

@@ -291,7 +291,7 @@ def test_a_removed_member_makes_no_cycle(m: Machine, crash: bool) -> None:
 
 
 def told(m: Machine, job: int) -> tuple[str, str]:
-    (reason,), _start = explain.why(m.world, m.world.jobs[job], wall=m.wall)
+    (reason,) = explain.why(m.world, m.world.jobs[job], wall=m.wall)
     return reason.message, reason.hint
 
 
@@ -329,7 +329,7 @@ def test_who_waits_for_a_group_to_fail_is_told_that_some_completed(m: Machine) -
     m.end(good)
     m.end(bad, exit_code=1)
     assert told(m, cleanup) == (f"waits for group 'final' to fail: 1 completed (job {good})", "")
-    (reason,), _start = explain.why(m.world, m.world.jobs[cleanup], wall=m.wall)
+    (reason,) = explain.why(m.world, m.world.jobs[cleanup], wall=m.wall)
     assert reason.blockers == [good]
     assert m.store.jobs([cleanup])[0].reason_message == (
         f"group 'final', which it waits for to fail, has job {good}, which completed"

@@ -169,7 +169,7 @@ def test_who_waits_for_a_host_that_may_not_be_used_is_told_why_and_how_to_undo_i
 ) -> None:
     site(m, ("host", "h1", record))
     job = add(m)
-    (reason,), _start = why(m.world, m.world.jobs[job], wall=m.wall)
+    (reason,) = why(m.world, m.world.jobs[job], wall=m.wall)
     assert (reason.code, reason.hint) == ("no_resources", undone)
     assert reason.message.endswith(said)
 
@@ -178,7 +178,7 @@ def test_who_waits_for_a_host_that_a_hook_found_unfit_is_told_why(m: Machine) ->
     fault = NodeFault(7, 1, "prologue", "no disk")
     m.happened(msgspec.structs.replace(Report(0).event("r1"), faults=[fault]))
     for request in ("core=1,walltime=1", ()):
-        (reason,), _start = why(m.world, m.world.jobs[add(m, request=request)], wall=m.wall)
+        (reason,) = why(m.world, m.world.jobs[add(m, request=request)], wall=m.wall)
         assert reason.message.endswith("h1 is suspected (job 7: no disk)")
         assert reason.hint == "rota node set h1 --state alive"
 
@@ -190,7 +190,7 @@ def test_who_waits_for_a_host_whose_runner_does_not_answer_is_told_so() -> None:
     m.world.runners["r1"].connected = False
     site(m, ("host", "h1", {}))
     later = add(m, request="core=1,walltime=1")
-    (reason,), _start = why(m.world, m.world.jobs[later], wall=m.wall)
+    (reason,) = why(m.world, m.world.jobs[later], wall=m.wall)
     assert m.world.jobs[job].lease is not None
     assert reason.message.endswith("h1 is absent")
 
@@ -221,7 +221,7 @@ def test_who_waits_for_a_node_without_its_agent_is_told_in_the_word_of_the_node_
     c.commit()
     (shown,) = nodes.view(nodes.snapshot(c.world))
     assert (shown.state, shown.usable) == (word, False)
-    (reason,), _start = why(c.world, c.world.jobs[job], wall=c.wall)
+    (reason,) = why(c.world, c.world.jobs[job], wall=c.wall)
     assert reason.message == f"too few of the resources it asks for may be used now: h1 is {word}"
     assert reason.hint == hint
 
@@ -727,13 +727,15 @@ def test_who_is_planned_behind_many_equal_jobs_is_told_that_it_may_begin_later(m
     equal = m.add(*"abcde", request=("core=2,walltime=10m",)).added
     other = add(m, request="core=2,walltime=5m")
     assert running(m) == {equal[0]}
-    said = why(m.world, m.world.jobs[other], wall=m.wall)[0][-1].message
-    assert said == "3 jobs before it have no planned start yet: it may begin later than expected"
+    said = why(m.world, m.world.jobs[other], wall=m.wall)[-1].message
+    assert said == "3 jobs before it have no planned start yet: it may begin later than planned"
     for job in equal[:4]:
         m.end(job)
-    reasons, start = why(m.world, m.world.jobs[other], wall=m.wall)
+    reasons = why(m.world, m.world.jobs[other], wall=m.wall)
     assert not any("no planned start" in each.message for each in reasons)
-    assert start == m.wall + 600.0
+    planned = m.world.placement.planned(other)
+    assert planned is not None
+    assert planned.start == m.wall + 600.0
 
 
 # ------------------------------------------------------------------ in time for a reservation
@@ -820,7 +822,7 @@ def test_a_reservation_that_begins_with_fewer_nodes_says_which_are_missing_and_w
     site(m, ("host", "h2", {"drain": True}))
     m.advance(start + 10 - m.wall)
     m.pump()
-    (reason,), _start = why(m.world, m.world.jobs[job], wall=m.wall)
+    (reason,) = why(m.world, m.world.jobs[job], wall=m.wall)
     assert reason.message == (
         "its time has come, but 2 of its 4 cores are missing: h2 is drained; it begins with the others in 4m50s"
     )
@@ -829,7 +831,7 @@ def test_a_reservation_that_begins_with_fewer_nodes_says_which_are_missing_and_w
     assert running(m) == {job}
     said = "began with 2 of 4 cores on 1 of 2 nodes: h2 is drained"
     assert notes(m, job, "fewer") == [said]
-    (reason,), _start = why(m.world, m.world.jobs[job], wall=m.wall)
+    (reason,) = why(m.world, m.world.jobs[job], wall=m.wall)
     assert (reason.code, reason.message) == ("reservation", said)
     m.crash()
     lease = m.world.jobs[job].lease
@@ -849,4 +851,4 @@ def test_a_reservation_that_gets_all_it_was_promised_says_nothing() -> None:
     m.pump()
     assert running(m) == {job}
     assert notes(m, job, "fewer") == []
-    assert why(m.world, m.world.jobs[job], wall=m.wall) == ([], None)
+    assert why(m.world, m.world.jobs[job], wall=m.wall) == []

@@ -208,7 +208,7 @@ def test_a_reservation_that_is_over_is_not_opened_again_by_a_retry(m: Machine) -
     answered = m.do("retry", job)
     assert (answered.changed, answered.unchanged) == ([], [job])
     assert (m.state(job), reason(m, job)) == (State.FAILED, "walltime")
-    (told,), _start = why(m.world, m.load([job])[job], wall=m.wall)
+    (told,) = why(m.world, m.load([job])[job], wall=m.wall)
     assert (told.code, told.hint) == ("walltime", ""), "nobody is told to retry it"
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from rota.core.dependencies import culprits, verdict
 from rota.core.hosts import site_now
 from rota.core.job import After, Condition, Job
-from rota.core.limiting import array_limit, next_opening
+from rota.core.limiting import array_limit
 from rota.core.pausing import why_nothing_starts
 from rota.core.retry import reservation_over
 from rota.core.states import State
@@ -45,40 +45,40 @@ class Why(Struct, frozen=True, gc=False):
     causes: list[Cause] = []  #: what would have to be taken away for it to begin, or to begin earlier
 
 
-def why(world: World, job: Job, *, wall: float) -> tuple[list[Why], float | None]:
-    """All that keeps a job from running now, and when it is expected to start if that is known."""
+def why(world: World, job: Job, *, wall: float) -> list[Why]:
+    """All that keeps a job from running now."""
     match job.state:
         case State.DEPENDENT | State.BLOCKED:
-            return list(_dependencies(world, job)), None
+            return list(_dependencies(world, job))
         case State.HELD:
             reasons = [Why("held", _said(job, "held"), hint=f"rota release {job.id}", causes=[Cause("hold")])]
-            return [*reasons, *_dependencies(world, job)], None
+            return [*reasons, *_dependencies(world, job)]
         case State.DELAYED:
             reasons = [_delayed(job, wall)]
-            return [*reasons, *_dependencies(world, job)], job.due_at
+            return [*reasons, *_dependencies(world, job)]
         case State.READY:
-            return _ready(world, job, wall)
+            return _ready(world, job)
         case State.LOST:
-            return [Why("lost", _said(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")], None
+            return [Why("lost", _said(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")]
         case State.FINISHING:
             code = job.reason.code if job.reason is not None else "kill_requested"
-            return [Why(code, _said(job, "it is being ended"))], None
+            return [Why(code, _said(job, "it is being ended"))]
         case State.SCHEDULED | State.STARTING:
             if job.reason is not None:
-                return [Why(job.reason.code, job.reason.message)], None
+                return [Why(job.reason.code, job.reason.message)]
             where = world.runners[job.lease.runner].host if job.lease else "a runner"
-            return [Why("resources", f"it was sent to {where} and starts there next")], None
+            return [Why("resources", f"it was sent to {where} and starts there next")]
         case State.SUSPENDED:
             return _suspended(world, job)
         case State.RUNNING:
             given = job.lease.given if job.lease is not None else None
-            return [Why("reservation", given.fewer)] if given is not None and given.promised else [], None
+            return [Why("reservation", given.fewer)] if given is not None and given.promised else []
         case State.COMPLETE:
-            return [], None
+            return []
     reason = job.reason
     futile = world.is_replaced(job.id) or reservation_over(world, job, wall)
     hint = "" if futile else f"rota retry {job.id}"
-    return [Why(reason.code, reason.message, hint=hint)] if reason else [], None
+    return [Why(reason.code, reason.message, hint=hint)] if reason else []
 
 
 def replaced(by: int) -> Why:
@@ -88,18 +88,18 @@ def replaced(by: int) -> Why:
     return Why("replaced", f"job {by} has taken its place", hint=f"rota show {by}")
 
 
-def _suspended(world: World, job: Job) -> tuple[list[Why], float | None]:
+def _suspended(world: World, job: Job) -> list[Why]:
     """It stands still because somebody said so, or waits for its cores."""
     code = job.reason.code if job.reason is not None else "suspended"
     if code != "resuming":
-        return [Why("suspended", _said(job, "suspended"), hint=f"rota resume {job.id}")], None
+        return [Why("suspended", _said(job, "suspended"), hint=f"rota resume {job.id}")]
     planner = world.placement.planner
     entry = planner.entries.get(job.id) if planner is not None else None
     if planner is None or entry is None or entry.state != WAITING:
-        return [Why(code, _said(job, "it is about to go on"))], None
+        return [Why(code, _said(job, "it is about to go on"))]
     found = planner.why(entry)
     blockers = [id for waits in found for id in waits.blockers][:MOST_BLOCKERS]
-    return [Why(code, f"resuming: {found[0].message}", blockers)], entry.start
+    return [Why(code, f"resuming: {found[0].message}", blockers)]
 
 
 def _delayed(job: Job, wall: float) -> Why:
@@ -170,12 +170,12 @@ def _named(world: World, ended: Iterable[int]) -> str:
     return " ".join(words)
 
 
-def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None]:
+def _ready(world: World, job: Job) -> list[Why]:
     stopped = why_nothing_starts(world)
     if stopped is not None:
         causes = [Cause(stopped.code)]
-        return [Why(stopped.code, stopped.message, hint="rota manager resume", causes=causes)], None
-    found, opens = [], None
+        return [Why(stopped.code, stopped.message, hint="rota manager resume", causes=causes)]
+    found: list[Why] = []
     planned = world.placement.planned(job.id)
     for said in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
         waits = (
@@ -184,9 +184,6 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
             else said
         )
         if waits.code == "window":
-            limit = world.placement.limits.get(waits.limit)
-            if limit is not None and limit.window is not None:
-                opens = max(opens or 0.0, next_opening(world, limit.window, wall))
             found.append(Why("window", waits.message, hint=waits.hint, causes=list(waits.causes)))
         elif waits.code == "limit":
             found.append(_limited(world, waits))
@@ -204,9 +201,7 @@ def _ready(world: World, job: Job, wall: float) -> tuple[list[Why], float | None
             blockers = list(waits.blockers[:MOST_BLOCKERS])
             hint = waits.hint or _hint(world, job, waits)
             found.append(Why(waits.code, waits.message, blockers, hint, list(waits.causes)))
-    start = planned.start if planned is not None else None
-    found = [_of_array(job, each) for each in found]
-    return found, start if opens is None else max(opens, start or 0.0)
+    return [_of_array(job, each) for each in found]
 
 
 def _of_array(job: Job, said: Why) -> Why:

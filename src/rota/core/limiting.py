@@ -152,11 +152,6 @@ def minute_of_day(world: World, wall: float) -> float:
     return _minute(world.zone, wall)
 
 
-def next_opening(world: World, window: Window, wall: float) -> float:
-    """When the window opens next, as wall time."""
-    return _next(world.zone, window.start, wall)
-
-
 def openings(zone: tzinfo, windows: list[Window]) -> Callable[[float], tuple[float, float]]:
     """A function that says from when on, beginning with a moment, all these windows are open, and until when."""
 

@@ -24,6 +24,7 @@ from rota.plan import entry as entries
 from rota.plan.availability import HORIZON_S, closed_spans
 from rota.plan.bits import positions, spans_of
 from rota.plan.building import host_record, hours_of
+from rota.plan.causes import MOST_ENTRIES
 from rota.plan.endangered import danger
 from rota.plan.hostlist import natural
 from rota.plan.planner import Planner
@@ -35,6 +36,10 @@ from rota.wire.views import GanttHost, GanttJob, GanttView, GanttWaiting
 
 #: Jobs without a planned start of which the reason is told.
 _REASONS = 50
+#: A reason that is found by trial costs a copy of the plan, in the loop's thread: no more entries are copied than
+#: these, but for the first few jobs.
+_COPIED = 5_000
+_FEW_REASONS = 5
 _MOST_JOBS = 100_000
 #: An answer holds at most about this much.
 _BYTES = 16 << 20
@@ -95,7 +100,7 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
     rows = [_timed(row, expected) for row in (*_running(world, planner, site, wall), *planned)]
     later = sum(row.start >= until for row in rows)
     found = [row for row in rows if row.start < until and (row.end is None or row.end > since)]
-    waiting = list(islice(_unplanned(world, planner, wall), _REASONS))
+    waiting = list(islice(_unplanned(world, planner, wall), _most_reasons(planner)))
     return Snapshot(
         wall=wall,
         plan=planner is not None,
@@ -170,8 +175,15 @@ def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[t
             yield from _kept(world, job, wall)
 
 
+def _most_reasons(planner: Planner | None) -> int:
+    number = len(planner.entries) if planner is not None else 0
+    if not 0 < number <= MOST_ENTRIES:
+        return _REASONS  # none is tried
+    return min(_REASONS, max(_FEW_REASONS, _COPIED // number))
+
+
 def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Why]]:
-    reasons, _start = why(world, job, wall=wall)
+    reasons = why(world, job, wall=wall)
     yield job, reasons[0] if reasons else Why("ready", "it starts as room comes")
 
 

@@ -273,7 +273,7 @@ class Queries:
             add_learned(view.amounts, decided)
         if job.state in TERMINAL or view.id not in self._world.jobs:
             return
-        reasons, _start = why(self._world, job, wall=clock.now())
+        reasons = why(self._world, job, wall=clock.now())
         if reasons and job.state is State.READY:
             view.reason = ReasonView(reasons[0].code, sentence(reasons[0].code, reasons[0].message))
         if job.state in WAITING and job.state is not State.READY:
@@ -288,7 +288,7 @@ class Queries:
                 raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")
             row = self._store.jobs([id])[0]
             job = rows.job_from_row(row, self._specs[row.spec_id])
-        reasons, _start = why(world, job, wall=wall)
+        reasons = why(world, job, wall=wall)
         if world.is_replaced(id) and (found := self._store.jobs([id])):
             reasons.append(replaced(found[0].replaced_by or 0))
         start, end, unknown = told(self._expected(job) or Expected())

@@ -41,5 +41,5 @@ def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
         of_first = [each._replace(message=f"job {first}: {each.message}") for each in of_first]
     elif entry.start is not None and not entry.fixed and (older := lineup.unplanned_before(job)):
         said = f"{older:,} {'jobs' if older != 1 else 'job'} before it {'have' if older != 1 else 'has'}"
-        of_first.append(Waits("resources", f"{said} no planned start yet: it may begin later than expected"))
+        of_first.append(Waits("resources", f"{said} no planned start yet: it may begin later than planned"))
     return [*found, *of_first]
