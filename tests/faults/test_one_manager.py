@@ -25,7 +25,7 @@ def rota(tmp_path: Path) -> Iterator[Deployment]:
 
 
 def managers(rota: Deployment) -> list[int]:
-    """Processes that are managers of this home, or about to be."""
+    """Processes that are managers of this home, or about to be; not what a manager is about to execute."""
     found = []
     for name in os.listdir("/proc"):
         with contextlib.suppress(OSError):
@@ -33,7 +33,14 @@ def managers(rota: Deployment) -> list[int]:
                 words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
                 if b"rota.manager" in words and os.fsencode(rota.home) in words:
                     found.append(int(name))
-    return found
+    return [pid for pid in found if parent_of(pid) not in found]
+
+
+def parent_of(pid: int) -> int:
+    """A child looks like its parent, files included, until it executes something else."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def users(rota: Deployment, pids: list[int]) -> set[int]:

@@ -244,8 +244,9 @@ def test_a_paused_manager_is_told_on_every_page(new: Deployment, visit: Callable
     expect(page.get_by_text(re.compile("the manager is paused", re.I)).last).to_be_visible()
     expect(page.get_by_text("held, dependent, blocked or delayed")).to_have_count(0)
     visitor.go("/")
-    expect(page.get_by_role("listitem").filter(has_text="The manager is paused")).to_be_visible()
-    page.get_by_role("button", name="Resume: The manager is paused").click()
+    resume = page.get_by_role("button", name="Resume: The manager is paused")
+    expect(page.get_by_role("listitem").filter(has=resume)).to_contain_text("The manager is paused")
+    resume.click()
     expect(strip).to_have_count(0)
 
 

@@ -157,7 +157,7 @@ def test_keys_move_select_and_open(busy: Deployment, guest: Visitor) -> None:
 
 def test_every_state_of_a_group_is_in_view(busy: Deployment, guest: Visitor) -> None:
     def add(*words: str) -> int:
-        (job,) = busy.json("add", "-g", "mixed", "--retries", "0", *words)["added"]
+        (job,) = busy.json("add", "-g", "motley", "--retries", "0", *words)["added"]
         return int(job)
 
     failed = add("--", "false")
@@ -166,10 +166,10 @@ def test_every_state_of_a_group_is_in_view(busy: Deployment, guest: Visitor) -> 
     add("--after", str(failed), "--", "echo", "never")
     for command in ("echo held", "echo killed", "echo waits"):
         add("--after", "42", "--", "sh", "-c", command)
-    waits = sorted(busy.states("@mixed,state=dependent"))
+    waits = sorted(busy.states("@motley,state=dependent"))
     busy.ok("hold", str(waits[0]))
     busy.ok("kill", str(waits[1]))
-    guest.go("/groups?q=mixed")
+    guest.go("/groups?q=motley")
     states = guest.page.locator("li.group-row .group-states")
     for text in ("1 failed", "1 running", "1 cancelled", "1 held", "1 blocked", "1 waiting"):
         expect(states).to_contain_text(text)
@@ -180,4 +180,4 @@ def test_every_state_of_a_group_is_in_view(busy: Deployment, guest: Visitor) -> 
     }"""
     cut = states.evaluate(edges)
     assert cut == []
-    busy.ok("kill", "@mixed")
+    busy.ok("kill", "@motley")

@@ -38,6 +38,7 @@ _SENTENCES: Final = {
     "paused": "the manager is paused",
     "draining": "the manager takes no new work",
     "waking": "its machines are being woken",
+    "asleep": "machines that it could use are asleep",
     "parts": "other hosts of the job are not ready",
     "closing": "other hosts of the job have not finished",
     "prologue": "a script of the site could not prepare it",

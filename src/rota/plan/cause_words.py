@@ -57,7 +57,9 @@ def told(causes: Causes, each: Blamed, then: str) -> list[Waits]:
             return [held(entry, each.jobs, then)]
         case "asleep":
             found = waking.why(causes.planner, entry)
-            found = found or Waits("waking", f"it waits for {_listed(each.hosts)} to wake{then}")
+            if found is None:
+                sleep = "sleeps" if len(each.hosts) == 1 else "sleep"
+                found = Waits("asleep", f"{_listed(each.hosts)} {sleep}, and would wake no sooner{then}")
             return [found._replace(causes=tuple(Cause(ASLEEP, host) for host in each.hosts))]
         case "available_until":
             return [_until(causes, each, then)]

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Final, NamedTuple
 
+from rota.plan import waking
 from rota.plan.entry import WAITING, Entry
 from rota.plan.planner import Planner
 from rota.plan.quota_rules import Rule
@@ -98,9 +99,12 @@ class Causes:
             yield Candidate(WALLTIME)
         yield from (Candidate("quota", rule=rule) for rule in self.trial.rules())
         yield from (Candidate("limit", limit=name) for name in self.trial.limits())
-        if site.asleep:
+        waits_to_wake = bool(site.asleep) and waking.why(planner, entry) is not None
+        if waits_to_wake:
             yield Candidate(ASLEEP)
         yield Candidate(JOBS)
+        if site.asleep and not waits_to_wake:
+            yield Candidate(ASLEEP)
         if types.postpone is not None and types.postpone > planner.now:
             yield Candidate(POSTPONE)
         if site.until:
