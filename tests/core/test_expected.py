@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rota.core import events
 from rota.core.expectation import RESTING, Expected, snapshot
 from rota.core.expected import Expectations
+from rota.core.explain import why
 from rota.core.job import Condition
 from rota.core.states import LIVE
 from rota.plan.limits import Limit, Window
@@ -238,7 +239,7 @@ def test_a_reservation_of_which_nothing_may_be_used_has_no_start_until_something
     (booked,) = add(m, "r", request=("core=2",), walltime_s=600.0, at=later)
     drain(m, "h1")
     assert expected(m, booked).unknown == ("reservation", "h1 is drained")
-    m.advance(600)
+    m.advance(520)
     assert code(m, booked) == "reservation"  # its time has come, and it does not begin
     drain(m, "h1", on=False)
     assert code(m, booked) is None
@@ -262,6 +263,23 @@ def test_a_reservation_of_which_something_is_missing_is_expected_when_it_would_b
     assert booked in m.running()
 
 
+def test_a_reservation_that_is_over_before_it_would_begin_with_the_rest_says_that_it_fails() -> None:
+    m = machine(hosts=2)
+    m.join(m.start_runner("h2"))
+    m.pump()
+    (booked,) = add(m, "r", request=("host=2",), walltime_s=120.0, at=m.wall + 500)
+    drain(m, "h2")
+    assert expected(m, booked).unknown == ("reservation", "h2 is drained")
+    m.advance(520)
+    m.pump()
+    (reason,), _start = why(m.world, m.world.jobs[booked], wall=m.wall)
+    lacks = "2 of its 4 cores are missing: h2 is drained"
+    assert reason.message == f"its time has come, but {lacks}; if they do not come back it fails in 1m40s"
+    m.advance(120)
+    m.pump()
+    assert m.store.jobs([booked])[0].reason_message == f"it did not begin in time: {lacks}"
+
+
 def test_a_besteffort_job_ends_when_a_reservation_takes_its_place() -> None:
     m = machine()
     fields: Any = {"request": ("core=1",), "queue": "besteffort", "walltime_s": 1000.0}
@@ -271,13 +289,6 @@ def test_a_besteffort_job_ends_when_a_reservation_takes_its_place() -> None:
     add(m, "r", request=("core=2",), walltime_s=600.0, at=later)
     assert expected(m, low).end == later
     assert expected(m, again).end != later  # it begins anew
-
-
-def test_a_job_that_waits_for_a_group_without_members_has_no_start() -> None:
-    m = machine()
-    (job,) = add(m, "a", time_s=10.0, after=(("none", Condition.OK, False),), allow_empty_group=True)
-    assert expected(m, job).unknown == ("dependency", "group 'none' has no member yet")
-    assert expectations(m).end_of([m.world.jobs[job]])[0] is None
 
 
 # ------------------------------------------------------------------ whatever is asked

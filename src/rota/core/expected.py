@@ -443,9 +443,6 @@ class Expectations:
             ok, _never = verdict(world, each.parent, each.condition)
             if ok:
                 continue
-            if isinstance(each.parent, str) and not world.groups[each.parent].known:
-                why = why or Unknown("dependency", f"group '{each.parent}' has no member yet")
-                continue
             known = ends.get(each.parent)
             if known is None:
                 members = [each.parent] if isinstance(each.parent, int) else list(world.groups[each.parent].open)

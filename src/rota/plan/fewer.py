@@ -64,16 +64,24 @@ def missing_now(planner: Planner, entry: Entry) -> int:
     return missing
 
 
-def nothing_left(planner: Planner, entry: Entry) -> str:
-    """Why nothing of what a reservation was granted may be used, in words; empty: something may."""
-    if planner.counted or not entry.resources or entry.resources & (planner.site.usable | planner.site.asleep):
-        return ""
-    return ", ".join(missing_words(planner, entry, entry.resources))
+def begins_with_rest(planner: Planner, entry: Entry) -> float | None:
+    """When a reservation of which hosts may not be used would begin with what is there; None: it would not."""
+    away = entry.resources & ~planner.site.usable & ~planner.site.asleep
+    assert entry.start is not None
+    begins = entry.start + planner.patience_s
+    return None if away == entry.resources or (entry.end is not None and begins >= entry.end) else begins
+
+
+def is_lacking(planner: Planner, entry: Entry) -> bool:
+    """Is it a reservation with hosts that may not be used now?"""
+    if planner.counted or not entry.fixed or entry.start is None:
+        return False
+    return bool(entry.resources & ~planner.site.usable & ~planner.site.asleep)
 
 
 def count_missing(planner: Planner, entry: Entry) -> str:
     """In words, how much is missing of what a reservation was granted; empty: nothing is."""
-    missing = missing_now(planner, entry)
+    missing = 0 if planner.counted else missing_now(planner, entry)
     if not missing:
         return ""
     number = len(list(positions(missing)))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rota.plan.entry import RUNNING, WAITING, Entry
 from rota.plan.expecting import Firm, Foreseen, Key, Line
-from rota.plan.fewer import nothing_left
+from rota.plan.fewer import begins_with_rest, is_lacking, missing_words
 from rota.plan.placement import Waits
 from rota.plan.planner import Planner
 from rota.plan.room import Piece, Room
@@ -46,16 +46,25 @@ def snapshot(planner: Planner) -> PlanSnapshot:
             found.running.append((entry.id, entry.end, entry.resources))
             if entry.ask.types.besteffort:
                 found.besteffort.append((entry.id, entry.resources))
-        elif entry.fixed and entry.state == WAITING and (lacks := nothing_left(planner, entry)):
-            found.stuck.append((entry.id, Waits("reservation", lacks)))
+        elif entry.fixed and entry.state == WAITING and is_lacking(planner, entry):
+            _lacking(planner, entry, found, closing)
         elif entry.state == WAITING and entry.start is not None and entry.end is not None:
-            late = planner.patience_s if entry.fixed and entry.resources & ~site.usable & ~site.asleep else 0.0
-            found.firm.append(_firm(entry, entry.start + late, entry.end + late, closing))
+            found.firm.append(_firm(entry, entry.start, entry.end, closing))
         elif entry.state == WAITING and entry.reason is not None and entry.reason.code != "resources":
             found.stuck.append((entry.id, entry.reason))
         elif entry.state == WAITING and entry.options:
             found.waiting.append(Line((entry.id,), key_of(entry), max(1, entry.least), None))
     return found
+
+
+def _lacking(planner: Planner, entry: Entry, found: PlanSnapshot, closing: int) -> None:
+    """A reservation with hosts that may not be used waits a while, and then begins without them, or not at all."""
+    begins = begins_with_rest(planner, entry)
+    if begins is None or entry.end is None:
+        words = missing_words(planner, entry, entry.resources & ~planner.site.usable & ~planner.site.asleep)
+        found.stuck.append((entry.id, Waits("reservation", ", ".join(words))))
+    else:
+        found.firm.append(_firm(entry, begins, entry.end, closing))
 
 
 def key_of(entry: Entry) -> Key:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rota.errors import NotFound
 from rota.plan.ask import Ask
 from rota.plan.entry import RUNNING, Begin
-from rota.plan.fewer import with_promise
+from rota.plan.fewer import count_missing, with_promise
 from rota.plan.giving import given, only_held
 from rota.plan.leases import Leases, ids_of, still_there
 from rota.plan.lineup import Lineup
@@ -314,6 +314,8 @@ class LivePlan:
             late = entry is not None and entry.ask.types.deadline is not None
             code = "reservation" if entry is not None and entry.fixed else "expired"
             said = "it could not end before its deadline" if late else "it did not begin in time"
+            lacks = count_missing(planner, entry) if entry is not None and entry.fixed else ""
+            said += f": {lacks}" if lacks else ""
             news.ended.append((id, code, said))
         planner.expired.clear()
         news.preempted.extend(Preempted(job, gone, "container") for job, gone in planner.orphans)

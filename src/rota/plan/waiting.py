@@ -39,7 +39,9 @@ def _reserved(planner: Planner, entry: Entry) -> Waits:
     if due and (lacks := count_missing(planner, entry)):
         left = (entry.start or 0.0) + planner.patience_s - planner.now
         then = f"it begins with the others in {about_duration(left)}"
-        if left <= 0:
+        if entry.end is not None and entry.end <= planner.now + max(0.0, left):
+            then = f"if they do not come back it fails in {about_duration(max(0.0, entry.end - planner.now))}"
+        elif left <= 0:
             then = "it waits for one of them"
         elif missing_now(planner, entry) == entry.resources:
             then = f"it waits for them, and after {about_duration(left)} one of them is enough"
