@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from rota.errors import BadInput
+from rota.plan.calendar_file import read_calendar
 from tests.deployment import Deployment, deployment
 
 
@@ -97,3 +101,86 @@ def test_mistakes_are_named_in_one_line(paris: Deployment, words: list[str], mes
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+#: As OAR has it: periods of four fields with descriptions, rule sets beside them.
+OAR: dict[str, Any] = {
+    "periodical": [
+        ["08:00-19:00 mon-fri * *", "quotas_day", "working hours"],
+        ["* sat,sun * *", "quotas_weekend", "weekend"],
+    ],
+    "oneshot": [["2030-12-24 00:00", "2030-12-27 00:00", "quotas_holiday", "Christmas"]],
+    "quotas_day": {"*,*,*,/": [8, -1, -1], "default,*,*,bob": ["0.5*ALL", 10, -1]},
+    "quotas_weekend": {"*,*,*,/": [16, -1, -1]},
+    "quotas_holiday": {"*,*,*,/": ["ALL", -1, -1]},
+}
+
+
+def test_a_calendar_of_oar_is_loaded_whole(paris: Deployment) -> None:
+    paris.ok("quota", "set", "*,*,*,ann", "4")
+    paris.ok("quota", "set", "*,*,*,/", "1", "--set", "old")
+    file = paris.work / "quotas.json"
+    file.write_text(json.dumps(OAR))
+    before = paris.json("calendar", "list"), paris.json("quota", "list")
+    would = paris.json("calendar", "load", str(file), "--dry-run")
+    assert (len(would["changes"]), would["dry_run"]) == (7, True)
+    assert (paris.json("calendar", "list"), paris.json("quota", "list")) == before
+    done = paris.ok("calendar", "load", str(file))
+    assert "added: period 08:00-19:00 mon-fri: quotas_day\n" in done
+    assert done.endswith("3 periods and 4 quotas, 7 changes\n")
+    listed = {each["set"]: each for each in paris.json("calendar", "list")["periods"]}
+    assert listed["quotas_holiday"]["from"] == "2030-12-24T00:00"
+    assert listed["quotas_day"]["description"] == "working hours"
+    limits = {(each["rule"], each["set"]): each["limits"] for each in paris.json("quota", "list")["quotas"]}
+    assert limits["default,*,*,bob", "quotas_day"] == ["0.5*ALL", 10, -1]
+    assert limits["*,*,*,ann", None] == [4, -1, -1]
+    assert paris.ok("calendar", "load", "-", input=json.dumps(OAR)).endswith("all there already\n")
+    replaced = paris.json("calendar", "load", str(file), "--replace")["changes"]
+    assert {"change": "removed", "kind": "quota", "name": "old: *,*,*,/"} in replaced
+    left = {(each["rule"], each["set"]) for each in paris.json("quota", "list")["quotas"]}
+    assert left == {
+        ("*,*,*,ann", None),
+        *((rule, name) for rule, name in limits if (name or "").startswith("quotas_")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"periodical": [*OAR["periodical"], ["25:00-26:00 mon * *", "quotas_day"]]}, "periodical, entry 3: "),
+        ({"oneshot": [["2030-12-24", "2030-12-23", "quotas_day"]]}, "oneshot, entry 1: the period ends at "),
+        ({"quotas_day": {"*,*,/": [1]}}, "rule set 'quotas_day', rule '*,*,/': "),
+        ({"quotas_day": {"*,*,*,/": 8}}, "rule set 'quotas_day', rule '*,*,*,/': its limits are not a list"),
+        ({"periodical": [["* mon * *", "missing"]]}, "calendar names rule set 'missing'"),
+        ({"periodical": [["* mon * *"]]}, "periodical of the calendar, entry 1: "),
+        ({"periodical": [], "oneshot": []}, "the calendar has no period"),
+        (
+            {"periodical": [["* mon * *", "quotas_day"]] * 2},
+            "entry 2: the period '* mon: quotas_day' is there twice",
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_read_is_named(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_calendar({**OAR, **change})
+    assert says in refused.value.message
+    assert refused.value.hint
+
+
+def test_a_file_with_a_mistake_changes_nothing(paris: Deployment) -> None:
+    before = paris.json("calendar", "list"), paris.json("quota", "list")
+    wrong = {**OAR, "quotas_day": {"*,*,*,/": ["many"]}}
+    done = paris.rota("calendar", "load", "-", input=json.dumps(wrong))
+    assert done.returncode == 2
+    assert "rule set 'quotas_day', rule '*,*,*,/'" in done.stderr
+    assert (paris.json("calendar", "list"), paris.json("quota", "list")) == before
+    for text, says in (("{", "is not JSON"), ("[]", "calendar is not an object"), ("", "is not JSON")):
+        assert says in paris.rota("calendar", "load", "-", input=text).stderr
+    assert "cannot read /nowhere: No such file" in paris.rota("calendar", "load", "/nowhere").stderr
+
+
+def test_a_rule_set_without_a_period_is_told(paris: Deployment) -> None:
+    extra = {**OAR, "spare": {"*,*,*,/": [1, -1, -1]}}
+    done = paris.rota("calendar", "load", "-", "--dry-run", input=json.dumps(extra))
+    assert "warning: no period names rule set 'spare'" in done.stderr
+    assert done.stdout.endswith("dry run, nothing was changed\n")

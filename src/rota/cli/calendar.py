@@ -94,6 +94,28 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, d
     return records.tell(call, f"added: {made.name}", period=_body(made), warnings=warnings)
 
 
+@calendar.command("load")
+@click.argument("file", metavar="FILE")
+@click.option("--replace", is_flag=True, help="Remove other periods, and other quotas of rule sets.")
+@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+def load_calendar(call: Invocation, file: str, replace: bool, dry_run: bool) -> int:
+    """Load periods and the quotas of their rule sets from a file of OAR; '-' is stdin.
+
+    FILE is JSON: {"periodical": [[PERIOD, SET, TEXT], ...], "oneshot": [[FROM, TO, SET, TEXT], ...], SET: {RULE:
+    [RESOURCES, JOBS, HOURS]}}. All of it is loaded or, if an entry cannot be read, nothing. What was there before
+    stays, unless the file says otherwise; quotas that apply always stay in any case.
+
+    \b
+    Examples:
+      rota calendar load quotas.json --dry-run
+      rota calendar load quotas.json
+      rota calendar load --replace - < quotas.json
+    """
+    from rota.cli.calendar_file import load
+
+    return load(call, file, replace=replace, dry_run=dry_run)
+
+
 @calendar.command("remove")
 @click.argument("words", metavar="[PERIOD] [SET]", nargs=-1)
 @click.option("--from", "start", metavar="WHEN", default="", help="A one-off period: its start.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from rota.errors import BadInput
 from rota.plan.clock import SECOND, Clock, moment
@@ -169,8 +169,29 @@ def _cut(occurrences: list[Occurrence], start: int, end: int) -> list[Piece]:
 _FIELDS: Final = ("periodical", "oneshot", "sets")
 
 
+class CalendarParts(NamedTuple):
+    """A document of a calendar, taken apart; the rows may have a description as their last part."""
+
+    weekly: list[list[str]]  #: period, rule set
+    oneshot: list[list[str]]  #: start, end, rule set
+    sets: dict[str, dict[str, Any]]  #: rule set → rule → limits
+
+
 def parse_calendar(found: object, clock: Clock) -> Calendar:
-    """A calendar as it stands in JSON: `periodical`, `oneshot` and `sets`. Raises `BadInput`.
+    """A calendar as it stands in JSON: `periodical`, `oneshot` and `sets`. Raises `BadInput`."""
+    parts = calendar_parts(found)
+    weekly = [(parse_weekly(row[0]), row[1]) for row in parts.weekly]
+    oneshot = []
+    for row in parts.oneshot:
+        start, end = _local(row[0], clock), _local(row[1], clock)
+        if start >= end:
+            raise BadInput(f"one-off period of the calendar ends at {row[1]}, not after its start {row[0]}")
+        oneshot.append((start, end, row[2]))
+    return Calendar(clock, weekly=weekly, oneshot=oneshot, sets=parts.sets)
+
+
+def calendar_parts(found: object) -> CalendarParts:
+    """Periods whose rule sets are there, and these sets. Raises `BadInput`.
 
     As in a file of OAR, a period may have a description behind its rule set, and rule sets may stand beside the
     periods under their own names.
@@ -188,16 +209,11 @@ def parse_calendar(found: object, clock: Clock) -> Calendar:
             f"calendar has rule set '{twice[0]}' twice", hint="write it under sets, or beside the periods"
         )
     sets = {**sets, **beside}
-    weekly = []
-    for row in _rows(found, "periodical", ("period", "set"), '["08:00-19:00 mon-fri", "day"]'):
-        weekly.append((parse_weekly(row[0]), _known(row[1], sets)))
-    oneshot = []
-    for row in _rows(found, "oneshot", ("start", "end", "set"), '["2026-01-06T00:00", "2026-01-07T00:00", "day"]'):
-        start, end = _local(row[0], clock), _local(row[1], clock)
-        if start >= end:
-            raise BadInput(f"one-off period of the calendar ends at {row[1]}, not after its start {row[0]}")
-        oneshot.append((start, end, _known(row[2], sets)))
-    return Calendar(clock, weekly=weekly, oneshot=oneshot, sets=sets)
+    weekly = _rows(found, "periodical", ("period", "set"), '["08:00-19:00 mon-fri", "day"]')
+    oneshot = _rows(found, "oneshot", ("start", "end", "set"), '["2026-01-06T00:00", "2026-01-07T00:00", "day"]')
+    for name in (*(row[1] for row in weekly), *(row[2] for row in oneshot)):
+        _known(name, sets)
+    return CalendarParts(weekly, oneshot, sets)
 
 
 def _rows(found: Mapping[str, object], name: str, parts: tuple[str, ...], example: str) -> list[list[str]]:
@@ -205,18 +221,20 @@ def _rows(found: Mapping[str, object], name: str, parts: tuple[str, ...], exampl
     rows = found.get(name, [])
     if not isinstance(rows, list):
         raise BadInput(f"{name} of the calendar is not a list", hint=f"write [{example}]")
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         fits = isinstance(row, list) and len(parts) <= len(row) <= len(parts) + 1
         if not fits or not all(isinstance(part, str) for part in row):
-            raise BadInput(f"{name} of the calendar: {row!r} is not [{', '.join(parts)}]", hint=f"write {example}")
+            raise BadInput(
+                f"{name} of the calendar, entry {number}: {row!r} is not [{', '.join(parts)}]",
+                hint=f"write {example}",
+            )
     return rows
 
 
-def _known(name: str, sets: Mapping[str, object]) -> str:
+def _known(name: str, sets: Mapping[str, object]) -> None:
     if name not in sets:
         known = ", ".join(sets) or "none"
         raise BadInput(f"calendar names rule set '{name}', which is not under sets", hint=f"sets has: {known}")
-    return name
 
 
 def _local(text: str, clock: Clock) -> int:
