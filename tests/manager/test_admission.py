@@ -69,10 +69,10 @@ def test_what_is_modified_is_asked_for_and_what_rules_made_of_the_rest_is_not() 
     rules = admission({"match": {"user": "ann"}, "cap": {"mem": "1G", "walltime": "1h"}})
     found = rules.admit(spec(size=Size(mem=8 << 30), given=("mem",), walltime_s=2 * HOUR)).spec
     assert (found.size.mem, found.walltime_s) == (1 << 30, HOUR)
-    changed = respecify(found, {"time_s": 60.0}, Limits(), {}, rules)
+    changed = respecify(found, {"time_s": 60.0}, Limits(), {}, rules).spec
     assert (changed.size.mem, changed.walltime_s, changed.size.time_s) == (1 << 30, HOUR, 60.0)
     assert asked_of(changed) == (100, 8 << 30, None, 60.0, 2 * HOUR)
-    less = respecify(changed, {"mem": 1 << 20, "walltime_s": 30.0}, Limits(), {}, rules)
+    less = respecify(changed, {"mem": 1 << 20, "walltime_s": 30.0}, Limits(), {}, rules).spec
     assert asked_of(less) == (100, 1 << 20, None, 60.0, 30.0)
     assert less.wrote is None, "the rules change nothing any more"
 

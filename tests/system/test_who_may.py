@@ -131,9 +131,15 @@ def test_a_priority_above_what_the_queue_allows_is_capped_and_told(site: Site, w
 def test_a_change_does_not_lift_a_priority_above_what_the_queue_allows(site: Site) -> None:
     site.rota.ok("queue", "set", "default", "--max-priority", "100")
     id = site.ann.add("--limit", "never", "--", "true")
-    site.ann.ok("modify", str(id), "--priority", "255")
+    told = "priority 255 is more than allowed; it is 100 (queue 'default')"
+    done = site.ann.rota("modify", str(id), "--priority", "255")
+    assert (done.returncode, done.stderr) == (0, f"rota: warning: {told}\n")
     assert site.rota.json("show", str(id))["priority"] == 100
-    site.admin.ok("modify", str(id), "--priority", "255")
+    assert json.loads(site.ann.ok("modify", str(id), "--priority", "255", "--json"))["warnings"] == [told]
+    change = {"select": [str(id)], "change": {"priority": 255}}
+    answer = site.http.as_(site.ann.token).ask("PATCH", "/api/v1/jobs", change)
+    assert (answer.status, answer.json["warnings"]) == (200, [told])
+    assert site.admin.rota("modify", str(id), "--priority", "255").stderr == ""
     assert site.rota.json("show", str(id))["priority"] == 255
     site.rota.ok("queue", "set", "default", "--max-priority", "none")
 

@@ -267,6 +267,19 @@ def test_an_element_of_an_array_has_an_address_and_shows_its_index(busy: Deploym
     guest.complaints = [each for each in guest.complaints if "404" not in each]
 
 
+def test_a_job_of_several_report_groups_names_all_of_them(busy: Deployment, guest: Visitor) -> None:
+    page = guest.page
+    job = add(busy, "several", "-g", "comma, too", "--", "true")
+    guest.go(f"/jobs/{job}")
+    facts = page.locator(".job-facts")
+    expect(facts).to_contain_text("groups several, comma, too")
+    guest.go("/jobs?group=several")
+    line = page.get_by_role("row").filter(has_text="several")
+    line.get_by_role("link", name="comma, too").click()
+    expect(page.get_by_label("Group")).to_have_value("comma, too")
+    expect(page.get_by_role("row").filter(has_text="several")).to_have_count(1)
+
+
 def test_the_cause_of_an_end_comes_before_its_signal(busy: Deployment, guest: Visitor) -> None:
     killed = add(busy, "killed", "--", "sleep", "1000")
     late = add(busy, "late", "--walltime", "1s", "--", "sleep", "1001")

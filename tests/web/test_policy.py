@@ -130,6 +130,59 @@ def test_a_queue_is_closed_and_says_so(busy: Deployment, guest: Visitor) -> None
     busy.ok("queue", "remove", "door")
 
 
+def test_who_may_use_a_queue_and_the_highest_priority_in_it_are_shown_and_written(
+    busy: Deployment, guest: Visitor
+) -> None:
+    page = guest.page
+    guest.go("/policy?tab=queues")
+    expect(row(page, "admin").get_by_role("cell", name="admins", exact=True)).to_be_visible()
+    expect(row(page, "default").get_by_role("cell", name="all", exact=True)).to_be_visible()
+    page.get_by_role("button", name="New queue").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Who may use it").select_option("admins")
+    dialog.get_by_label("Highest priority of jobs").fill("300")
+    dialog.get_by_label("Name").fill("urgent")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("max_priority")
+    save(page, "New queue", Highest_priority_of_jobs="120")
+    expect(row(page, "urgent").get_by_role("cell", name="admins priority ≤ 120")).to_be_visible()
+    assert queue(busy, "urgent", "admins_only", "max_priority") == (True, 120)
+    page.get_by_role("button", name="Change queue urgent").click()
+    page.get_by_role("dialog").get_by_label("Who may use it").select_option("all")
+    save(page, "Queue urgent", Highest_priority_of_jobs="")
+    expect(row(page, "urgent").get_by_role("cell", name="all", exact=True)).to_be_visible()
+    assert queue(busy, "urgent", "admins_only", "max_priority") == (False, None)
+    busy.ok("queue", "remove", "urgent")
+    guest.complaints = [each for each in guest.complaints if "422" not in each and "400" not in each]
+
+
+def queue(rota: Deployment, name: str, *fields: str) -> tuple[object, ...]:
+    (found,) = [each for each in rota.json("queue", "list")["queues"] if each["name"] == name]
+    return tuple(found[field] for field in fields)
+
+
+def test_the_constants_of_fair_share_are_shown_and_written(busy: Deployment, guest: Visitor) -> None:
+    page = guest.page
+    guest.go("/policy?tab=shares")
+    expect(page.get_by_text("half-life 7d · no window")).to_be_visible()
+    page.get_by_role("button", name="Change fair share").click()
+    dialog = page.get_by_role("dialog", name="Fair share")
+    dialog.get_by_label("Window").fill("1s")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("window_s")
+    dialog.get_by_label("Window").fill("soon")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("Window: 'soon' is not a time")
+    save(page, "Fair share", Window="60d", Project="0.5", **{"Half-life": "14d"})
+    expect(page.get_by_text("project 0.5, used 1, asked 1 · half-life 14d · window 60d")).to_be_visible()
+    fair = busy.json("share", "list")["fair_share"]
+    assert (fair["project"], fair["half_life_s"], fair["window_s"]) == (0.5, 14 * 86400, 60 * 86400)
+    page.get_by_role("button", name="Change fair share").click()
+    save(page, "Fair share", Window="", Project="", **{"Half-life": ""})
+    expect(page.get_by_text("project by shares, used 1, asked 1 · half-life 7d · no window")).to_be_visible()
+    guest.complaints = [each for each in guest.complaints if "422" not in each and "400" not in each]
+
+
 def test_quotas_and_the_calendar_are_written(busy: Deployment, guest: Visitor) -> None:
     page = guest.page
     guest.go("/policy?tab=quotas")
@@ -144,6 +197,12 @@ def test_quotas_and_the_calendar_are_written(busy: Deployment, guest: Visitor) -
     save(page, "New period", Hours_and_days="08:00-19:00 mon-fri", Rule_set="day")
     expect(row(page, "08:00-19:00 mon-fri")).to_contain_text("1 quota")
     assert [each["set"] for each in busy.json("calendar", "list")["periods"]] == ["day"]
+    page.get_by_role("button", name="Change period").click()
+    save(page, "Change a period", Description="working hours")
+    expect(row(page, "08:00-19:00 mon-fri")).to_contain_text("working hours")
+    page.get_by_role("button", name="Change period").click()
+    save(page, "Change a period", Hours_and_days="08:00-20:00 mon-fri")
+    expect(row(page, "08:00-20:00 mon-fri")).to_contain_text("working hours")
 
 
 def test_a_quota_shows_who_holds_how_much_as_jobs_begin_and_end(busy: Deployment, guest: Visitor) -> None:
@@ -192,7 +251,7 @@ def test_who_was_slower_is_told(busy: Deployment, guest: Visitor) -> None:
     guest.go("/policy?tab=queues")
     page.get_by_role("button", name="Change queue default").click()
     dialog = page.get_by_role("dialog", name="Queue default")
-    dialog.get_by_label("Priority").fill("3")
+    dialog.get_by_label("Priority", exact=True).fill("3")
     busy.ok("queue", "add", "meanwhile")
     expect(row(page, "meanwhile")).to_be_visible()
     guest.page.route("**/api/v1/site", _as_from_before)

@@ -52,13 +52,13 @@ describe("the row cursor", () => {
 
 describe("what came of an action", () => {
   it("says how many were changed, and how many not", () =>
-    expect(outcome("hold", { changed: 1200, unchanged: 1, jobs: [], kept: 0 })).toBe("1,200 jobs held; 1 other stayed as it is"));
+    expect(outcome("hold", { changed: 1200, unchanged: 1, jobs: [], kept: 0, warnings: [] })).toBe("1,200 jobs held; 1 other stayed as it is"));
   it("says how many were kept that were to be removed", () => {
-    expect(outcome("remove", { changed: 3, unchanged: 2, jobs: [], kept: 2 })).toBe("3 jobs removed; 2 others kept");
-    expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 2 })).toContain("they have not ended");
-    expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 0 })).toContain("gone already");
+    expect(outcome("remove", { changed: 3, unchanged: 2, jobs: [], kept: 2, warnings: [] })).toBe("3 jobs removed; 2 others kept");
+    expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 2, warnings: [] })).toContain("they have not ended");
+    expect(outcome("remove", { changed: 0, unchanged: 2, jobs: [], kept: 0, warnings: [] })).toContain("gone already");
   });
-  it("says why nothing was", () => expect(outcome("release", { changed: 0, unchanged: 3, jobs: [], kept: 0 })).toContain("none of them is held"));
+  it("says why nothing was", () => expect(outcome("release", { changed: 0, unchanged: 3, jobs: [], kept: 0, warnings: [] })).toContain("none of them is held"));
 });
 
 it("only one's own jobs are touched where no others may be", () => {

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: So many ranges of ids are asked about to explain why nothing changed.
 _ASKED_MAX: Final = 500
 _AGAIN: Final = "to be run again"
+MODIFIED: Final = "modified"
 #: Up to this many jobs are killed or removed without asking.
 _UNASKED: Final = 100
 
@@ -147,12 +148,16 @@ def _act(call: Invocation, verb: str, words: tuple[str, ...], *, done: str) -> i
 
 def tell(call: Invocation, acted: Acted, *, done: str, removing: bool = False) -> int:
     """Say how many jobs changed, and how many were kept that were to be removed; the exit status."""
+    for warning in acted.warnings:
+        aside(f"rota: warning: {warning}")
     if call.json:
         body: dict[str, object] = {
             "changed": acted.changed,
             "unchanged": acted.unchanged,
             "missing": acted.missing,
         }
+        if done == MODIFIED:
+            body |= {"warnings": acted.warnings}
         if removing:
             body |= {"removed": len(acted.changed), "kept": acted.kept}
         print_json(body)

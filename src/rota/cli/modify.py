@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from rota.cli.act import tell
+from rota.cli.act import MODIFIED, tell
 from rota.cli.command import Invocation, command
 from rota.cli.job_options import NAMES, given, options_for
 from rota.cli.selecting import selectors
@@ -43,4 +43,4 @@ def modify(call: Invocation, selectors: tuple[str, ...], dry_run: bool, **option
     change = spec_change(fields, text=True)
     with call.connect() as client:
         acted = client.change(change, *selectors)
-    return tell(call, acted, done="modified")
+    return tell(call, acted, done=MODIFIED)

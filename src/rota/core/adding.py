@@ -7,11 +7,12 @@ the last chunk makes them jobs. A refused chunk takes the whole submission back.
 from __future__ import annotations
 
 from rota.core import asking
+from rota.core.answers import MOST_WARNINGS
 from rota.core.edited import Plan
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.parents import Wishes, joined_by, refuse_cycles, resolve_after
-from rota.core.resubmission import MOST_WARNINGS, decide, rerun_dependents
+from rota.core.resubmission import decide, rerun_dependents
 from rota.core.sealing import answer_to, seal
 from rota.core.staging import applies, drop_doubles, line_of, renew, stage
 from rota.core.turn import Turn

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
+
+#: So many warnings go with an answer.
+MOST_WARNINGS: Final = 10
 
 
 class Added(Struct, frozen=True, array_like=True, gc=False):
@@ -27,6 +32,7 @@ class Acted(Struct, frozen=True, array_like=True, gc=False):
     unchanged: list[int]
     missing: list[int] = []
     kept: int = 0  #: of a selection to be removed, those that have not ended or that others wait for
+    warnings: list[str] = []  #: what was asked for and not given
 
 
 class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):

@@ -301,6 +301,7 @@ class JobsModified(Event, frozen=True):
     specs: dict[int, tuple[int, Spec]]  #: number of the old one → number of the new one, and it
     fields: list[str]  #: the names of what changes
     input_bytes: int | None = None
+    notices: dict[int, tuple[str, ...]] = {}  #: number of the old one → what the user should know of the new one
 
 
 class LearningForgotten(Event, frozen=True):

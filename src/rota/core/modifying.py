@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.answers import Acted
+from rota.core.answers import MOST_WARNINGS, Acted
 from rota.core.asking import impossible
 from rota.core.effects import Reply
 from rota.core.estimate import estimate
@@ -21,12 +21,15 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
         if refusal is not None:
             raise NeverFits(refusal, hint="ask for less")
     changed, unchanged = [], []
+    warnings: dict[str, None] = {}
     for id in event.jobs:
         job = world.jobs.get(id) or event.loaded.get(id)
         stays = job is None or job.state not in WAITING | RETRYABLE or world.is_replaced(id)
         if job is None or stays or world.outcome(id) not in (0, job.state):
             unchanged.append(id)
             continue
+        if job.spec_id in event.notices and len(warnings) < MOST_WARNINGS:
+            warnings |= dict.fromkeys(event.notices[job.spec_id])
         number, spec = event.specs.get(job.spec_id, (job.spec_id, job.spec))
         if spec == job.spec and event.input_bytes in (None, job.input_bytes):
             unchanged.append(id)
@@ -35,7 +38,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
         respecify(world, turn, job, number, spec, event.input_bytes)
         touch(world, (job,))
         turn.note(id, job.attempt, "modified", f"{', '.join(event.fields)} by {event.by.user}")
-    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged, warnings=list(warnings)[:MOST_WARNINGS])))
 
 
 def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:

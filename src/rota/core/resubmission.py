@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from rota.core.answers import MOST_WARNINGS
 from rota.core.edited import Plan, drop_lines
 from rota.core.events import ChunkArrived
 from rota.core.job import After, Spec
@@ -16,9 +17,6 @@ from rota.core.parents import Wishes
 from rota.core.states import LEASED, RETRYABLE, WAITING
 from rota.core.world import NO_JOB, OPEN, Met, Upload, World
 from rota.errors import BadInput
-
-#: So many warnings go with an answer.
-MOST_WARNINGS = 10
 
 _after = msgspec.json.Decoder(tuple[After, ...])
 

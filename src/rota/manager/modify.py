@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec import Struct, field
 
 from rota.core.job import Spec, Wrote
 from rota.errors import BadInput
-from rota.manager.admission import Admission
+from rota.manager.admission import Admission, Admitted
 from rota.manager.intake import Library
 from rota.manager.limits import resolve
 from rota.manager.specs import check_spec
@@ -35,8 +36,8 @@ def respecify(
     admission: Admission,
     *,
     admin: bool = False,
-) -> Spec:
-    """The specification with these fields over it. Raises `BadInput`."""
+) -> Admitted:
+    """The specification with these fields over it, and what the rules took away. Raises `BadInput`."""
     if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
         raise BadInput("field 'input_bytes' is out of range")
     fields = modified(spec, fields)
@@ -50,9 +51,9 @@ def respecify(
         new["limits"] = resolve(new["limits"], limits, declared, user=spec.user, admin=admin)
     if spec.wrote is not None:
         new["wrote"] = _rewritten(spec.wrote, new, sizes)
-    changed = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec).spec
-    check_spec(changed)
-    return changed
+    admitted = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec)
+    check_spec(admitted.spec)
+    return admitted
 
 
 def _rewritten(wrote: Wrote, new: dict[str, Any], sizes: dict[str, Any]) -> Wrote:
@@ -67,6 +68,14 @@ def _rewritten(wrote: Wrote, new: dict[str, Any], sizes: dict[str, Any]) -> Wrot
     )
 
 
+class NewSpecs(Struct):
+    """What a change makes of specifications."""
+
+    specs: dict[int, tuple[int, Spec]] = field(default_factory=dict)  #: old number → (new number, specification)
+    rows: list[tuple[int, str]] = field(default_factory=list)  #: those that nobody had before
+    notices: dict[int, tuple[str, ...]] = field(default_factory=dict)  #: old number → what was taken away
+
+
 def new_specs(
     spec_ids: set[int],
     fields: dict[str, Any],
@@ -76,11 +85,12 @@ def new_specs(
     admission: Admission,
     *,
     admin: bool = False,
-) -> tuple[dict[int, tuple[int, Spec]], list[tuple[int, str]]]:
-    """Old number → (new number, specification), and rows for those that nobody had before."""
-    rows: list[tuple[int, str]] = []
-    specs = {}
+) -> NewSpecs:
+    """The specifications that those with these numbers become. Raises `BadInput`."""
+    made = NewSpecs()
     for old in spec_ids:
-        spec = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)
-        specs[old] = (library.spec(spec, rows), spec)
-    return specs, rows
+        admitted = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)
+        made.specs[old] = (library.spec(admitted.spec, made.rows), admitted.spec)
+        if admitted.notices:
+            made.notices[old] = admitted.notices
+    return made

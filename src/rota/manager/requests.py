@@ -332,7 +332,7 @@ class Requests:
             meant = [job for id in jobs if (job := known.get(id) or loaded.get(id)) is not None]
             declared: dict[str, Limit] = {}
             await self._know_groups(*{job.spec.user for job in meant})
-            specs, rows = modify.new_specs(
+            made = modify.new_specs(
                 {job.spec_id for job in meant},
                 fields,
                 manager.library,
@@ -341,8 +341,8 @@ class Requests:
                 self._admission,
                 admin=not restricted(peer),
             )
-            if rows:
-                manager.happened(events.LibraryGrew(specs=rows, envs=[]))
+            if made.rows:
+                manager.happened(events.LibraryGrew(specs=made.rows, envs=[]))
             if declared:
                 manager.happened(events.LimitsDeclared(limits=list(declared.values())))
             manager.happened(
@@ -350,9 +350,10 @@ class Requests:
                     by=_by(peer, ask.n),
                     jobs=jobs,
                     loaded=loaded,
-                    specs=specs,
+                    specs=made.specs,
                     fields=list(fields),
                     input_bytes=fields.get("input_bytes"),
+                    notices=made.notices,
                 )
             )
 

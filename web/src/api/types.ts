@@ -41,6 +41,7 @@ export interface ActedView {
   unchanged: number;
   jobs: number[];
   kept: number;
+  warnings: string[];
 }
 
 export interface Action {

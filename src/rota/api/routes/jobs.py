@@ -166,6 +166,9 @@ class ActedView(Struct):
     kept: Annotated[
         int, Meta(description="Of those to be removed, the ones that have not ended or that others wait for.")
     ] = 0
+    warnings: Annotated[list[str], Meta(description="What was asked for and not given.")] = field(
+        default_factory=list
+    )
 
 
 @table.post("/jobs/actions", body=Action, answer=ActedView)
@@ -221,4 +224,4 @@ async def modify_jobs(ask: Ask) -> ActedView:
     """Change jobs that are not running."""
     change: Change = ask.body
     acted = await ask.call(calls.modify(change.select, spec_change(change.change)))
-    return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD])
+    return ActedView(len(acted.changed), len(acted.unchanged), acted.changed[:_TOLD], warnings=acted.warnings)

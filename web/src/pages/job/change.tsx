@@ -51,16 +51,18 @@ export function Change({ job, close }: { job: JobView; close: () => void }): Rea
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     send.mutate(words(fields, touched), {
-      onSuccess: ({ changed }) => {
+      onSuccess: ({ changed, warnings }) => {
         close();
-        if (!changed) say(`job ${job.id} can no longer be changed`, { bad: true });
+        const capped = warnings.join("; ");
+        if (!changed && capped) say(`job ${job.id}: nothing changed: ${capped}`, { bad: true });
+        else if (!changed) say(`job ${job.id} can no longer be changed`, { bad: true });
         else {
           // A default or a learned value cannot be put back by giving one.
           const own = (name: keyof typeof before): boolean =>
             name === "priority" || before[name] !== "";
           const back = touched.filter(own);
           const undo = back.length === touched.length ? () => void put(words(before, back)).then(look, (error: Error) => say(error.message, { bad: true })) : undefined;
-          say(`job ${job.id}: ${touched.map((name) => `${name} ${fields[name]}`).join(", ")}`, undo ? { undo } : {});
+          say(capped ? `job ${job.id}: ${capped}` : `job ${job.id}: ${touched.map((name) => `${name} ${fields[name]}`).join(", ")}`, undo ? { undo } : {});
         }
       },
     });

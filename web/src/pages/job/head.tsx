@@ -4,6 +4,7 @@ import { type ReactNode, useState } from "react";
 import type { JobView } from "../../api/types";
 import { duration, moment } from "../../format";
 import { Link } from "../../router";
+import { GroupLinks, groupsOf } from "../../ui/group_links";
 import { Icon } from "../../ui/icons";
 import "../../ui/sheet.css";
 import { StateBadge } from "../../ui/parts";
@@ -71,7 +72,7 @@ export function Head({ job }: { job: JobView }): ReactNode {
       </div>
       <CommandLine text={shellWords(job.cmd)} />
       <p className="job-facts">
-        <span><span className="faint">group</span> <Link to={`/jobs?group=${encodeURIComponent(job.group)}`}>{job.group}</Link></span>
+        <span><span className="faint">{groupsOf(job).length > 1 ? "groups" : "group"}</span> <GroupLinks job={job} /></span>
         <span><span className="faint">user</span> <Link to={`/jobs?user=${encodeURIComponent(job.user)}`}>{job.user}</Link></span>
         <span><span className="faint">queue</span> <Link to="/policy?tab=queues">{job.queue}</Link></span>
         {job.hosts.length ? <span><span className="faint">{job.hosts.length > 1 ? "hosts" : "host"}</span> <Hosts hosts={job.hosts} /></span> : null}

@@ -90,8 +90,10 @@ export function useActs(): Acts {
       try {
         const acted = await patch<ActedView>("/jobs", { select, change: { priority } });
         const whole = before !== null && before !== priority && acted.changed > 0 && acted.jobs.length === acted.changed;
+        const capped = acted.warnings[0];
         say(
-          acted.changed ? `${plural(acted.changed, "job")} now ${acted.changed === 1 ? "has" : "have"} priority ${priority}`
+          capped ? `${plural(acted.changed, "job")} changed: ${capped}`
+            : acted.changed ? `${plural(acted.changed, "job")} now ${acted.changed === 1 ? "has" : "have"} priority ${priority}`
             : "Nothing was changed: only jobs that are not running can be",
           {
             bad: acted.changed === 0,

@@ -5,10 +5,10 @@ import type { JobView } from "../../api/types";
 import { command, duration, moment, size } from "../../format";
 import { Link } from "../../router";
 import { ACTIVE, STUCK, WAITING } from "../../states";
+import { GroupLinks, groupsOf } from "../../ui/group_links";
 import { StateBadge } from "../../ui/parts";
 import "../../ui/sheet.css";
 import { element as elementOf, endOf } from "../job/view";
-import { addressOf } from "./filter";
 import { lasted, since } from "./when";
 
 interface RowProps {
@@ -90,8 +90,8 @@ export const Row = memo(function Row({ job, index, selected, current, now, pick,
           <span className="mono">{text}</span>
         </Link>
       </span>
-      <span role="cell" className="clip group" title={job.group}>
-        <Link to={addressOf({ group: job.group })} tabIndex={-1}>{job.group}</Link>
+      <span role="cell" className="clip group" title={groupsOf(job).join(", ")}>
+        <GroupLinks job={job} tabIndex={-1} />
       </span>
       <span role="cell" className="clip user">{job.user}</span>
       <span role="cell" className="clip queue">{job.queue}</span>

@@ -11,6 +11,7 @@ export interface Period {
   period?: string;
   from?: string;
   to?: string;
+  description?: string;
 }
 
 /** What a period's record is called. */
@@ -26,12 +27,13 @@ export function PeriodDialog({ name, period: before, base, close }: {
   const [from, setFrom] = useState(before?.from ?? "");
   const [to, setTo] = useState(before?.to ?? "");
   const [set, setSet] = useState(before?.set ?? "");
+  const [description, setDescription] = useState(before?.description ?? "");
 
   const make = (): Wanted => {
     const weekly = period.toLowerCase().split(/\s+/).filter(Boolean).join(" ");
     if (kind === "weekly" && !weekly) throw new Unclear("Say at which hours", "Write it like 08:00-19:00 mon-fri.");
     if (kind === "once" && (!from || !to)) throw new Unclear("Say from when to when", "Both ends are needed.");
-    const value: Period = { set: set.trim(), ...(kind === "weekly" ? { period: weekly } : { from, to }) };
+    const value: Period = { set: set.trim(), ...(kind === "weekly" ? { period: weekly } : { from, to }), ...(description.trim() ? { description: description.trim() } : {}) };
     const called = periodName(value);
     const old = name !== null && name !== called ? [{ kind: "calendar", name, value: null }] : [];
     return { changes: [...old, { kind: "calendar", name: called, value }], base, said: `${called}: ${name ? "changed" : "added"}` };
@@ -48,6 +50,7 @@ export function PeriodDialog({ name, period: before, base, close }: {
         </div>
       )}
       <TextField label="Rule set" value={set} change={setSet} required maxLength={64} hint="Quotas name the set to which they belong." />
+      <TextField label="Description" value={description} change={setDescription} maxLength={255} hint="What it is for." />
     </Editor>
   );
 }

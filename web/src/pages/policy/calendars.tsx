@@ -39,7 +39,7 @@ export function Calendars({ admin }: { admin: boolean }): ReactNode {
               <tbody>
                 {rows.map(([name, period]) => (
                   <tr key={name}>
-                    <td><b>{when(period)}</b></td>
+                    <td><b>{when(period)}</b>{period.description ? <> <span className="muted">{period.description}</span></> : null}</td>
                     <td>{period.period ? "every week" : "once"}</td>
                     <td><span className="tag">{period.set}</span></td>
                     <td className="right">{members(period.set) ? plural(members(period.set), "quota") : <span className="badge tone-warn">none: limits nothing</span>}</td>

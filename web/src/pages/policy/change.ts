@@ -28,7 +28,7 @@ export function useSiteChange(): Changing {
   const say = useSay();
   const { mutate, isPending, error } = useMutation({
     mutationFn: ({ changes, base }: Wanted) => patch<Version>("/site", { changes, base }),
-    onSettled: () => Promise.all(["site", "nodes", "quotas"].map((subject) => client.invalidateQueries({ queryKey: [subject] }))),
+    onSettled: () => Promise.all(["site", "nodes", "quotas", "shares"].map((subject) => client.invalidateQueries({ queryKey: [subject] }))),
     onSuccess: (_version, { said }) => say(said),
     onError: (problem) => {
       if (isConflict(problem)) say("Somebody else changed the site meanwhile. You see the new state now; try again.", { bad: true });

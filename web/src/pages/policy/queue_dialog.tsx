@@ -12,6 +12,7 @@ const BACKFILLS = [
   ["conservative", "conservative: nobody is delayed"], ["easy", "easy: the first is not delayed"],
   ["easy-sjbf", "easy-sjbf: easy, the shortest first"], ["none", "none: nobody overtakes"],
 ] as const;
+const USERS = [["all", "all: every user"], ["admins", "admins: administrators only"]] as const;
 const DOORS = [["open", "open: new jobs are taken"], ["closed", "closed: new jobs are refused"]] as const;
 
 export function QueueDialog({ queue, names, base, close }: {
@@ -22,6 +23,7 @@ export function QueueDialog({ queue, names, base, close }: {
     walltime: time(queue?.walltime_s), "longest wait": time(queue?.max_wait_s ?? 604_800),
     shares: Object.entries(queue?.shares ?? {}).map((each) => each.join("=")).join("\n"),
     door: queue?.closed ? "closed" : "open", "why closed": queue?.closed_reason ?? "",
+    for: queue?.admins_only ? "admins" : "all", "highest priority of jobs": String(queue?.max_priority ?? ""),
   };
   const [name, setName] = useState(queue?.name ?? "");
   const [priority, setPriority] = useState(before.priority);
@@ -31,6 +33,8 @@ export function QueueDialog({ queue, names, base, close }: {
   const [wait, setWait] = useState(before["longest wait"]);
   const [share, setShare] = useState(before.shares);
   const [door, setDoor] = useState(before.door);
+  const [who, setWho] = useState(before.for);
+  const [most, setMost] = useState(before["highest priority of jobs"]);
   const [why, setWhy] = useState(before["why closed"]);
 
   const make = (): Wanted => {
@@ -38,14 +42,17 @@ export function QueueDialog({ queue, names, base, close }: {
     if (queue === null && names.includes(meant)) throw new Unclear(`There is a queue '${meant}' already`, "Give another name, or change that one.");
     // What the form does not ask for stays as it was written down.
     const value: Record<string, unknown> = { ...queue?.record, order, backfill };
-    for (const field of ["priority", "walltime_s", "max_wait_s", "shares", "closed", "closed_reason"]) delete value[field];
+    for (const field of ["priority", "walltime_s", "max_wait_s", "shares", "closed", "closed_reason", "max_priority"]) delete value[field];
     const given = {
       priority: whole("Priority", priority), walltime_s: seconds("Walltime", walltime), max_wait_s: seconds("Longest wait", wait), shares: shares(share),
+      max_priority: whole("Highest priority of jobs", most),
     };
     for (const [field, each] of Object.entries(given)) if (each !== null) value[field] = each;
     if (Object.keys(given.shares).length === 0) delete value["shares"];
+    // Queue 'admin' is for administrators unless it is said otherwise: a choice is written down where it was made.
+    if (who !== before.for) value["admins_only"] = who === "admins";
     if (door === "closed") Object.assign(value, { closed: true }, why.trim() ? { closed_reason: why.trim() } : {});
-    return { changes: [{ kind: "queue", name: meant, value }], base, said: `${meant}: ${queue ? news(before, { priority, order, backfill, walltime, "longest wait": wait, shares: share, door, "why closed": why }) : "added"}` };
+    return { changes: [{ kind: "queue", name: meant, value }], base, said: `${meant}: ${queue ? news(before, { priority, order, backfill, walltime, "longest wait": wait, shares: share, door, "why closed": why, for: who, "highest priority of jobs": most }) : "added"}` };
   };
   return (
     <Editor title={queue ? `Queue ${queue.name}` : "New queue"} close={close} make={make} wide>
@@ -58,6 +65,10 @@ export function QueueDialog({ queue, names, base, close }: {
         <TextField label="Priority" inputMode="numeric" value={priority} change={setPriority} hint="Higher ones are planned first." />
         <TextField label="Walltime" placeholder="none" value={walltime} change={setWalltime} hint="For jobs that give none, such as 2h." />
         <TextField label="Longest wait" placeholder="7d" value={wait} change={setWait} hint="Who waited so long goes to the front." />
+      </div>
+      <div className="fields two">
+        <ChoiceField label="Who may use it" value={who} change={setWho} options={USERS} hint="Rules may put jobs of others into it." />
+        <TextField label="Highest priority of jobs" inputMode="numeric" placeholder="any" value={most} change={setMost} hint="0 to 255, of users who are no administrators." />
       </div>
       <div className="fields two">
         <ChoiceField label="New jobs" value={door} change={setDoor} options={DOORS} />

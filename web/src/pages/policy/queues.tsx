@@ -42,14 +42,14 @@ export function Queues({ admin }: { admin: boolean }): ReactNode {
   return (
     <Card title="Queues" aside={admin ? <Button small icon="plus" onClick={() => setAsking({ what: "edit", queue: null })}>New queue</Button> : null}>
       <div className="sheet-scroll">
-        <table className="sheet">
+        <table className="sheet tight">
           <thead>
-            <tr><th>Queue</th><th className="right">Running</th><th className="right">Waiting</th><th className="right">Priority</th><th>Order</th><th>Backfill</th><th>Walltime</th><th>Longest wait</th><th>Shares</th>{admin ? <th><span className="hidden">Change</span></th> : null}</tr>
+            <tr><th>Queue</th><th className="right">Running</th><th className="right">Waiting</th><th className="right">Priority</th><th>Order</th><th>Backfill</th><th>Walltime</th><th>Longest wait</th><th>For</th><th>Shares</th>{admin ? <th><span className="hidden">Change</span></th> : null}</tr>
           </thead>
           <tbody>
             {data.queues.map((queue, at) => (
               <tr key={queue.name}>
-                <td className="nowrap"><Link to={addressOf({ queue: queue.name })}><b>{queue.name}</b></Link> {queue.built_in ? <span className="tag">built in</span> : null}{queue.closed ? <> <span className="tag" title={queue.closed_reason || "New jobs are refused; those in it go on."}>closed</span></> : null}</td>
+                <td className="nowrap"><Link to={addressOf({ queue: queue.name })}><b>{queue.name}</b></Link>{queue.closed ? <> <span className="tag" title={queue.closed_reason || "New jobs are refused; those in it go on."}>closed</span></> : null}{queue.built_in ? <small className="muted below">built in</small> : null}</td>
                 <td className="right num"><Jobs counts={jobs[at]} of={ACTIVE} name={queue.name} /></td>
                 <td className="right num"><Jobs counts={jobs[at]} of={WAITING} name={queue.name} /></td>
                 <td className="right">{queue.priority}</td>
@@ -57,6 +57,10 @@ export function Queues({ admin }: { admin: boolean }): ReactNode {
                 <td>{queue.backfill}</td>
                 <td className="nowrap">{queue.walltime_s === null ? <span className="faint">none</span> : time(queue.walltime_s)}</td>
                 <td className="nowrap">{time(queue.max_wait_s)}</td>
+                <td className="nowrap">
+                  {queue.admins_only ? <span title="Only administrators may name it; rules may put jobs of others into it.">admins</span> : "all"}
+                  {queue.max_priority === null ? null : <small className="muted below" title="Jobs of users have no higher priority.">priority ≤ {queue.max_priority}</small>}
+                </td>
                 <td><div className="tags">{Object.entries(queue.shares).map(([who, share]) => <span key={who} className="tag">{who} {share}</span>)}</div></td>
                 {admin ? (
                   <td className="acts">

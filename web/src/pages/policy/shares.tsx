@@ -1,10 +1,11 @@
 /** Fair share: how users and projects stand in each queue that goes by it, and why. */
 
 import { useQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
+import { type ReactNode, useState } from "react";
 import { get } from "../../api/client";
 import type { FairShareView, QueueSharesView, SharesView } from "../../api/types";
-import { Card, Command, Empty, Skeleton, Trouble } from "../../ui/parts";
+import { Button, Card, Command, Empty, Skeleton, Trouble } from "../../ui/parts";
+import { FairShareDialog } from "./fair_share_dialog";
 import { time } from "./words";
 
 const part = (share: number): string => `${(100 * share).toFixed(1)} %`;
@@ -12,7 +13,7 @@ const hours = (seconds: number): string => `${(seconds / 3600).toFixed(seconds >
 const ORIGINS: Record<string, string> = { share: "its share", rest: "what shares leave", equal: "equal parts", projects: "by projects" };
 
 /** Weights, half-life and window in words. */
-const terms = (fair: FairShareView, project: number): string =>
+const terms = (fair: FairShareView, project: number | string): string =>
   `Weights: project ${project}, used ${fair.used}, asked ${fair.asked} · half-life ${time(fair.half_life_s)} · ${fair.window_s === null ? "no window" : `window ${time(fair.window_s)}`}`;
 
 function Standings({ found, fair }: { found: QueueSharesView; fair: FairShareView }): ReactNode {
@@ -65,16 +66,28 @@ function Standings({ found, fair }: { found: QueueSharesView; fair: FairShareVie
   );
 }
 
-export function Shares(): ReactNode {
+/** Weights, half-life and window of the site, and how to change them. */
+function Terms({ data, admin }: { data: SharesView; admin: boolean }): ReactNode {
+  const [open, setOpen] = useState(false);
+  return (
+    <Card title="Fair share" aside={admin ? <Button small icon="edit" onClick={() => setOpen(true)}>Change fair share</Button> : null}>
+      <p className="muted">{terms(data.fair_share, data.fair_share.project ?? "by shares")}</p>
+      {data.queues.length === 0 ? (
+        <Empty title="No queue goes by fair share" icon="limits"><p>To let those who used less than their share go first:</p><Command text="rota queue set default --order fairshare" /></Empty>
+      ) : null}
+      {open ? <FairShareDialog fair={data.fair_share} base={data.version} close={() => setOpen(false)} /> : null}
+    </Card>
+  );
+}
+
+export function Shares({ admin }: { admin: boolean }): ReactNode {
   const { data, error } = useQuery({ queryKey: ["shares"], queryFn: ({ signal }) => get<SharesView>("/shares", {}, signal) });
   if (error && !data) return <Trouble error={error} />;
   if (!data) return <Skeleton lines={5} />;
-  if (data.queues.length === 0) {
-    return (
-      <Card title="Shares">
-        <Empty title="No queue goes by fair share" icon="limits"><p>To let those who used less than their share go first:</p><Command text="rota queue set default --order fairshare" /></Empty>
-      </Card>
-    );
-  }
-  return <>{data.queues.map((each) => <Standings key={each.queue} found={each} fair={data.fair_share} />)}</>;
+  return (
+    <>
+      <Terms data={data} admin={admin} />
+      {data.queues.map((each) => <Standings key={each.queue} found={each} fair={data.fair_share} />)}
+    </>
+  );
 }

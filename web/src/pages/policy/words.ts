@@ -39,6 +39,13 @@ export function whole(label: string, text: string): number | null {
   return Number(text);
 }
 
+/** A number from 0; nothing → null. How large it may be the manager says. */
+export function weight(label: string, text: string): number | null {
+  if (!text.trim()) return null;
+  if (!/^\d{1,9}(\.\d{1,9})?$/.test(text.trim())) throw new Unclear(`${label}: '${text}' is not a weight`, "write it like 1 or 0.5");
+  return Number(text);
+}
+
 /** `alice=0.5` a line → a record of shares. */
 export function shares(text: string): Record<string, number> {
   const found: Record<string, number> = {};
