@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rota.core.changes import Changes
 from rota.core.job import Spec
 from rota.core.states import State
+from rota.manager.gantt import encoded
 from rota.manager.gantt_lines import Bar, lines_needed, placed
 from rota.manager.gantt_past import Lines, Past, Window
 from rota.manager.requests import Requests
@@ -24,8 +25,10 @@ from rota.plan.placement import Given, Pause
 from rota.plan.size import Size
 from rota.store.memory import MemoryStore
 from rota.store.past import PastSum
+from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.past import GanttPast
+from rota.wire.views import GanttView
 from tests.core.machine import Machine
 
 S = 1_000_000
@@ -206,6 +209,33 @@ def test_attempts_of_removed_jobs_are_missing_and_that_is_said() -> None:
     store.commit(gone)
     view = past_of(store, 0.0, 100.0)
     assert ([each.id for each in view.attempts], view.removed) == ([2], 1)
+    assert past_of(store, 0.0, 100.0, limit=0).removed == 1
+
+
+@given(_attempts, st.integers(0, 5000), st.integers(1, 5000), st.sets(st.integers(1, 12)))
+def test_merged_or_not_the_same_number_is_said_to_be_removed(
+    rows: list[tuple[str, int, int, int, Given | None]], since: int, length: int, removed: set[int]
+) -> None:
+    store = stored(*((host, float(at), float(at + took), spec, gives) for host, at, took, spec, gives in rows))
+    changes = Changes()
+    hours = [(at + took) // 3600 for _host, at, took, _spec, _given in rows]
+    changes.accounts = {(hour, "ann", "", "default"): [hours.count(hour), *[0] * 11] for hour in hours}
+    gone = [job for job in removed if job <= len(rows)]
+    changes.removed = [(job,) for job in gone]
+    store.commit(changes)
+    first, last = since // 3600, (since + length) // 3600
+    expected = sum(first <= hours[job - 1] <= last for job in gone)
+    for limit in (0, 1000):
+        assert past_of(store, float(since), float(since + length), limit).removed == expected
+
+
+def test_what_is_sent_piece_by_piece_is_the_same_message() -> None:
+    over = past_of(stored(("a", 10.0, 20.0, 1, None), ("old", 10.0, 30.0, 2, None)), 0.0, 100.0)
+    drawn = GanttView(
+        now=over.until, plan=False, hosts=[], jobs=[], left_out=0, waiting=[], waiting_total=0, past=over
+    )
+    whole = codec.body(drawn)
+    assert bytes(encoded(drawn)) == bytes(whole)
 
 
 # ------------------------------------------------------------------ hosts

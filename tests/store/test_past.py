@@ -14,6 +14,7 @@ from tests.dose import dose
 from rota.core.changes import Changes
 from rota.plan.placement import Given, Pause
 from rota.plan.size import Size
+from rota.store import sqlite_past
 from rota.store.memory import MemoryStore
 from rota.store.past import hours_of, id_ranges, place_of
 from rota.store.sqlite import SqliteStore
@@ -74,8 +75,23 @@ def test_what_lies_in_a_window_even_in_part_is_found(store, reopen):
     (row,) = store.past(since=0.0, until=149.0, limit=10)
     assert (row.host, row.started_at, row.ended_at, row.outcome, row.spec) == ("h", 100.0, 200.0, "complete", 1)
     assert len(store.past(since=0.0, until=1000.0, limit=2)) == 2
-    assert store.ended_between(first=0, end=1) == 3
-    assert store.ended_between(first=1, end=500) == 1
+    assert store.past_hosts(since=0.0, until=1000.0, limit=2) == (2, {"h"})
+    assert store.past_hosts(since=0.0, until=1000.0, limit=9) == (3, {"h"})
+    assert store.ended_between(since=200.0, until=400.0) == 2, "from the first moment on, and before the second"
+    assert store.ended_between(since=0.0, until=HOUR) == 3
+    assert store.ended_between(since=HOUR, until=500 * HOUR) == 1
+
+
+def test_attempts_are_read_page_by_page_and_none_twice(store, monkeypatch):
+    monkeypatch.setattr(sqlite_past, "_PAGE", 2)
+    with_spec(store)
+    for job in (1, 2, 3, 9000):
+        store.commit(ended(job, 100.0, 200.0))
+    more = changes(attempts=[attempt_row(2, 2, host="i")], ends=[end_row(2, 2, started_at=300.0, ended_at=400.0)])
+    store.commit(more)
+    for limit in range(7):
+        found = [(row.job, row.number) for row in store.past(since=0.0, until=1000.0, limit=limit)]
+        assert found == [(1, 1), (2, 1), (2, 2), (3, 1), (9000, 1)][:limit]
 
 
 def test_attempts_of_removed_jobs_are_gone(store):
@@ -83,7 +99,7 @@ def test_attempts_of_removed_jobs_are_gone(store):
     store.commit(ended(1, 100.0, 200.0))
     store.commit(changes(removed=[(1,)]))
     assert store.past(since=0.0, until=1000.0, limit=10) == []
-    assert store.ended_between(first=0, end=1) == 0
+    assert store.ended_between(since=0.0, until=HOUR) == 0
 
 
 @given(st.floats(0, 1e9), st.floats(0, 1e6), st.integers(1, 1 << 40), st.floats(-1e6, 1e6), st.floats(0.001, 1e6))
@@ -139,9 +155,12 @@ def _added_up(sums):
     found = {}
     for row in sums:
         nodes = msgspec.json.decode(row.place) if row.place.startswith("[") else row.place
-        counts, seconds = found.setdefault((str(nodes), row.first, row.last, row.spec), ([0, 0], [0.0, 0.0, 0.0]))
+        counts, seconds = found.setdefault(
+            (str(nodes), row.first, row.last, row.spec), ([0, 0, 0], [0.0, 0.0, 0.0])
+        )
         counts[0] += row.attempts
         counts[1] += row.failed
+        counts[2] += row.ended
         for at, more in enumerate((row.cpus, row.begin_s, row.end_s)):
             seconds[at] += more
     return found

@@ -8,6 +8,8 @@ from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
+from msgspec import Raw
+
 from rota.core import expectation
 from rota.core.codes import sentence
 from rota.core.expected import Expectations
@@ -30,6 +32,7 @@ from rota.plan.hostlist import natural
 from rota.plan.planner import Planner
 from rota.plan.resources import Site
 from rota.plan.size import CORE
+from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.past import GanttPast
 from rota.wire.views import GanttHost, GanttJob, GanttView, GanttWaiting
@@ -219,6 +222,17 @@ def view(found: Snapshot, limit: int, past: Past | None = None) -> GanttView:
         closed=_closed(found),
         past=over,
     )
+
+
+def encoded(drawn: GanttView) -> Raw:
+    """The picture as it is sent. An encoder holds the interpreter lock, so long lists are encoded in pieces."""
+    whole: Any = drawn
+    lists = [(whole, "jobs")]
+    if whole.past is not None:
+        lists += [(whole.past, name) for name in ("attempts", "merged", "states")]
+    for owner, name in lists:
+        setattr(owner, name, [codec.body(each) for each in getattr(owner, name)])
+    return codec.body(drawn)
 
 
 def _with_past(found: Snapshot, rows: list[_Row], limit: int, past: Past) -> tuple[GanttPast, list[_Row]]:

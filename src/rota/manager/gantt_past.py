@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from math import ceil
+from math import ceil, inf, nextafter
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -84,11 +84,12 @@ class Past:
         sums: list[PastSum] = []
         slices, begin, end = 0, since, until
         if until - since > _SHORTEST_S:
-            rows = self._store.past(since=since, until=until, limit=window.limit + 1)
-            if len(rows) > window.limit:
-                hosts = {*lines.cores, *(row.host for row in rows)}
-                rows, slices = [], _slices(window.limit, len(hosts))
+            found, hosts = self._store.past_hosts(since=since, until=until, limit=window.limit + 1)
+            if found > window.limit:
+                slices = _slices(window.limit, len(hosts | lines.cores.keys()))
                 sums, begin, end = self._sums(since, until, slices)
+            elif found:
+                rows = self._store.past(since=since, until=until, limit=window.limit)
         rows.sort(key=lambda row: (row.started_at, row.job, row.number))
         bars = [_bar(row, self._specs, lines) for row in rows]
         gone = {host: n for host, n in lines_needed(bars).items() if host not in lines.cores}
@@ -108,7 +109,7 @@ class Past:
             states=self._states(since, until, lines.cores),
             lines=gone,
             total=sum(row.attempts for row in sums) if slices else len(rows),
-            removed=self._removed(since, until),
+            removed=self._removed(since, until, (begin, end, sum(row.ended for row in sums))),
         ), places[len(rows) :]
 
     def _sums(self, since: float, until: float, slices: int) -> tuple[list[PastSum], float, float]:
@@ -157,15 +158,26 @@ class Past:
             for host, at, over, state in found[:_MOST_STATES]
         ]
 
-    def _removed(self, since: float, until: float) -> int:
-        """Attempts that accounts know of, and nobody else any more."""
+    def _removed(self, since: float, until: float, found: tuple[float, float, int]) -> int:
+        """Attempts that accounts know of, and nobody else any more. `found`: two moments, and how many attempts
+        that ended between them are there."""
         first, end = int(since) // HOUR_S, int(until) // HOUR_S + 1
+        begin, over = float(first * HOUR_S), float(end * HOUR_S)
+        after, before, ended = found
         if until <= since:
             return 0
 
         def count() -> int:
             accounted: int = sum(row[4 + ATTEMPTS] for row in self._store.accounts(first=first, end=end).rows)
-            return accounted - self._store.ended_between(first=first, end=end)
+            if not accounted:
+                return 0
+            if ended and begin <= after and before <= over:
+                # Accounts are by hour. Mostly nothing was removed: then it suffices to count at the two ends.
+                ends = ((begin, nextafter(after, inf)), (before, over))
+                rest = sum(self._store.ended_between(since=one, until=two) for one, two in ends)
+                if accounted <= ended + rest:
+                    return 0
+            return accounted - self._store.ended_between(since=begin, until=over)
 
         return max(0, int(self._kept(("removed", first, end), count)))
 

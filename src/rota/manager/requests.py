@@ -117,7 +117,7 @@ class Requests:
                 expected = await self._foresee()
                 taken = gantt.snapshot(self._manager.world, message, clock.now(), expected)
                 async with self._looks_back if gantt.looks_back(taken) else nullcontext():
-                    drawn = await self._manager.read(lambda: gantt.view(taken, limit, self._past))
+                    drawn = await self._manager.read(lambda: gantt.encoded(gantt.view(taken, limit, self._past)))
                 self._manager.tell(_by(peer, n), drawn)
             case m.ListLimits(n):
                 self._manager.tell(_by(peer, n), limits.view(self._manager.world))

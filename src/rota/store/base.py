@@ -332,11 +332,14 @@ class Store(Protocol):
     def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
         """At most so many of the attempts that have ended and of which a part lies within a window, by job."""
 
+    def past_hosts(self, *, since: float, until: float, limit: int) -> tuple[int, set[str]]:
+        """How many they are, and on which hosts they ran, without reading them."""
+
     def past_sums(self, *, since: float, until: float, slices: int) -> list[PastSum]:
         """The same attempts, all of them, summed up by the slices of the window in which they begin and end."""
 
-    def ended_between(self, *, first: int, end: int) -> int:
-        """How many attempts ended in the hours from `first` up to `end`, of jobs that were not removed."""
+    def ended_between(self, *, since: float, until: float) -> int:
+        """How many attempts ended at `since` or later and before `until`, of jobs that were not removed."""
 
     def points(self, group: str, *, limit: int) -> list[Point]:
         """What the newest attempts of a learning group asked for and used, newest first."""

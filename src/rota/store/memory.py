@@ -236,6 +236,10 @@ class MemoryStore:
         with self._lock:
             return self._past(since, until)[:limit]
 
+    def past_hosts(self, *, since: float, until: float, limit: int) -> tuple[int, set[str]]:
+        found = self.past(since=since, until=until, limit=limit)
+        return len(found), {row.host for row in found}
+
     def _past(self, since: float, until: float) -> list[PastAttempt]:
         found = []
         for _, row in sorted(self._attempts.items()):
@@ -248,10 +252,10 @@ class MemoryStore:
         with self._lock:
             return [past_sum(row, since, until, slices) for row in self._past(since, until)]
 
-    def ended_between(self, *, first: int, end: int) -> int:
+    def ended_between(self, *, since: float, until: float) -> int:
         with self._lock:
             return sum(
-                row.outcome not in (None, "void") and first * 3600.0 <= (row.ended_at or 0.0) < end * 3600.0
+                row.outcome not in (None, "void") and since <= (row.ended_at or 0.0) < until
                 for row in self._attempts.values()
             )
 

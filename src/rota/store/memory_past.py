@@ -37,5 +37,7 @@ def past_sum(row: PastAttempt, since: float, until: float, slices: int) -> PastS
     def slice_of(at: float) -> int:
         return min(int(at * slices / (until - since)), slices - 1)
 
-    failed = int(row.outcome == "failed")
-    return PastSum(place, slice_of(begin), slice_of(end), spec, 1, failed, cpus, cpus * begin, cpus * end)
+    return PastSum(
+        place, slice_of(begin), slice_of(end), spec, 1, int(row.outcome == "failed"), cpus,
+        cpus * begin, cpus * end, int(row.ended_at < until),
+    )  # fmt: skip

@@ -57,6 +57,7 @@ class PastSum(Struct, frozen=True, array_like=True, gc=False):
     cpus: float  #: hundredths of cores, or attempts where the specification or the place tells them
     begin_s: float  #: the sum of their starts after the beginning, each times its cpus
     end_s: float  #: and of their ends
+    ended: int  #: so many of them ended before the window does
 
 
 def place_of(job: int, started_at: float | None, ended_at: float | None) -> Place | None:
@@ -88,6 +89,11 @@ def hours_of(since: float, until: float) -> list[tuple[int, int, int]]:
     """(span, first hour, last hour) in which attempts end of which a part lies within a window."""
     first, last = _hour(since), _hour(until)
     return [(span, first, last + (1 << span)) for span in range(_LONGEST + 1)]
+
+
+def hours_of_ends(since: float, until: float) -> list[tuple[int, int, int]]:
+    """The same for attempts that end within it, however long they lasted."""
+    return [(span, _hour(since), _hour(until)) for span in range(_LONGEST + 1)]
 
 
 def id_ranges(blocks: Iterable[int]) -> list[tuple[int, int]]:

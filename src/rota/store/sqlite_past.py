@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import msgspec
 
 from rota.store import columns
-from rota.store.past import PastAttempt, PastSum, hours_of, id_ranges
+from rota.store.past import PastAttempt, PastSum, hours_of, hours_of_ends, id_ranges
 from rota.store.sqlite_sums import SqliteSums
 from rota.store.statements import statements
 
 _ids = msgspec.json.Decoder(list[int])
 _rows = msgspec.json.Decoder(list[tuple[int, int, str, str, str, str, int, str, str | None, str | None]])
+_hosts = msgspec.json.Decoder(tuple[int, set[str]])
 _sums = msgspec.json.Decoder(list[PastSum])
 #: So many ids are gone through in one statement: what it sorts fits into the cache of a reader.
 _PORTION: Final = 1 << 16
+#: So many attempts are decoded at once: meanwhile no other thread goes on.
+_PAGE: Final = 1000
 #: SQLite works without the interpreter's lock: so many portions are read at once.
 _THREADS: Final = 2
 
@@ -25,21 +29,30 @@ _THREADS: Final = 2
 class SqlitePast(SqliteSums):
     """Reads of what is over."""
 
-    def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
+    def past_hosts(self, *, since: float, until: float, limit: int) -> tuple[int, set[str]]:
         with self._reader() as connection:
-            ranges = msgspec.json.encode(_ranges(connection, since, until)).decode()
-            (text,) = connection.execute(statements()["past"], (since, until, ranges, limit)).fetchone()
-        return [
-            PastAttempt(
-                job, number, host, float(started_at), float(ended_at), outcome, spec, group,
-                columns.size(size), columns.given(given),
-            )
-            for job, number, host, started_at, ended_at, outcome, spec, group, size, given in _rows.decode(text)
-        ]  # fmt: skip
+            ranges = _text(_ranges(connection, hours_of(since, until)))
+            (text,) = connection.execute(statements()["past_hosts"], (since, until, ranges, limit)).fetchone()
+        return _hosts.decode(text)
+
+    def past(self, *, since: float, until: float, limit: int) -> list[PastAttempt]:
+        found: list[PastAttempt] = []
+        job = number = 0
+        with self._reader() as connection:
+            ranges = _text(_ranges(connection, hours_of(since, until)))
+            while wanted := min(limit - len(found), _PAGE):
+                question = (since, until, ranges, wanted, job, number)
+                (text,) = connection.execute(statements()["past"], question).fetchone()
+                page = [_attempt(*row) for row in _rows.decode(text)]
+                found += page
+                if len(page) < wanted:
+                    break
+                job, number = page[-1].job, page[-1].number
+        return found
 
     def past_sums(self, *, since: float, until: float, slices: int) -> list[PastSum]:
         with self._reader() as connection:
-            ranges = _ranges(connection, since, until)
+            ranges = _ranges(connection, hours_of(since, until))
         portions = [
             (start, min(high, start + _PORTION - 1))
             for low, high in ranges
@@ -47,12 +60,11 @@ class SqlitePast(SqliteSums):
         ]
 
         def read(portion: tuple[int, int]) -> list[PastSum]:
-            found: list[PastSum] = []
             with self._reader() as connection:
-                for name in ("past_sums_of_sizes", "past_sums"):
-                    (text,) = connection.execute(statements()[name], (since, until, slices, *portion)).fetchone()
-                    found += _sums.decode(text)
-            return found
+                (text,) = connection.execute(
+                    statements()["past_sums"], (since, until, slices, *portion)
+                ).fetchone()
+            return _sums.decode(text)
 
         if len(portions) < _THREADS:
             return [row for portion in portions for row in read(portion)]
@@ -60,14 +72,27 @@ class SqlitePast(SqliteSums):
         with ThreadPoolExecutor(_THREADS, "rota-past") as threads:
             return [row for found in threads.map(read, portions) for row in found]
 
-    def ended_between(self, *, first: int, end: int) -> int:
+    def ended_between(self, *, since: float, until: float) -> int:
         with self._reader() as connection:
-            ranges = msgspec.json.encode(_ranges(connection, first * 3600.0, end * 3600.0)).decode()
-            (n,) = connection.execute(statements()["ended_between"], (first, end, ranges)).fetchone()
+            ranges = _text(_ranges(connection, hours_of_ends(since, until)))
+            (n,) = connection.execute(statements()["ended_between"], (since, until, ranges)).fetchone()
         return int(n)
 
 
-def _ranges(connection: sqlite3.Connection, since: float, until: float) -> list[tuple[int, int]]:
-    wanted = msgspec.json.encode(hours_of(since, until)).decode()
-    (text,) = connection.execute(statements()["blocks_of_hours"], (wanted,)).fetchone()
+def _attempt(
+    job: int, number: int, host: str, started_at: str, ended_at: str, outcome: str, spec: int, group: str,
+    size: str | None, given: str | None,
+) -> PastAttempt:  # fmt: skip
+    return PastAttempt(
+        job, number, host, float(started_at), float(ended_at), outcome, spec, group, columns.size(size),
+        columns.given(given),
+    )  # fmt: skip
+
+
+def _ranges(connection: sqlite3.Connection, hours: list[tuple[int, int, int]]) -> list[tuple[int, int]]:
+    (text,) = connection.execute(statements()["blocks_of_hours"], (_text(hours),)).fetchone()
     return id_ranges(_ids.decode(text))
+
+
+def _text(value: Sequence[tuple[int, ...]]) -> str:
+    return msgspec.json.encode(value).decode()

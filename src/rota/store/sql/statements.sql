@@ -702,65 +702,67 @@ SELECT json_group_array(block) FROM (
     SELECT DISTINCT e.block FROM json_each(?) AS r CROSS JOIN ended_in AS e
     WHERE e.span = r.value ->> 0 AND e.hour BETWEEN r.value ->> 1 AND r.value ->> 2);
 
+-- name: past_hosts
+-- How many attempts, at most so many, have a part within a window, in these ranges of job ids, and their hosts; one JSON value.
+SELECT json_array(count(*), json_group_array(DISTINCT host)) FROM (
+    SELECT a.host FROM json_each(?3) AS r CROSS JOIN attempts AS a ON a.job BETWEEN r.value ->> 0 AND r.value ->> 1
+    WHERE a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void'
+    LIMIT ?4);
+
 -- name: past
--- Attempts of which a part lies within a window, in these ranges of job ids, at most so many; one JSON value.
+-- The same attempts after a job and number; one JSON value.
 SELECT json_group_array(json_array(job, number, host, printf('%!.18g', started_at), printf('%!.18g', ended_at), outcome,
                                    spec, grp, size, given))
 FROM (
     SELECT a.job, a.number, a.host, a.started_at, a.ended_at, a.outcome, coalesce(a.spec, j.spec) AS spec, g.grp, a.size,
            a.given
     FROM json_each(?3) AS r
-    CROSS JOIN attempts AS a ON a.job BETWEEN r.value ->> 0 AND r.value ->> 1
+    CROSS JOIN attempts AS a ON a.job BETWEEN max(r.value ->> 0, ?5) AND r.value ->> 1
     CROSS JOIN jobs AS j ON j.id = a.job
     CROSS JOIN groups AS g ON g.n = j.in_group
-    WHERE a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void'
+    WHERE a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void' AND (a.job > ?5 OR a.number > ?6)
     LIMIT ?4);
 
 -- name: past_sums
--- The same attempts that were given something by a plan, of one range of job ids, summed up by place and by the slices of the window in which they begin and
+-- The same attempts of one range of job ids, summed up by place and by the slices of the window in which they begin and
 -- end. What an attempt was suspended for is left out at its beginning, as it is in the accounts. With a limit, even if it
--- is none, SQLite works out the columns of an inner select once and not wherever they are used.
-SELECT json_group_array(json_array(place, slice / 65536, slice % 65536, spec, attempts, failed, cpus, begin_s, end_s))
+-- is none, SQLite works out the columns of an inner select once and not wherever they are used. The key is one number, and
+-- few functions are called for a row that was given nothing by a plan: both halve the time. Rounding may make a slice one too
+-- many; ?3 + 1 stands for an end after the window.
+SELECT json_group_array(json_array(place, min(key / (?3 + 2) % (?3 + 2), ?3 - 1), min(key % (?3 + 2), ?3 - 1),
+                                   key / ((?3 + 2) * (?3 + 2)), attempts, failed, cpus, begin_s, end_s,
+                                   iif(key % (?3 + 2) > ?3, 0, attempts)))
 FROM (
-    SELECT place, min(CAST(x * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) * 65536
-                  + min(CAST(y * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) AS slice,
-           spec, count(*) AS attempts, sum(failed) AS failed, sum(c) AS cpus, sum(c * x) AS begin_s, sum(c * y) AS end_s
+    SELECT place,
+           (spec * (?3 + 2) + CAST(x * ?3 / (?2 - ?1) AS INTEGER)) * (?3 + 2)
+           + iif(ended, CAST(y * ?3 / (?2 - ?1) AS INTEGER), ?3 + 1) AS key,
+           count(*) AS attempts, count(*) FILTER (WHERE failed) AS failed, sum(c) AS cpus, sum(c * x) AS begin_s,
+           sum(c * y) AS end_s
     FROM (
-        SELECT min(y, max(started_at + coalesce(given ->> '$[8][3]', 0), ?1) - ?1) AS x, y,
-               iif(kind = 2, given -> '$[3]', host) AS place,
-               CASE kind WHEN 0 THEN coalesce(size ->> 0, 1) WHEN 1 THEN given ->> '$[0][0]' ELSE 1 END AS c,
-               iif(kind = 0 AND size IS NULL, coalesce(spec, (SELECT j.spec FROM jobs AS j WHERE j.id = job)), 0) AS spec,
-               failed
-        FROM (
-            SELECT a.job, a.started_at, min(a.ended_at, ?2) - ?1 AS y, a.host, a.size, a.given, a.spec,
-                   a.outcome = 'failed' AS failed,
-                   -- What tells its cores: its size, what it was given of one host, or its hosts.
-                   CASE WHEN json_array_length(a.given, '$[3]') = 0 THEN 0
-                        WHEN json_array_length(a.given, '$[3]') = 1 AND NOT coalesce(a.given ->> '$[7]', 0) THEN 1
-                        ELSE 2 END AS kind
-            FROM attempts AS a
-            WHERE a.job BETWEEN ?4 AND ?5 AND a.ended_at > ?1 AND a.started_at < ?2 AND a.outcome <> 'void'
-              AND a.given IS NOT NULL
-            LIMIT -1)
+        SELECT CASE WHEN given IS NOT NULL
+                        THEN min(min(ended_at, ?2), max(started_at + coalesce(given ->> '$[8][3]', 0), ?1)) - ?1
+                    WHEN started_at <= ?1 THEN 0.0
+                    WHEN started_at > ended_at THEN ended_at - ?1
+                    ELSE started_at - ?1 END AS x,
+               iif(ended_at < ?2, ended_at, ?2) - ?1 AS y,
+               ended_at < ?2 AS ended,
+               iif(given IS NULL OR json_array_length(given, '$[3]') = 0
+                   OR json_array_length(given, '$[3]') = 1 AND NOT coalesce(given ->> '$[7]', 0),
+                   host, given -> '$[3]') AS place,
+               -- What tells its cores: its size, what it was given of one host, or its hosts.
+               CASE WHEN given IS NULL OR json_array_length(given, '$[3]') = 0 THEN iif(size IS NULL, 1, size ->> 0)
+                    WHEN json_array_length(given, '$[3]') = 1 AND NOT coalesce(given ->> '$[7]', 0)
+                        THEN given ->> '$[0][0]'
+                    ELSE 1 END AS c,
+               iif(size IS NULL AND (given IS NULL OR json_array_length(given, '$[3]') = 0),
+                   coalesce(spec, (SELECT j.spec FROM jobs AS j WHERE j.id = job)), 0) AS spec,
+               outcome = 'failed' AS failed
+        FROM attempts
+        WHERE job BETWEEN ?4 AND ?5 AND ended_at > ?1 AND started_at < ?2 AND outcome <> 'void'
         LIMIT -1)
-    GROUP BY slice, spec, place);
-
--- name: past_sums_of_sizes
--- The same for attempts that were given nothing by a plan, which needs hardly anything worked out for a row.
-SELECT json_group_array(json_array(place, slice / 65536, slice % 65536, spec_of, attempts, failed, cpus, begin_s, end_s))
-FROM (
-    SELECT host AS place,
-           min(CAST((max(started_at, ?1) - ?1) * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) * 65536
-           + min(CAST((min(ended_at, ?2) - ?1) * ?3 / (?2 - ?1) AS INTEGER), ?3 - 1) AS slice,
-           iif(size IS NULL, coalesce(spec, (SELECT j.spec FROM jobs AS j WHERE j.id = job)), 0) AS spec_of,
-           count(*) AS attempts, sum(outcome = 'failed') AS failed, sum(coalesce(size ->> 0, 1)) AS cpus,
-           sum(coalesce(size ->> 0, 1) * (max(started_at, ?1) - ?1)) AS begin_s,
-           sum(coalesce(size ->> 0, 1) * (min(ended_at, ?2) - ?1)) AS end_s
-    FROM attempts
-    WHERE job BETWEEN ?4 AND ?5 AND ended_at > ?1 AND started_at < ?2 AND outcome <> 'void' AND given IS NULL
-    GROUP BY slice, spec_of, host);
+    GROUP BY place, key);
 
 -- name: ended_between
--- How many attempts ended in the hours from the first up to the second, of jobs that are still there.
+-- How many attempts ended from the first moment on and before the second, of jobs that are still there.
 SELECT count(*) FROM json_each(?3) AS r CROSS JOIN attempts AS a ON a.job BETWEEN r.value ->> 0 AND r.value ->> 1
-WHERE a.ended_at >= ?1 * 3600 AND a.ended_at < ?2 * 3600 AND a.outcome <> 'void';
+WHERE a.ended_at >= ?1 AND a.ended_at < ?2 AND a.outcome <> 'void';
