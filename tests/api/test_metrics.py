@@ -211,6 +211,16 @@ def test_queues_limits_and_cores_are_told(site):
     assert dict(version) == {"version": site.user.get("/api/v1/manager").json["version"]}
 
 
+def test_a_limit_that_jobs_declared_is_told_only_while_it_is_wanted(site):
+    site.rota.ok("limit", "never:0")
+    (job,) = site.add("true", limits=["passing:3", "never"], rerun=True)
+    of_it = frozenset({("limit", "passing")})
+    assert samples(site, "rota_limit_waiting_jobs")[of_it] == 1
+    site.rota.ok("kill", str(job))
+    assert of_it not in samples(site, "rota_limit_used"), "users can declare as many as they like"
+    assert frozenset({("limit", "never")}) in samples(site, "rota_limit_used")
+
+
 def test_buckets_of_a_histogram_add_up(site):
     site.rota.ok("wait", *map(str, site.add("true", rerun=True)))
     found = parse(site.user.get("/metrics").body.decode())

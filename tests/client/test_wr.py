@@ -103,6 +103,15 @@ def test_equal_commands_are_one_job_as_in_wr() -> None:
         ('a\t{"limit_grps": [""]}', "field 'limit_grps': '' cannot be a limit"),
         ('a\t{"limit_grps": ["2030 < datetime"]}', "'2030 < datetime' is not a date and time"),
         ('a\t{"limit_grps": ["9 < time"]}', "field 'limit_grps': '9 < time' is not a time of day"),
+        (
+            'a\t{"limit_grps": ["00:00:00 < time < 25:00:00"]}',
+            "field 'limit_grps': '00:00:00 < time < 25:00:00' is not a time of day",
+        ),
+        (
+            'a\t{"limit_grps": ["22:00:00 < time < 22:00:00"]}',
+            "field 'limit_grps': '22:00:00 < time < 22:00:00' is not a time of day",
+        ),
+        ('a\t{"limit_grps": ["10:61:00 < time"]}', "field 'limit_grps': '10:61:00 < time' is not a time of day"),
         ('a\t{"on_exit": [{"celebrate": true}]}', "field 'on_exit': there is no behaviour 'celebrate'"),
         ('a\t{"on_exit": "cleanup"}', "field 'on_exit': must be a list of objects"),
         (b"a\nb\0c", "f.wr line 2: contains a NUL byte"),

@@ -295,11 +295,19 @@ def _narrow(between: list[str], name: str, word: str) -> None:
 def _window(name: str, word: str) -> tuple[str, str]:
     """A time of day as the name of a limit and its window."""
     found = _WINDOW.fullmatch(word)
-    if found is None or not (found[1] or found[4]):
+    if found is None or not (found[1] or found[4]) or not _is_span([int(part or 0) for part in found.groups()]):
         raise BadInput(f"field '{name}': '{shown(word)}' is not a time of day", hint="17:00:00 < time < 20:00:00")
     begin = f"{found[1] or '00'}:{found[2] or '00'}" + (f":{found[3]}" if found[3] not in (None, "00") else "")
     end = f"{found[4] or '00'}:{found[5] or '00'}" + (f":{found[6]}" if found[6] not in (None, "00") else "")
     return f"time_{begin.replace(':', '')}_{end.replace(':', '')}", f"{begin}-{end}"
+
+
+def _is_span(parts: list[int]) -> bool:
+    """Are these hours, minutes and seconds twice, within a day and not the same? Midnight twice is all day."""
+    begin, end = ((h * 60 + m) * 60 + s for h, m, s in (parts[:3], parts[3:]))
+    if max(parts[1:3] + parts[4:]) > 59 or max(begin, end) > 86_400:
+        return False
+    return begin != end or begin == 0
 
 
 def _behaviours(job: Parsed, name: str, value: object) -> None:

@@ -222,7 +222,7 @@ class Admission:
             return _ADMIN if admin else _ANYBODY
         return By(admin, groups, exempt, queue)
 
-    def to_look_up(self, *users: str) -> list[Callable[[], None]]:
+    def to_look_up(self, *users: str) -> list[Callable[[], object]]:
         """What has to be asked of the machine before jobs of these users are judged; it may take long."""
         if not self.rulebook().asks_for_unix_groups:
             return []

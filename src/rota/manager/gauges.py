@@ -77,7 +77,12 @@ def _of_queues(queues: dict[str, Queue], jobs: list[Job]) -> Labelled:
 
 
 def _of_limits(found: list[LimitView]) -> Labelled:
-    shown = [each for each in found if not each.name.startswith(_OF_ARRAYS)]
+    # Users declare limits by their jobs, as many as they like: a series is for what is the site's, or in use.
+    shown = [
+        each
+        for each in found
+        if not each.name.startswith(_OF_ARRAYS) and (not each.by_jobs or each.used or each.waiting)
+    ]
     return {
         "limit_capacity": [
             Sample({"limit": each.name}, float(each.capacity)) for each in shown if each.capacity is not None

@@ -43,15 +43,15 @@ class UnixGroups:
         known = self._known.get(user)
         return known is not None and self._now() < known[0] + _FRESH_S
 
-    def look_up(self, user: str) -> None:
+    def look_up(self, user: str) -> tuple[str, ...]:
         """Ask the machine now."""
         found = self._find(user)
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[user] = (self._now(), found)
+        return found
 
     def of(self, user: str) -> tuple[str, ...]:
         """What is known; if nothing is, it is asked for."""
-        if user not in self._known:
-            self.look_up(user)
-        return self._known[user][1]
+        known = self._known.get(user)  # another thread may clear it at any time
+        return self.look_up(user) if known is None else known[1]
