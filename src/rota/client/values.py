@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from rota.core import report_groups
 from rota.errors import BadInput
 from rota.plan.size import CORE
 from rota.units import MAX_BYTES, parse_duration, parse_size
@@ -143,7 +142,11 @@ def group(value: object, text: bool) -> str:
 
 def groups(value: object, text: bool) -> str:
     """The report groups of a job, one or several, as `core.report_groups` joins them."""
-    names = list(value) if isinstance(value, list | tuple) else [value]
+    if not isinstance(value, list | tuple):
+        return group(value, text)
+    from rota.core import report_groups  # few jobs are in several: most commands do without it
+
+    names = list(value)
     if not 0 < len(names) <= report_groups.MOST:
         raise BadInput(f"must be one group, or up to {report_groups.MOST}", hint='write it like "a" or ["a", "b"]')
     return report_groups.joined([group(name, text) for name in names])
