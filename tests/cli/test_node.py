@@ -57,6 +57,16 @@ def test_a_reason_is_shown_until_the_host_is_set_again(shared: Deployment) -> No
     assert [each["drain"] for each in nodes(shared)] == [False]
 
 
+def test_a_change_that_endangers_a_reservation_says_so(shared: Deployment) -> None:
+    host = socket.gethostname()
+    wait_until(lambda: nodes(shared), "the runner is connected")
+    (booked,) = shared.json("add", "-r", "now+1h", "-l", "core=1,walltime=1m", "--", "true")["added"]
+    said = shared.rota("node", "set", host, "--drain").stderr
+    assert f"the reservation of job {booked} is in danger: {host} is drained" in said
+    assert "danger" not in shared.rota("node", "set", host, "--no-drain").stderr
+    shared.ok("kill", str(booked))
+
+
 def test_a_host_that_may_not_be_used_now_is_shown_as_closed(shared: Deployment) -> None:
     host = socket.gethostname()
     wait_until(lambda: nodes(shared), "the runner is connected")

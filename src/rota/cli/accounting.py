@@ -163,6 +163,8 @@ def _window(row: AccountRow, view: AccountingView) -> str:
         return f"{at:%Y-%m-%d %H:%M}{offset}"
     until = row.until.astimezone(zone)
     ends = "Z" if not until.utcoffset() else f"{until:%z}"
+    if not row.at.timestamp():  # the beginning of all time
+        return f"until {until:%Y-%m-%d %H:%M}{ends}"
     return f"{at:%Y-%m-%d %H:%M}{offset} to {until:%Y-%m-%d %H:%M}{ends}"
 
 

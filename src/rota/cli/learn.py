@@ -84,7 +84,7 @@ def _recommended(group: LearnedGroupView) -> list[str]:
 
 def _card(group: LearnedGroupView) -> Shown:
     from rota.cli.terminal import block, coloured, harmless, paint
-    from rota.units import about_duration, about_size
+    from rota.units import about_size
 
     mem, time, disk = _recommended(group)
     rows = [
@@ -97,9 +97,16 @@ def _card(group: LearnedGroupView) -> Shown:
     lines: list[str] = [paint(harmless(group.name), "bold", on=coloured(sys.stdout))]
     lines += [f"  {label:<12} {text}" for label, text in rows if text]
     lines += _histogram("memory", group.mem_histogram, about_size)
-    lines += _histogram("time", group.time_histogram, about_duration)
+    lines += _histogram("time", group.time_histogram, _exact)
     lines += _histogram("disk", group.disk_histogram, about_size)
     return block(lines)
+
+
+def _exact(seconds: float) -> str:
+    """A time that can be told from the next one of a row of bars, also when jobs are short."""
+    from rota.units import about_duration
+
+    return f"{seconds:.3g}s" if seconds < 10 else about_duration(seconds)
 
 
 def _line(resource: str, slope: float, intercept: float) -> tuple[str, str]:

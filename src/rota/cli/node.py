@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.node_add import add
 from rota.cli.node_run import run
-from rota.cli.printing import say
+from rota.cli.printing import aside, say
 from rota.cli.usage import usage
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def set_node(
     """
     from rota.cli import records
     from rota.cli.resource import host_change, inventory_of
-    from rota.cli.terminal import count
+    from rota.cli.terminal import count, harmless
     from rota.errors import BadInput, NotFound
     from rota.plan.hostlist import expand, fold
 
@@ -149,6 +150,11 @@ def set_node(
             for text in limits:
                 for name in names:
                     client.set_limit(text, host=name)
+            risks = (
+                [each for each in client.manager_status().attention if each.kind == "reservation"]
+                if change
+                else []
+            )
         except NotFound as error:
             raise NotFound(error.message, hint=_LIST, code=error.code) from None
     said = [
@@ -159,7 +165,11 @@ def set_node(
     sentence = f"{fold(names)}: {', '.join(said)}" if said else f"changed {count(len(names), 'node')}"
     if isinstance(change.available_until, float) and change.available_until <= time.time():
         sentence += f"; {fold(names)} may not be used any more, since that time is over"
-    return records.tell(call, sentence, hosts=names)
+    told = records.tell(call, sentence, hosts=names)
+    for each in risks:
+        if any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", each.message) for name in names):
+            aside(f"rota: note: the reservation of job {each.jobs[0]} is in danger: {harmless(each.message)}")
+    return told
 
 
 @node.command("remove")

@@ -137,7 +137,8 @@ def _walltime(causes: Causes, each: Blamed, then: str) -> Waits:
 def _shorter(length: float) -> str:
     """A walltime that still fits when somebody has typed it."""
     step = 5 * _MINUTE if length >= _HOUR else _MINUTE if length >= 10 * _MINUTE else 1.0
-    less = (length - 5.0) // step * step if length > 2 * _MINUTE else length // 1.0
+    slack = 5.0 if length > _MINUTE else 0.1 * length
+    less = (length - slack) // step * step
     return format_duration(max(1.0, less))
 
 

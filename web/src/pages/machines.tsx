@@ -13,6 +13,9 @@ import "./machines/machines.css";
 
 const SORTS = [["name", "By name"], ["cores", "Busiest first"], ["memory", "Fullest memory"], ["jobs", "Most jobs"], ["size", "Most cores"]] as const;
 
+/** What is drained or closed is no capacity, but for what its jobs still have; cores are counted likewise. */
+const memory = (node: Machine): number => (node.drain || !node.usable ? node.mem_in_use : (node.mem_bytes ?? 0));
+
 function summary(nodes: Machine[]): string {
   const here = nodes.filter((node) => node.connected && node.state === "alive");
   const total = (of: (node: Machine) => number): number => here.reduce((sum, node) => sum + of(node), 0);
@@ -21,7 +24,7 @@ function summary(nodes: Machine[]): string {
   return [
     plural(nodes.length, "machine"),
     `${count(Math.round(used))} of ${plural(cores, "core")} in use (${percent(used, cores)})`,
-    `${size(total((node) => node.mem_in_use))} of ${size(total((node) => node.mem_bytes ?? 0))} memory`,
+    `${size(total((node) => node.mem_in_use))} of ${size(total(memory))} memory`,
   ].join(" · ");
 }
 
