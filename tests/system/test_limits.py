@@ -13,7 +13,7 @@ import pytest
 
 import rota as rota_package
 from rota.errors import BadInput
-from tests.deployment import wait_until
+from tests.deployment import deployment, wait_until
 from tests.system.queueing import Queue, most_at_once, queue_of
 
 
@@ -383,3 +383,18 @@ def test_hours_can_be_taken_away_alone_and_units_stay(queue: Queue) -> None:
     assert found() == (None, None)
     queue.ok("limit", "day:unlimited@always")
     assert queue.rota("limit", "day").returncode == 3
+
+
+def test_a_limit_that_only_jobs_declared_is_there_after_a_restart(tmp_path: Path) -> None:
+    with deployment(tmp_path, grace="1s") as made:
+        made.start()
+        made.ok("run", "--limit", "licence:5", "--", "true")
+        made.ok("run", "--array", "1-2%1", "--", "true")
+        before = made.json("limit")["limits"]
+        assert [(each["name"], each["capacity"], each["by_jobs"]) for each in before] == [("licence", 5, True)]
+        made.ok("manager", "stop")
+        made.start()
+        assert made.json("limit")["limits"] == before
+        made.ok("add", "--limit", "licence", "--", "true")
+        made.ok("limit", "licence:unlimited")
+        assert made.json("limit")["limits"] == []

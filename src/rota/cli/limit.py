@@ -24,7 +24,7 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
     removes the limit. NAME@22:00-06:00 lets jobs start only in these hours (local time; seconds may follow, as in
     22:00:30), and NAME@always at any time again. A change holds at once; running jobs go on. Jobs use a limit with
     --limit NAME; --limit NAME:N in a job declares one that nobody else has declared, and the last job to say so
-    decides.
+    decides. Such a limit stays, also while no job uses it, until NAME:unlimited removes it.
 
     \b
     Examples:

@@ -84,6 +84,8 @@ def list_queues(call: Invocation) -> int:
         rows=[_row(name, each) for name, each in found.items()],
         empty="no queues",
         right="lr",
+        kept=6,
+        notes=[_note(each) for each in found.values()],
     )
 
 
@@ -305,6 +307,14 @@ def _row(name: str, each: Queue) -> list[str]:
     most = "any" if each.max_priority is None else f"up to {each.max_priority}"
     words = [name, str(each.priority), each.order, each.backfill, walltime, wait, who, most]
     return [*words, _state(each), _share_words(each)]
+
+
+def _note(each: Queue) -> str:
+    """What has no room beside the first columns."""
+    words = ["for admins" if each.admins_only else "for all"]
+    words += [f"priority of jobs at most {each.max_priority}"] if each.max_priority is not None else []
+    words.append(_state(each))
+    return ", ".join([*words, *([f"shares {_share_words(each)}"] if each.shares else [])])
 
 
 def _state(each: Queue) -> str:

@@ -67,15 +67,29 @@ def tell(call: Invocation, sentence: str, **result: Any) -> int:
 
 
 def show(
-    call: Invocation, value: Any, *, head: list[str], rows: list[list[str]], empty: str, right: str = ""
+    call: Invocation,
+    value: Any,
+    *,
+    head: list[str],
+    rows: list[list[str]],
+    empty: str,
+    right: str = "",
+    kept: int = 0,
+    notes: list[str] | None = None,
 ) -> int:
-    """Print a list: with --json the value, with --quiet the first column, else a table."""
+    """Print a list: with --json the value, with --quiet the first column, else a table.
+
+    Where it does not fit, `notes` go below the first `kept` columns.
+    """
+    from rota.cli.notes import fitted
     from rota.cli.terminal import table
 
     if call.json:
         print_json(value)
     elif call.quiet:
         say(*(row[0] for row in rows))
+    elif rows and notes is not None:
+        say(fitted(head, rows, right=right, kept=kept, notes=notes))
     elif rows:
         say(table(head, rows, right=right))
     else:

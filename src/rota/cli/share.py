@@ -55,11 +55,14 @@ def list_shares(call: Invocation, queue: str | None) -> int:
 
 
 def _show(view: SharesView) -> None:
+    from rota.cli.notes import wrapped
+
     for number, each in enumerate(view.queues):
         if number:
             say("")
         fifo = "; its order is fifo: nothing of this counts" if each.order == "fifo" else ""
-        say(f"queue {each.queue}: {each.order}, {settings_text(view.fair_share, each.project_weight)}{fifo}")
+        terms = settings_text(view.fair_share, each.project_weight)
+        say(*wrapped(f"queue {each.queue}: {each.order}, {terms}{fifo}"))
         if each.users:
             say(_users(each))
         else:
@@ -81,7 +84,8 @@ def settings_text(fair_share: FairShareView | FairShare, project: float | None =
 
 def _users(queue: QueueSharesView) -> Shown:
     from rota.cli.accounting import core_hours
-    from rota.cli.terminal import harmless, table
+    from rota.cli.notes import fitted
+    from rota.cli.terminal import harmless
 
     rows = [
         [
@@ -97,7 +101,7 @@ def _users(queue: QueueSharesView) -> Shown:
         for each in queue.users
     ]
     head = ["USER", "PROJECT", "USED", "OF ALL", "OF ASKED", "TARGET", "KARMA", "WHY"]
-    return table(head, rows, right="llrrrrrl")
+    return fitted(head, rows, right="llrrrrrl", kept=len(head) - 1, notes=[row[-1] for row in rows])
 
 
 def _projects(queue: QueueSharesView) -> Shown:

@@ -12,7 +12,7 @@ from rota.core.world import World
 from rota.host import local_zone
 from rota.manager.intake import Library
 from rota.manager.rows import job_from_row
-from rota.plan.limits import Limit
+from rota.plan.limits import ARRAY_LIMIT, Limit
 from rota.plan.planning import Planning
 from rota.pools.base import Pool
 from rota.store.base import Snapshot
@@ -79,9 +79,10 @@ def library_from(snapshot: Snapshot) -> Library:
 
 
 def unused_limits(snapshot: Snapshot) -> list[str]:
-    """Limits that only jobs have declared, and no job that has not ended uses: nobody would miss them."""
+    """Limits of arrays that no job uses that has not ended: no other job can name them. Any other limit
+    stays until somebody removes it, also if only jobs have declared it: later ones may name it alone."""
     declared = {name: msgspec.json.decode(text, type=Limit) for name, text in snapshot.limits.items()}
-    by_jobs = {name for name, limit in declared.items() if limit.by_jobs}
+    by_jobs = {name for name, limit in declared.items() if limit.by_jobs and ARRAY_LIMIT.fullmatch(name)}
     if by_jobs:
         for number in {row.spec_id for row in snapshot.jobs}:
             by_jobs.difference_update(use.name for use in snapshot.specs[number].limits)
