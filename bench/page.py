@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -450,8 +450,29 @@ def _multiplied(view: dict[str, Any], bars: int, hosts: int, cores: int) -> dict
     return view
 
 
+def _ended(view: dict[str, Any]) -> dict[str, Any]:
+    """The same bars as attempts that have ended, each as long before now as it was to be after."""
+    now, cores = datetime.fromisoformat(view["now"]), int(view["hosts"][0]["resources"].split("-")[1])
+    attempts = []
+    for job in view["jobs"]:
+        core = int(job["resources"].split("-")[0]) - 1
+        place = [f"n{core // cores + 1}", f"{core % cores}-{core % cores + 1}"]
+        start, end = (now - (datetime.fromisoformat(job[word]) - now) for word in ("end", "start"))
+        kept = ("id", "name", "user", "project", "queue", "group", "type", "resources")
+        words = {word: job[word] for word in kept}
+        attempts.append(words | {
+            "attempt": 1, "state": "failed" if job["id"] % 20 == 0 else "complete", "start": start.isoformat(),
+            "end": end.isoformat(), "host": place[0], "cores": 2.0, "lines": [place], "exact": True,
+            "suspended_s": 0.0,
+        })  # fmt: skip
+    view["jobs"] = []
+    view["past"] = {"until": view["now"], "attempts": attempts, "merged": [], "slice_s": None, "states": [],
+                    "lines": {}, "total": len(attempts), "removed": 0}  # fmt: skip
+    return view
+
+
 def gantt(
-    browser: Browser, into: dict[str, Frames], *, bars: int, hosts: int, cores: int, seconds: float
+    browser: Browser, into: dict[str, Frames], *, bars: int, hosts: int, cores: int, seconds: float, past: bool
 ) -> dict[str, Any]:
     with Deployment(settings=_HTTP) as deployment:
         deployment.start()
@@ -463,12 +484,15 @@ def gantt(
         def answer(route: Route) -> None:
             url = route.request.url
             if url not in answers:
-                answers[url] = json.dumps(_multiplied(api.get("/gantt"), bars, hosts, cores))
+                made = _multiplied(api.get("/gantt"), bars, hosts, cores)
+                answers[url] = json.dumps(_ended(made) if past else made)
             route.fulfill(body=answers[url], content_type="application/json")
 
         page = log_in(browser, deployment)
         page.route("**/api/v1/gantt?*", answer)
-        go(page, "/gantt?span=1d")
+        now = datetime.now(UTC)
+        first, last = (f"{now + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}" for hours in (-20, 4))
+        go(page, f"/gantt?from={first}&to={last}" if past else "/gantt?span=1d")
         picture = page.get_by_role("img", name="The plan:")
         picture.wait_for()
         label = picture.get_attribute("aria-label")
@@ -561,6 +585,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="how long they come")
     parser.add_argument("--scroll", type=float, default=10.0, help="seconds of each kind of scrolling")
     parser.add_argument("--bars", type=int, default=10_000, help="planned jobs in the Gantt picture")
+    parser.add_argument("--past", action="store_true", help="its bars are attempts that have ended")
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--cores", type=int, default=8, help="of each host")
     parser.add_argument("--only", choices=PARTS, action="append", help="one part, or some of them")
@@ -587,8 +612,9 @@ def main() -> None:
         if "gantt" in parts:
             idle(browser, told, "empty page, before Gantt", min(5.0, options.scroll))
             result["gantt"] = gantt(
-                browser, told, bars=options.bars, hosts=options.hosts, cores=options.cores, seconds=options.scroll
-            )
+                browser, told, bars=options.bars, hosts=options.hosts, cores=options.cores, seconds=options.scroll,
+                past=options.past,
+            )  # fmt: skip
     print_frames(told)
     for name, one in result.get("live", {}).items():
         late = (

@@ -94,7 +94,7 @@ def main() -> int:
                 took, scans, cpu = [], [], []
                 manager = deployment.manager_pid()
                 for again in range(asked.repeat):
-                    # Windows so far apart, and of other lengths, that no answer which is kept is good for them.
+                    # Windows so far apart that no answer which is kept is good for another.
                     until = now - again * max(300.0, length / 50)
                     begun, used = time.perf_counter(), cpu_s(manager)
                     past = client.gantt(since=until - length, until=until, limit=10_000).past

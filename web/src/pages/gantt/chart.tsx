@@ -125,7 +125,7 @@ export function GanttChart({ plan, view, by, filter, moved, clock, tick, onView,
           {visible.map((each) => <Label key={each.row.host.host} laid={each} now={clock()} toggle={toggle} />)}
           <canvas
             ref={canvas} tabIndex={0} role="img" aria-describedby="gantt-keys"
-            aria-label={`The plan: ${plan.bars.length} jobs on ${plan.rows.length} hosts. The table below has the same.`}
+            aria-label={`The plan: ${plan.bars.length} jobs on ${plan.rows.length} hosts.${plan.rows.some((row) => row.merged.length) ? " Jobs that ended are merged." : ""} The table below has the same.`}
           />
         </div>
       </div>
