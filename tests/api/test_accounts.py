@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -144,8 +145,9 @@ def test_the_gantt_chart_has_the_past_that_is_asked_for(worked: Site) -> None:
         assert mine.keys() == shown.keys()
         for id, job in shown.items():
             assert (mine[id]["start"], mine[id]["end"]) == (job["started_at"], job["ended_at"])
-    begun = min(each["start"] for each in mine.values())
-    assert get(worked, f"/gantt?from=2001-01-01T00:00:00Z&to={begun}")["past"]["attempts"] == []
+    begun = datetime.fromisoformat(min(each["start"] for each in mine.values()))
+    before = f"{begun - timedelta(seconds=1):%Y-%m-%dT%H:%M:%SZ}"
+    assert get(worked, f"/gantt?from=2001-01-01T00:00:00Z&to={before}")["past"]["attempts"] == []
     merged = get(worked, "/gantt?from=-15m&limit=1")["past"]
     assert (merged["attempts"], merged["total"] >= 3, merged["slice_s"] > 0) == ([], True, True)
     assert get(worked, "/gantt")["past"] is None

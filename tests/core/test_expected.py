@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rota.core import events
+from rota.core import expected as core_expected
 from rota.core.expectation import RESTING, Expected, snapshot
 from rota.core.expected import Expectations
 from rota.core.explain import why
@@ -272,7 +273,7 @@ def test_a_reservation_that_is_over_before_it_would_begin_with_the_rest_says_tha
     assert expected(m, booked).unknown == ("reservation", "h2 is drained")
     m.advance(520)
     m.pump()
-    (reason,), _start = why(m.world, m.world.jobs[booked], wall=m.wall)
+    (reason,) = why(m.world, m.world.jobs[booked], wall=m.wall)
     lacks = "2 of its 4 cores are missing: h2 is drained"
     assert reason.message == f"its time has come, but {lacks}; if they do not come back it fails in 1m40s"
     m.advance(120)
@@ -353,3 +354,15 @@ def test_nothing_is_expected_in_the_past_and_a_group_ends_with_its_last_job(
     assert found.group_end == pytest.approx(
         {group: max(some) for group, some in ends.items() if group not in unknown}
     )
+
+
+def test_of_very_many_jobs_that_wait_for_others_only_the_first_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(core_expected, "MOST_DEPENDENT", 2)
+    m = machine()
+    (first,) = add(m, "a", time_s=60.0)
+    jobs = add(m, "b", "c", "d", "e", time_s=30.0, after=((first, Condition.OK, False),))
+    assert [code(m, job) for job in jobs] == [None, None, "many", "many"]
+    assert code(m, first) is None
+    assert expectations(m).group_unknown.keys() == {m.world.jobs[first].spec.group}

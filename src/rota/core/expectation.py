@@ -48,6 +48,7 @@ AHEAD: Final = Unknown("no_estimate", "nobody knows when those before it will en
 NO_ROOM: Final = Unknown("no_resources", "no host that is there now could run it")
 FAR: Final = Unknown("far", "not within ten years")
 NEW: Final = Unknown("new", "it has only just come")
+MANY: Final = Unknown("many", "too many jobs wait for others to say when each of them begins")
 EMPTY: Final = Unknown("empty_group", "nothing has joined it yet")
 RESTING: Final = {
     State.HELD: Unknown("held", "it is held, until somebody releases it"),

@@ -22,6 +22,7 @@ from rota.core.estimate import learning_group
 from rota.core.expectation import (
     AHEAD,
     EMPTY,
+    MANY,
     NEW,
     NO_ESTIMATE,
     NO_ROOM,
@@ -53,6 +54,9 @@ _SHORT_S: Final = 5.0
 _TOO_WIDE: Final = 1 << 62
 #: So many jobs are taken at once: meanwhile no other thread goes on.
 _SLICE: Final = 1 << 14
+#: Room is looked for one by one for those that wait for others. Of more of them nothing is said, so that an
+#: answer comes within a second or two.
+MOST_DEPENDENT: Final = 20_000
 _GROUP: Final = attrgetter("spec.group")
 #: Of these types a besteffort job begins anew when another one has taken its place.
 _IDEMPOTENT: Final = frozenset({"idempotent"})
@@ -408,6 +412,7 @@ class Expectations:
         """Jobs that wait for others: room is looked for from the expected end of the last of these on."""
         world = self._taken.world
         ends: dict[Parent, tuple[float, Unknown | None]] = {}
+        looked_at = 0
         begun: set[int] = set()  #: jobs whose parents are being looked at: guards against circles
         for root in sorted(self._taken.dependent):
             stack = [root]
@@ -424,6 +429,8 @@ class Expectations:
                     stack += fresh
                     continue
                 stack.pop()
+                if why is None and (looked_at := looked_at + 1) > MOST_DEPENDENT:
+                    why = MANY
                 if why is not None:
                     self._known[id] = Expected(unknown=why)
                     self._note(job.spec.group, self._known[id])
