@@ -185,6 +185,7 @@ class ModelRunner:
         self.waiting: list[Grant] = []
         self.busy: dict[int, Busy] = {}  #: by seat
         self.parts: set[Lease] = set()  #: of leases of other hosts
+        self.paused: set[Lease] = set()
         self.unready = False  #: no part can be opened here
         self.journal: dict[Lease, Outcome | None] = {}  #: intents, with their outcome once there is one
         self.unacknowledged: list[Report] = []
@@ -251,6 +252,7 @@ class ModelRunner:
         for lease in leases:
             if lease in here:
                 self.witness.stop(lease[0], self.host, on)
+                (self.paused.add if on else self.paused.discard)(lease)
                 self.draft.paused.append(Paused(*lease, on, now))
 
     def recall(self, leases: list[Lease]) -> None:
@@ -292,6 +294,10 @@ class ModelRunner:
         # An attempt that started and ended between two reports is only in `ended`.
         self.draft.started = [each for each in self.draft.started if each.job != lease[0]]
         self.draft.ended.append(Finished(*lease, seat, outcome))
+        if lease in self.paused:  # its cores may be another's by now
+            self.paused.discard(lease)
+            del self.seats[seat]
+            self.draft.closed.append(seat)
         self._use_seats(now)
 
     def give_back(self, position: int) -> None:

@@ -294,7 +294,10 @@ class Agent:
             self.streams.discard(pipes)
             seat.pipes = None
         self.endings.clean_up(task)
-        self.beginnings.vacate(seat)
+        if task.still_since is not None:
+            self.beginnings.close(seat)
+        else:
+            self.beginnings.vacate(seat)
 
     def _record_end(self, key: Key, seat: Seat, outcome: Outcome) -> None:
         finished = Finished(key[0], key[1], key[2], seat.id, outcome)

@@ -75,13 +75,22 @@ class Beginnings:
             self.retry_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
 
     def _close_seats(self, line: Line) -> None:
+        for seat in self._agent.seating.close(line):
+            self._closed(seat)
+
+    def close(self, seat: Seat) -> None:
+        """Give back the seat of a task that ended while it was suspended: its cores may be another's by now."""
+        self._agent.worked_at = self._agent.now
+        self._agent.seating.remove(seat)
+        self._closed(seat)
+
+    def _closed(self, seat: Seat) -> None:
         agent = self._agent
-        for seat in agent.seating.close(line):
-            agent.outbox.closed.append(seat.id)
-            agent.endings.holding.vacated(seat)
-            if seat.pipes is not None:
-                agent.streams.give_back(seat.pipes)
-                seat.pipes = None
+        agent.outbox.closed.append(seat.id)
+        agent.endings.holding.vacated(seat)
+        if seat.pipes is not None:
+            agent.streams.give_back(seat.pipes)
+            seat.pipes = None
 
     def _try(self, seat: Seat, task: Task) -> bool:
         """Execute a lease. False: not now; it was handed back and nothing is started for a while."""

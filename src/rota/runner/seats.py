@@ -124,6 +124,14 @@ class Seating:
         closed, line.free = line.free, []
         for seat in closed:
             del self.seats[seat.id]
+        self._forget_if_unused(line)
+        return closed
+
+    def remove(self, seat: Seat) -> None:
+        """Forget a seat that is taken."""
+        del self.seats[seat.id]
+        self._forget_if_unused(seat.line)
+
+    def _forget_if_unused(self, line: Line) -> None:
         if not line.waiting and all(seat.line is not line for seat in self.seats.values()):
             self.lines.pop(line.size, None)
-        return closed
