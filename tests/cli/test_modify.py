@@ -58,7 +58,7 @@ def test_it_sends_what_is_given_and_says_how_many_changed(tmp_path: Path) -> Non
             "on_exit": (),
         }
         as_json = command(home.path, "all", "--walltime", "none", "--json")
-        assert json.loads(as_json.stdout) == {"changed": [3, 4], "unchanged": [5], "missing": []}
+        assert json.loads(as_json.stdout) == {"changed": [3, 4], "unchanged": [5], "missing": [], "warnings": []}
         assert told(manager.conversations[1].heard[0].spec) == {"walltime_s": None}
 
 

@@ -21,7 +21,10 @@ def golden(release: str, name: str) -> Any:
 def unpack(release: str, name: str, top: Path) -> dict[str, Any]:
     """Put a home to TOP/home; what its users knew of it."""
     with tarfile.open(HERE / release / f"{name}.tar.xz") as archive:
-        archive.extractall(top, filter="tar")
+        if hasattr(tarfile, "tar_filter"):
+            archive.extractall(top, filter="tar")
+        else:
+            archive.extractall(top)  # before Python 3.11.4
     told: dict[str, Any] = json.loads((top / "told.json").read_bytes())
     return told
 

@@ -34,21 +34,22 @@ _SEEN_CHARS: Final = 4096
 _SEEN_WORDS: Final = 400
 _MAX_NESTING: Final = 4
 
+# Only single characters are repeated possessively: before Python 3.11.5, `re` goes wrong with groups.
 _TOKEN: Final = re.compile(
-    r"""(?:[ \t\r\f\v]|\\\n)*+(?:
+    r"""(?:[ \t\r\f\v]|\\\n)*(?:
         (?P<function>[^\W\d][\w.:-]*+[ \t]*+\([ \t]*+\))
       | (?P<arithmetic>\(\([^();&|\n'"./]*+\)\))
       | (?P<end>&&|\|\||;;|[;&|\n()])
       | (?P<here><<-?+[ \t]*+(?P<quote>['"]?)(?P<until>\w++)(?P=quote))
       | (?P<redirect>\d*+[<>]+[&|]?)
       | (?P<comment>\#[^\n]*+)
-      | (?P<word>(?:[^\s'"\\;&|()<>$`]++|'[^']*+'|"(?:[^"\\]|\\.)*+"|\\.|(?<==)\([^()]*+\)
-          |\$\((?:[^()]|\((?:[^()]|\([^()]*+\))*+\))*+\)|\$\{[^{}]*+\}|`[^`]*+`|["'\\$`])++)
+      | (?P<word>(?:[^\s'"\\;&|()<>$`]++|'[^']*+'|"(?:[^"\\]|\\.)*"|\\.|(?<==)\([^()]*+\)
+          |\$\((?:[^()]|\((?:[^()]|\([^()]*+\))*\))*\)|\$\{[^{}]*+\}|`[^`]*+`|["'\\$`])+)
       | (?P<other>.)
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_QUOTED: Final = re.compile(r"""'([^']*+)'|"((?:[^"\\]|\\.)*+)"|\\(.)""", re.DOTALL)
+_QUOTED: Final = re.compile(r"""'([^']*+)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*+(?:\[[^]]*\])?\+?=", re.ASCII)
 _PLAIN_WORD: Final = re.compile(r"[\w./+:@%,-]+", re.ASCII)
 
