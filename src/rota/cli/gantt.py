@@ -125,7 +125,7 @@ def _look(width: int | None, rows: int) -> Look:
 
 
 def _lines(view: GanttView, begin: float, end: float, look: Look, *, whole: bool) -> list[str]:
-    """`whole`: somebody said until when."""
+    """`whole`: --to was given, so the window is drawn to its end."""
     from datetime import datetime
 
     from rota.cli.gantt_text import chart, last_end, without_resources

@@ -96,7 +96,7 @@ def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
 
 
 def legend(look: Look, *, seen: Collection[int] = (), over: Collection[str] = ()) -> list[str]:
-    """What the signs mean, in as many lines as the width needs; of what is over, only those that are there."""
+    """The legend, wrapped to the width. Signs of the past are listed only if they are drawn."""
     dots = "..." if look.plain else "···"
     lines = [""]
     parts = ["|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"]

@@ -130,7 +130,7 @@ def _lines(job: JobView, now: datetime) -> list[tuple[str, str]]:
 
 
 def _asked_and_given(job: JobView) -> tuple[str, str]:
-    """What somebody asked for, and what its attempt was given; of a job that waits, what it would get."""
+    """The amounts a job asked for, and what its attempt was given; a waiting job: what it would be given."""
     amounts, size = job.amounts, job.size
     if amounts is None:
         return "", ""
