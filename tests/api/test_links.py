@@ -20,7 +20,7 @@ from tests.api.inside import ADMIN, USER, serving
 table = Table("test")
 
 
-@table.get("/role", answer=str)
+@table.get("/role", "role", answer=str)
 async def role(ask: Ask) -> str:
     """Ask for it with the credential that was sent."""
     return str(await ask.gateway.links.role(ask.credential.token))

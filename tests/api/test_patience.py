@@ -30,21 +30,21 @@ _go = threading.Event()
 table = Table("test")
 
 
-@table.post("/quickly", body=dict[str, Any], answer=dict[str, Any], patience_s=_SHORT_S)
+@table.post("/quickly", "quickly", body=dict[str, Any], answer=dict[str, Any], patience_s=_SHORT_S)
 async def quickly(ask: Ask) -> Any:
     """Say it again, if it was said quickly."""
     _heard.append(ask.body)
     return ask.body
 
 
-@table.post("/echo", body=dict[str, Any], answer=dict[str, Any])
+@table.post("/echo", "echo", body=dict[str, Any], answer=dict[str, Any])
 async def echo(ask: Ask) -> Any:
     """Say it again."""
     _heard.append(ask.body)
     return ask.body
 
 
-@table.post("/keep", body=dict[str, Any], answer=dict[str, Any])
+@table.post("/keep", "keep", body=dict[str, Any], answer=dict[str, Any])
 async def keep(ask: Ask) -> Any:
     """Take it, and take time over it."""
     _heard.append("kept")
@@ -53,19 +53,19 @@ async def keep(ask: Ask) -> Any:
     return {}
 
 
-@table.get("/hello", answer=str)
+@table.get("/hello", "hello", answer=str)
 async def hello(ask: Ask) -> str:
     """Say hello."""
     return "hello"
 
 
-@table.get("/large", answer=str)
+@table.get("/large", "large", answer=str)
 async def large(ask: Ask) -> str:
     """More than fits into the buffers of a connection."""
     return "x" * _LARGE
 
 
-@table.get("/ticks", kind=EVENTS)
+@table.get("/ticks", "ticks", kind=EVENTS)
 async def ticks(ask: Ask) -> AsyncIterator[bytes]:
     """A stream that goes on."""
 
@@ -78,7 +78,7 @@ async def ticks(ask: Ask) -> AsyncIterator[bytes]:
     return told()
 
 
-@table.get("/flood", kind=EVENTS)
+@table.get("/flood", "flood", kind=EVENTS)
 async def flood(ask: Ask) -> AsyncIterator[bytes]:
     """A stream that has more and more to tell."""
 

@@ -70,7 +70,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     path: str
     handler: Handler
     tag: str
-    id: str
+    id: str  #: stable: generated clients name their functions after it
     summary: str
     description: str = ""
     role: str = "user"  #: open, user or admin; the manager decides in the end
@@ -85,28 +85,28 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 
 class Table:
-    """The operations of one subject."""
+    """The operations of one subject. Their ids are part of the API: a handler may be renamed, its id stays."""
 
     def __init__(self, tag: str) -> None:
         self._tag = tag
         self.operations: list[Operation] = []
 
-    def get(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
-        return self._add("GET", path, more)
+    def get(self, path: str, id: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("GET", path, id, more)
 
-    def post(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
-        return self._add("POST", path, more)
+    def post(self, path: str, id: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("POST", path, id, more)
 
-    def put(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
-        return self._add("PUT", path, more)
+    def put(self, path: str, id: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("PUT", path, id, more)
 
-    def patch(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
-        return self._add("PATCH", path, more)
+    def patch(self, path: str, id: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("PATCH", path, id, more)
 
-    def delete(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
-        return self._add("DELETE", path, more)
+    def delete(self, path: str, id: str, **more: Any) -> Callable[[Handler], Handler]:
+        return self._add("DELETE", path, id, more)
 
-    def _add(self, method: str, path: str, more: dict[str, Any]) -> Callable[[Handler], Handler]:
+    def _add(self, method: str, path: str, id: str, more: dict[str, Any]) -> Callable[[Handler], Handler]:
         def add(handler: Handler) -> Handler:
             if "answer" not in more and more.get("kind") != EVENTS:
                 more.setdefault("status", 204)
@@ -116,7 +116,7 @@ class Table:
                 path=path,
                 handler=handler,
                 tag=self._tag,
-                id=handler.__name__,
+                id=id,
                 summary=" ".join(summary.split()).rstrip("."),
                 description=" ".join(description.split()),
                 **more,

@@ -19,13 +19,13 @@ class OneHost(Struct, forbid_unknown_fields=True):
     host: Annotated[str, Meta(min_length=1, max_length=255)]
 
 
-@table.get("/nodes", answer=list[NodeView])
+@table.get("/nodes", "list_nodes", answer=list[NodeView])
 async def list_nodes(ask: Ask) -> list[NodeView]:
     """All hosts, with what they have and what of it is in use."""
     return await ask.call(calls.nodes())
 
 
-@table.get("/nodes/{host}", place=OneHost, answer=NodeDetailView)
+@table.get("/nodes/{host}", "show_node", place=OneHost, answer=NodeDetailView)
 async def show_node(ask: Ask) -> NodeDetailView:
     """One host, with what it did in the last week."""
     return await ask.call(calls.node(ask.path.host))
@@ -47,7 +47,7 @@ class AccountingQuery(Struct, forbid_unknown_fields=True, rename={"since": "from
     ] = "UTC"
 
 
-@table.get("/accounting", query=AccountingQuery, answer=AccountingView)
+@table.get("/accounting", "show_accounting", query=AccountingQuery, answer=AccountingView)
 async def show_accounting(ask: Ask) -> AccountingView:
     """Who used what, in windows.
 
@@ -70,7 +70,7 @@ class SharesQuery(Struct, forbid_unknown_fields=True):
     queue: Annotated[str, Meta(max_length=64, description="Only this queue.")] = ""
 
 
-@table.get("/shares", query=SharesQuery, answer=SharesView)
+@table.get("/shares", "show_shares", query=SharesQuery, answer=SharesView)
 async def show_shares(ask: Ask) -> SharesView:
     """How users and projects stand in queues that go by fair share, and why; whoever goes first at the top.
 
@@ -84,7 +84,7 @@ class UsageQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "u
     until: datetime | None = None
 
 
-@table.get("/usage", query=UsageQuery, answer=UsageView)
+@table.get("/usage", "show_usage", query=UsageQuery, answer=UsageView)
 async def show_usage(ask: Ask) -> UsageView:
     """How hosts spent their time: seconds busy, idle and down; the last day unless said otherwise."""
     query: UsageQuery = ask.query
@@ -95,7 +95,7 @@ class HistoryQuery(Struct, forbid_unknown_fields=True):
     minutes: Annotated[int, Meta(ge=1, le=10_080)] = 60
 
 
-@table.get("/history", query=HistoryQuery, answer=HistoryView)
+@table.get("/history", "show_history", query=HistoryQuery, answer=HistoryView)
 async def show_history(ask: Ask) -> HistoryView:
     """How many jobs started and ended in each of the last minutes, and how long they waited and ran."""
     return await ask.call(calls.history(minutes=ask.query.minutes))

@@ -56,7 +56,7 @@ class ListQuery(Struct, forbid_unknown_fields=True):
     cursor: Annotated[str, Meta(max_length=200, description="`next` of the page before.")] = ""
 
 
-@table.get("/jobs", query=ListQuery, answer=JobPage)
+@table.get("/jobs", "list_jobs", query=ListQuery, answer=JobPage)
 async def list_jobs(ask: Ask) -> JobPage:
     """A page of jobs, filtered, searched and sorted."""
     query: ListQuery = ask.query
@@ -105,7 +105,7 @@ class AddedView(Struct):
     kept: list[int] = field(default_factory=list)
 
 
-@table.post("/jobs", body=NewJobs, answer=AddedView, status=201, body_max=_ADD_MAX)
+@table.post("/jobs", "add_jobs", body=NewJobs, answer=AddedView, status=201, body_max=_ADD_MAX)
 async def add_jobs(ask: Ask) -> AddedView:
     """Add jobs: all of them, or none if one cannot be accepted."""
     new: NewJobs = ask.body
@@ -125,19 +125,19 @@ def _prepared(new: NewJobs) -> tuple[list[Batch], AddOptions]:
     return list(batches), options
 
 
-@table.get("/jobs/{id}", place=OneJob, answer=JobView)
+@table.get("/jobs/{id}", "show_job", place=OneJob, answer=JobView)
 async def show_job(ask: Ask) -> JobView:
     """Everything about one job, with its attempts and its story."""
     return await ask.call(calls.show(ask.path.id))
 
 
-@table.get("/jobs/{id}/why", place=OneJob, answer=WhyView)
+@table.get("/jobs/{id}/why", "why_job", place=OneJob, answer=WhyView)
 async def why_job(ask: Ask) -> WhyView:
     """What keeps a job from running, who, and when it is expected to start."""
     return await ask.call(calls.why(ask.path.id))
 
 
-@table.get("/jobs/{id}/graph", place=OneJob, answer=GraphView)
+@table.get("/jobs/{id}/graph", "job_graph", place=OneJob, answer=GraphView)
 async def job_graph(ask: Ask) -> GraphView:
     """What a job waits for, and what waits for it."""
     return await ask.call(calls.graph(ask.path.id))
@@ -171,7 +171,7 @@ class ActedView(Struct):
     )
 
 
-@table.post("/jobs/actions", body=Action, answer=ActedView)
+@table.post("/jobs/actions", "act_on_jobs", body=Action, answer=ActedView)
 async def act_on_jobs(ask: Ask) -> ActedView:
     """Kill, retry, remove, hold, release, suspend, resume jobs, send them a signal, ask them for a checkpoint, or
     confirm that lost ones are dead.
@@ -206,7 +206,7 @@ class WalltimeView(Struct):
     pending_s: Annotated[float, Meta(description="Asked for, and granted as soon as no promise is broken.")]
 
 
-@table.post("/jobs/{id}/walltime", place=OneJob, body=Walltime, answer=WalltimeView)
+@table.post("/jobs/{id}/walltime", "change_walltime", place=OneJob, body=Walltime, answer=WalltimeView)
 async def change_walltime(ask: Ask) -> WalltimeView:
     """Change the walltime of a running job."""
     wanted: Walltime = ask.body
@@ -219,7 +219,7 @@ class Change(Struct, forbid_unknown_fields=True):
     change: Annotated[dict[str, Any], Meta(min_length=1, description="Fields as for 'rota modify'.")]
 
 
-@table.patch("/jobs", body=Change, answer=ActedView)
+@table.patch("/jobs", "modify_jobs", body=Change, answer=ActedView)
 async def modify_jobs(ask: Ask) -> ActedView:
     """Change jobs that are not running."""
     change: Change = ask.body

@@ -15,31 +15,31 @@ table = Table("manager")
 TokenName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$")]
 
 
-@table.get("/manager", answer=ManagerView)
+@table.get("/manager", "show_manager", answer=ManagerView)
 async def show_manager(ask: Ask) -> ManagerView:
     """The manager: process, addresses, runners."""
     return await ask.call(calls.manager_status())
 
 
-@table.get("/manager/settings", answer=SettingsView, role="admin")
+@table.get("/manager/settings", "show_settings", answer=SettingsView, role="admin")
 async def show_settings(ask: Ask) -> SettingsView:
     """The settings that the manager began with; what was changed since holds when it is started again."""
     return await ask.call(calls.manager_settings())
 
 
-@table.post("/manager/pause", answer=PauseView, role="admin")
+@table.post("/manager/pause", "pause_manager", answer=PauseView, role="admin")
 async def pause_manager(ask: Ask) -> PauseView:
     """Start nothing more until it is resumed. Running jobs go on."""
     return await ask.call(calls.pause_manager())
 
 
-@table.post("/manager/resume", answer=PauseView, role="admin")
+@table.post("/manager/resume", "resume_manager", answer=PauseView, role="admin")
 async def resume_manager(ask: Ask) -> PauseView:
     """End a pause or a drain."""
     return await ask.call(calls.resume_manager())
 
 
-@table.post("/manager/drain", answer=PauseView, role="admin")
+@table.post("/manager/drain", "drain_manager", answer=PauseView, role="admin")
 async def drain_manager(ask: Ask) -> PauseView:
     """Start nothing more; stop when nothing runs any more."""
     return await ask.call(calls.drain_manager())
@@ -49,7 +49,7 @@ class StopBody(Struct, forbid_unknown_fields=True):
     kill: bool = False
 
 
-@table.post("/manager/stop", body=StopBody, status=204, role="admin")
+@table.post("/manager/stop", "stop_manager", body=StopBody, status=204, role="admin")
 async def stop_manager(ask: Ask) -> None:
     """Stop the manager. Running jobs go on, unless they are to be killed."""
     await ask.call(calls.stop_manager(kill=ask.body.kill))
@@ -60,20 +60,20 @@ class BackupBody(Struct, forbid_unknown_fields=True):
     force: bool = False
 
 
-@table.post("/manager/backup", body=BackupBody, answer=BackupView, role="admin", patience_s=3600.0)
+@table.post("/manager/backup", "back_up", body=BackupBody, answer=BackupView, role="admin", patience_s=3600.0)
 async def back_up(ask: Ask) -> BackupView:
     """Copy the database to a new file."""
     async with ask.gateway.links.client(ask.credential.token) as client:
         return await client.backup(ask.body.path, force=ask.body.force)
 
 
-@table.get("/doctor", answer=list[Any])
+@table.get("/doctor", "doctor", answer=list[Any])
 async def doctor(ask: Ask) -> Any:
     """What the manager finds when it checks itself; nothing when all is well."""
     return await ask.call(calls.manager_doctor())
 
 
-@table.get("/tokens", answer=list[TokenView], role="admin")
+@table.get("/tokens", "list_tokens", answer=list[TokenView], role="admin")
 async def list_tokens(ask: Ask) -> list[TokenView]:
     """All tokens, without their secrets."""
     return await ask.call(calls.token_list())
@@ -86,7 +86,7 @@ class NewToken(Struct, forbid_unknown_fields=True):
     user: TokenName | None = None  #: whose it is; null: of whoever runs the manager
 
 
-@table.post("/tokens", body=NewToken, answer=NewTokenView, status=201, role="admin")
+@table.post("/tokens", "add_token", body=NewToken, answer=NewTokenView, status=201, role="admin")
 async def add_token(ask: Ask) -> NewTokenView:
     """Make a token; its secret is told only here."""
     new = ask.body
@@ -97,7 +97,7 @@ class OneToken(Struct, forbid_unknown_fields=True):
     name: TokenName
 
 
-@table.delete("/tokens/{name}", place=OneToken, status=204, role="admin")
+@table.delete("/tokens/{name}", "remove_token", place=OneToken, status=204, role="admin")
 async def remove_token(ask: Ask) -> None:
     """Make a token worthless; who is connected with it is cut off."""
     await ask.call(calls.token_remove(ask.path.name))

@@ -64,7 +64,7 @@ class OutputView(Struct):
     missing: list[Absent] = []
 
 
-@table.get("/jobs/{id}/output", place=OneJob, query=OutputQuery, answer=OutputView)
+@table.get("/jobs/{id}/output", "job_output", place=OneJob, query=OutputQuery, answer=OutputView)
 async def job_output(ask: Ask) -> OutputView:
     """A part of what an attempt printed.
 
@@ -128,7 +128,7 @@ class RawQuery(Struct, forbid_unknown_fields=True):
     marks: _Marks = True
 
 
-@table.get("/jobs/{id}/output/raw", place=OneJob, query=RawQuery, answer=str, kind=TEXT)
+@table.get("/jobs/{id}/output/raw", "job_output_raw", place=OneJob, query=RawQuery, answer=str, kind=TEXT)
 async def job_output_raw(ask: Ask) -> AsyncIterator[bytes]:
     """All that an attempt printed and that is kept, byte for byte; a line marks where bytes are missing."""
     query: RawQuery = ask.query
@@ -166,7 +166,7 @@ class LiveQuery(Struct, forbid_unknown_fields=True):
     last: Annotated[str, Meta(max_length=64, description="Instead of the header Last-Event-ID.")] = ""
 
 
-@table.get("/jobs/{id}/output/live", place=OneJob, query=LiveQuery, kind=EVENTS)
+@table.get("/jobs/{id}/output/live", "job_output_live", place=OneJob, query=LiveQuery, kind=EVENTS)
 async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
     """What a job prints while it runs, as events `chunk`, until `end`.
 

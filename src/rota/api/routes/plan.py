@@ -35,7 +35,7 @@ class GanttQuery(Struct, forbid_unknown_fields=True, rename={"since": "from", "u
     limit: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
 
 
-@table.get("/gantt", query=GanttQuery, answer=GanttView)
+@table.get("/gantt", "gantt", query=GanttQuery, answer=GanttView)
 async def gantt(ask: Ask) -> GanttView:
     """What ran, runs and is planned, on which resources. Without `from` the past is left out; where more attempts
     ended than `limit`, they are merged into slices of time."""
@@ -51,7 +51,7 @@ class WhatIf(Struct, forbid_unknown_fields=True):
     user: Annotated[str, Meta(max_length=64, description="Whose job it would be; empty: yours.")] = ""
 
 
-@table.post("/plan", body=WhatIf, answer=PlanView)
+@table.post("/plan", "what_if", body=WhatIf, answer=PlanView)
 async def what_if(ask: Ask) -> PlanView:
     """When and where would such a job run? Nothing is submitted."""
     spec = submission.spec_of({"cwd": "/", **ask.body.job})

@@ -20,13 +20,13 @@ class StatusQuery(Struct, forbid_unknown_fields=True):
     select: Select = field(default_factory=list)
 
 
-@table.get("/status", query=StatusQuery, answer=StatusView)
+@table.get("/status", "status", query=StatusQuery, answer=StatusView)
 async def status(ask: Ask) -> StatusView:
     """Counts by state and by group, rates and expected ends."""
     return await ask.call(calls.status(ask.query.select))
 
 
-@table.get("/limits", answer=list[LimitView])
+@table.get("/limits", "list_limits", answer=list[LimitView])
 async def list_limits(ask: Ask) -> list[LimitView]:
     """All limits with capacity, use and waiting jobs."""
     return await ask.call(calls.limits())
@@ -46,7 +46,7 @@ class LimitChange(Struct, forbid_unknown_fields=True):
     host: Annotated[str, Meta(max_length=255, description="Units that this host has; empty: all hosts.")] = ""
 
 
-@table.put("/limits/{name}", place=OneName, body=LimitChange, role="admin")
+@table.put("/limits/{name}", "set_limit", place=OneName, body=LimitChange, role="admin")
 async def set_limit(ask: Ask) -> None:
     """Declare or change a limit."""
     change: LimitChange = ask.body
@@ -57,20 +57,20 @@ async def set_limit(ask: Ask) -> None:
     await ask.call(calls.set_limit(text, host=change.host))
 
 
-@table.get("/learning", answer=list[LearnedGroupView])
+@table.get("/learning", "list_learning", answer=list[LearnedGroupView])
 async def list_learning(ask: Ask) -> list[LearnedGroupView]:
     """What was learned about every learning group."""
     return await ask.call(calls.learned())
 
 
-@table.get("/learning/{name}", place=OneName, answer=LearnedGroupView)
+@table.get("/learning/{name}", "show_learning", place=OneName, answer=LearnedGroupView)
 async def show_learning(ask: Ask) -> LearnedGroupView:
     """What was learned about one learning group, with what its jobs asked for and used."""
     (found,) = await ask.call(calls.learned(ask.path.name))
     return found
 
 
-@table.delete("/learning/{name}", place=OneName, role="admin", status=204)
+@table.delete("/learning/{name}", "forget_learning", place=OneName, role="admin", status=204)
 async def forget_learning(ask: Ask) -> None:
     """Forget what was learned about a learning group."""
     await ask.call(calls.forget_learned(ask.path.name))

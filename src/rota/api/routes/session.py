@@ -35,7 +35,7 @@ class SessionView(Struct):
     ] = False
 
 
-@table.post("/session", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
+@table.post("/session", "log_in", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
 async def log_in(ask: Ask) -> Told:
     """Turn a one-time code into a session cookie."""
     gateway = ask.gateway
@@ -54,7 +54,7 @@ async def log_in(ask: Ask) -> Told:
     return Told(msgspec.json.encode(view), headers={"set-cookie": cookie})
 
 
-@table.get("/session", answer=SessionView)
+@table.get("/session", "show_session", answer=SessionView)
 async def show_session(ask: Ask) -> SessionView:
     """Who has logged in."""
     token = ask.credential.token
@@ -63,7 +63,7 @@ async def show_session(ask: Ask) -> SessionView:
         return _view(ask, token, client.welcome)
 
 
-@table.delete("/session", status=204)
+@table.delete("/session", "log_out", status=204)
 async def log_out(ask: Ask) -> Told:
     """End the session; its cookie is worthless from then on."""
     if ask.credential.by_cookie:

@@ -53,13 +53,13 @@ class Version(Struct):
     version: int
 
 
-@table.get("/site", answer=SiteView)
+@table.get("/site", "show_site", answer=SiteView)
 async def show_site(ask: Ask) -> SiteView:
     """All records of the site and the hosts that there are."""
     return await ask.call(calls.site(()))
 
 
-@table.patch("/site", body=SiteChanges, answer=Version, role="admin", body_max=64 << 20)
+@table.patch("/site", "change_site", body=SiteChanges, answer=Version, role="admin", body_max=64 << 20)
 async def change_site(ask: Ask) -> Version:
     """Change records, all of them or none; a value of null removes one."""
     changes = [(each.kind, each.name, each.value) for each in ask.body.changes]
@@ -98,13 +98,13 @@ def _records(
         await ask.call(calls.set_site([(kind, ask.path.name, None)], about=f"{kind} remove", base=base))
 
     which = "that were written down" if shown is None else "with those that are built in"
-    list_records.__name__, list_records.__doc__ = f"list_{plural}", f"All {plural} {which}: {what}."
-    put_record.__name__, put_record.__doc__ = f"put_{kind}", f"Write a {kind}, a new one or in place of another."
-    delete_record.__name__, delete_record.__doc__ = f"remove_{kind}", f"Remove a {kind}."
-    table.get(f"/{plural}", answer=answer)(list_records)
+    list_records.__doc__ = f"All {plural} {which}: {what}."
+    put_record.__doc__ = f"Write a {kind}, a new one or in place of another."
+    delete_record.__doc__ = f"Remove a {kind}."
+    table.get(f"/{plural}", f"list_{plural}", answer=answer)(list_records)
     path, one = f"/{plural}/{{name}}", {"place": OneRecord, "query": Base, "role": "admin"}
-    table.put(path, body=dict[str, Any], answer=Version, **one)(put_record)
-    table.delete(path, status=204, **one)(delete_record)
+    table.put(path, f"put_{kind}", body=dict[str, Any], answer=Version, **one)(put_record)
+    table.delete(path, f"remove_{kind}", status=204, **one)(delete_record)
 
 
 _records("property", "properties", "what resources may have, with its type")
@@ -139,13 +139,13 @@ async def _open_or_close(ask: Ask, reason: str | None) -> Version:
     return Version(await ask.call(calls.set_site([("queue", name, record)], about=about, base=view.version)))
 
 
-@table.post("/queues/{name}/close", place=OneRecord, body=Closing, answer=Version, role="admin")
+@table.post("/queues/{name}/close", "close_queue", place=OneRecord, body=Closing, answer=Version, role="admin")
 async def close_queue(ask: Ask) -> Version:
     """Let a queue take no new jobs. Those that wait or run in it go on."""
     return await _open_or_close(ask, ask.body.reason.strip())
 
 
-@table.post("/queues/{name}/open", place=OneRecord, answer=Version, role="admin")
+@table.post("/queues/{name}/open", "open_queue", place=OneRecord, answer=Version, role="admin")
 async def open_queue(ask: Ask) -> Version:
     """Let a queue that was closed take jobs again."""
     return await _open_or_close(ask, None)
@@ -165,7 +165,7 @@ class RuleTest(Struct, forbid_unknown_fields=True):
     ] = None
 
 
-@table.post("/rules/test", body=RuleTest, answer=TrialView)
+@table.post("/rules/test", "test_rules", body=RuleTest, answer=TrialView)
 async def test_rules(ask: Ask) -> TrialView:
     """What would the rules make of such a job? Nothing is submitted."""
     asked: RuleTest = ask.body

@@ -24,7 +24,7 @@ class EventsQuery(Struct, forbid_unknown_fields=True):
     last: Annotated[str, Meta(max_length=64, description="Instead of the header Last-Event-ID.")] = ""
 
 
-@table.get("/events", query=EventsQuery, kind=EVENTS)
+@table.get("/events", "events", query=EventsQuery, kind=EVENTS)
 async def events(ask: Ask) -> AsyncIterator[bytes]:
     """What changes, as server-sent events.
 
@@ -50,14 +50,14 @@ async def events(ask: Ask) -> AsyncIterator[bytes]:
     return told()
 
 
-@table.get("/metrics", answer=str, kind=TEXT)
+@table.get("/metrics", "show_metrics", answer=str, kind=TEXT)
 async def show_metrics(ask: Ask) -> Told:
     """Figures for Prometheus; also at /metrics."""
     figures = await ask.call(calls.metrics())
     return Told(metrics.text(figures, streams=ask.gateway.limits.streams), kind=metrics.KIND)
 
 
-@table.get("/openapi.json", answer=dict[str, Any], role="open")
+@table.get("/openapi.json", "openapi", answer=dict[str, Any], role="open")
 async def openapi(ask: Ask) -> Told:
     """This document."""
     return Told(ask.gateway.document)
@@ -68,7 +68,7 @@ class Health(Struct):
     manager: bool
 
 
-@table.get("/healthz", answer=Health, role="open")
+@table.get("/healthz", "health", answer=Health, role="open")
 async def health(ask: Ask) -> Told:
     """Does the gateway answer, and the manager? Also at /healthz; with status 503 where it does not."""
     try:
