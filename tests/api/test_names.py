@@ -14,6 +14,7 @@ import msgspec
 from rota.api.operations import Table
 from rota.api.routes import OPERATIONS
 from rota.api.schema import document
+from rota.api.schema_names import SCHEMA_NAMES
 from rota.api.typescript import text
 
 _KNOWN = json.loads(Path(__file__).with_name("names.json").read_bytes())
@@ -37,6 +38,22 @@ def test_every_schema_has_the_name_it_always_had() -> None:
     schemas = _described()["components"]["schemas"]
     assert list(schemas) == _KNOWN["schemas"]
     assert {name: schema["title"] for name, schema in schemas.items()} == {name: name for name in schemas}
+
+
+def test_every_schema_is_named_in_the_table() -> None:
+    assert sorted(SCHEMA_NAMES.values()) == _KNOWN["schemas"]
+
+
+def test_schemas_keep_their_names_when_their_classes_are_renamed() -> None:
+    before, names = document(OPERATIONS), [kind.__name__ for kind in SCHEMA_NAMES]
+    try:
+        for n, kind in enumerate(SCHEMA_NAMES):
+            kind.__name__ = f"Renamed{n}"
+        after = document(OPERATIONS)
+    finally:
+        for kind, name in zip(SCHEMA_NAMES, names, strict=True):
+            kind.__name__ = name
+    assert after == before
 
 
 def test_an_operation_keeps_its_id_when_its_handler_is_renamed() -> None:

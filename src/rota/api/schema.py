@@ -11,6 +11,8 @@ from rota import __version__
 from rota.api.operations import EVENTS, Nothing, Operation
 from rota.api.paths import PREFIX
 from rota.api.problems import ErrorBody
+from rota.api.schema_names import SCHEMA_NAMES
+from rota.errors import Bug
 
 _REF: Final = "#/components/schemas/{name}"
 _ERRORS: Final = {
@@ -42,13 +44,13 @@ def document(operations: list[Operation]) -> bytes:
     for operation in operations:
         types += [kind for kind in (operation.body, operation.answer) if kind is not None]
         types += [operation.place, operation.query]
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas, components = _described(types)
     of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     failure = {"content": {"application/json": {"schema": of[id(ErrorBody)]}}}
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(PREFIX + operation.path, {})[operation.method.lower()] = _entry(operation, of, components)
-    used = _used([paths, failure, {"$ref": _REF.format(name="ErrorBody")}], components)
+    used = _used([paths, failure, {"$ref": _REF.format(name=SCHEMA_NAMES[ErrorBody])}], components)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -64,6 +66,33 @@ def document(operations: list[Operation]) -> bytes:
             },
         }
     )
+
+
+def _described(types: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The schemas of these types, and the components that they refer to, by the names of `SCHEMA_NAMES`."""
+    made, components = msgspec.json.schema_components([*types, *SCHEMA_NAMES], ref_template=_REF)
+    # msgspec calls a component after its class, or after its module, too, where two classes share a name.
+    names = {name: name for name in components}
+    names |= {_leaf(schema): name for schema, name in zip(made[len(types) :], SCHEMA_NAMES.values(), strict=True)}
+    found = {names[old]: _renamed(schema, names) | {"title": names[old]} for old, schema in components.items()}
+    if len(found) < len(components):
+        raise Bug("two types have the same name in the OpenAPI document")
+    return [_renamed(schema, names) for schema in made[: len(types)]], found
+
+
+def _leaf(reference: dict[str, Any]) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]
+
+
+def _renamed(schema: Any, names: dict[str, str]) -> Any:
+    match schema:
+        case {"$ref": str()}:
+            return schema | {"$ref": _REF.format(name=names[_leaf(schema)])}
+        case dict():
+            return {key: _renamed(value, names) for key, value in schema.items()}
+        case list():
+            return [_renamed(value, names) for value in schema]
+    return schema
 
 
 def _entry(operation: Operation, of: dict[int, Any], components: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +136,7 @@ def _responses(operation: Operation, of: dict[int, Any]) -> dict[str, Any]:
 def _parameters(kind: Any, where: str, of: dict[int, Any], components: dict[str, Any]) -> list[dict[str, Any]]:
     if kind is Nothing:
         return []
-    whole = components[of[id(kind)]["$ref"].rpartition("/")[2]]
+    whole = components[_leaf(of[id(kind)])]
     required = whole.get("required", [])
     found = []
     for name, schema in whole["properties"].items():
