@@ -35,6 +35,15 @@ def test_two_steps_each_way(site):
     site.rota.ok("kill", str(ids[0]))
 
 
+def test_edges_tell_what_is_waited_for(site):
+    (parent,) = site.add("sleep 60")
+    conditions = {"afterok": "ok", "afterany": "any", "afternotok": "not_ok"}
+    children = {site.add("true", after=[f"{word}:{parent}"])[0]: told for word, told in conditions.items()}
+    _states, edges, _more = _graph(site, parent)
+    assert edges == {(parent, child, told) for child, told in children.items()}
+    site.rota.ok("kill", str(parent), *map(str, children))
+
+
 def test_jobs_that_have_ended_are_in_it_too(site):
     ids = _chain(site, 3, "sleep 1")
     site.rota.ok("wait", *map(str, ids))

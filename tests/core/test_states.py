@@ -42,11 +42,11 @@ def test_every_state_of_the_design_is_there_and_no_other() -> None:
     assert set(TRANSITIONS) == set(State)
 
 
-def test_the_stored_numbers_never_change() -> None:
-    assert {state.name: int(state) for state in State} == {
-        "DEPENDENT": 1, "BLOCKED": 2, "HELD": 3, "READY": 4, "SCHEDULED": 5, "STARTING": 6, "RUNNING": 7,
-        "SUSPENDED": 8, "FINISHING": 9, "LOST": 10, "DELAYED": 11, "COMPLETE": 12, "FAILED": 13,
-        "CANCELLED": 14,
+def test_the_stored_numbers_and_their_labels_never_change() -> None:
+    assert {state.label: int(state) for state in State} == {
+        "dependent": 1, "blocked": 2, "held": 3, "ready": 4, "scheduled": 5, "starting": 6, "running": 7,
+        "suspended": 8, "finishing": 9, "lost": 10, "delayed": 11, "complete": 12, "failed": 13,
+        "cancelled": 14,
     }  # fmt: skip
 
 

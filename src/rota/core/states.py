@@ -6,33 +6,36 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 from rota.errors import IllegalTransition
 
 
 class State(IntEnum):
-    """Where a job is. The numbers are stored: never change one."""
+    """Where a job is. The numbers are stored, and users know the labels: never change one."""
 
-    DEPENDENT = 1
-    BLOCKED = 2
-    HELD = 3
-    READY = 4
-    SCHEDULED = 5
-    STARTING = 6
-    RUNNING = 7
-    SUSPENDED = 8
-    FINISHING = 9
-    LOST = 10
-    DELAYED = 11
-    COMPLETE = 12
-    FAILED = 13
-    CANCELLED = 14
+    DEPENDENT = 1, "dependent"
+    BLOCKED = 2, "blocked"
+    HELD = 3, "held"
+    READY = 4, "ready"
+    SCHEDULED = 5, "scheduled"
+    STARTING = 6, "starting"
+    RUNNING = 7, "running"
+    SUSPENDED = 8, "suspended"
+    FINISHING = 9, "finishing"
+    LOST = 10, "lost"
+    DELAYED = 11, "delayed"
+    COMPLETE = 12, "complete"
+    FAILED = 13, "failed"
+    CANCELLED = 14, "cancelled"
 
     label: str  #: the name shown to people and in JSON
 
-    def __init__(self, _number: int) -> None:
-        self.label = self.name.lower()
+    def __new__(cls, number: int, label: str = "") -> Self:  # State(3) finds a member, by its number alone
+        made = int.__new__(cls, number)
+        made._value_ = number
+        made.label = label
+        return made
 
 
 _S = State

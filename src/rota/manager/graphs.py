@@ -13,6 +13,8 @@ from rota.wire.views import GraphNode, GraphView
 
 _STEPS: Final = 2
 _MOST: Final = 60
+#: What edges are called in answers.
+_EDGES: Final = {Condition.OK: "ok", Condition.ANY: "any", Condition.NOT_OK: "not_ok"}
 
 
 class _Around:
@@ -100,7 +102,7 @@ def around(id: int, world: World, store: Store, specs: dict[int, Spec]) -> Graph
             layer = following
     return GraphView(
         nodes=[look.node(who) for who in places],
-        edges=[(places[one], places[other], Condition(c).name.lower()) for (one, other), c in edges.items()],
+        edges=[(places[one], places[other], _EDGES[Condition(c)]) for (one, other), c in edges.items()],
         more=len(left_out) + look.unseen,
     )
 
