@@ -170,9 +170,13 @@ class Holding:
             done = signal_all(lambda: self._living(task), signal.SIGSTOP if on else signal.SIGCONT)
         else:
             done = fence.freeze(on)
-            for _ in range(_SWEEPS):  # what is moved in now is frozen by that
-                if not on or not self._take_in(task, self._living(task)):
+            for _ in range(_SWEEPS):
+                if not on or not done or not self._take_in(task, self._living(task)):
                     break
+                # A group must come to rest again, and a script may have stopped only what it had been given.
+                done = fence.freeze(True)
+            else:
+                done = False
         if on and not done:
             self.freeze(task, False)
         task.frozen = on and done
