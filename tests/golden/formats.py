@@ -4,7 +4,6 @@ journals, stored values, identity keys, the description of the HTTP API."""
 from __future__ import annotations
 
 import base64
-import inspect
 import json
 import typing
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from tests.golden.names import BODIES, MESSAGES, RECORDS, STORED, name_of
 from tests.golden.samples import plain, samples
 
 #: What identity keys are made of.
@@ -24,54 +24,19 @@ COMMANDS: tuple[Any, ...] = (
 PLACES = ((0, None), (1, None), (17, None), (0, 0), (0, 1), (2, 1), (0, 1_000_000))
 
 
-def messages() -> list[type[msgspec.Struct]]:
-    """Every kind of message that begins a frame."""
-    from rota.wire import messages as m
-
-    unions = (m.FromClient, m.ToClient, m.FromRunner, m.ToRunner)
-    return sorted({kind for union in unions for kind in typing.get_args(union)}, key=lambda kind: kind.__name__)
-
-
-def bodies() -> dict[str, type[msgspec.Struct]]:
-    """What travels inside answers: MODULE:NAME → type."""
-    from rota.wire import answers, sums, views
-
-    found: dict[str, type[msgspec.Struct]] = {}
-    for module in (answers, sums, views):
-        for name, kind in inspect.getmembers(module, inspect.isclass):
-            tagged = issubclass(kind, msgspec.Struct) and kind in messages()
-            if issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__ and not tagged:
-                found[f"{module.__name__}:{name}"] = kind
-    return found
-
-
-def stored() -> dict[str, Any]:
-    """What is kept as JSON in columns: name → type."""
-    from rota.core.job import After, Behaved, Ended, Spec
-    from rota.plan.limits import Limit
-    from rota.plan.placement import Given
-    from rota.plan.size import Floor, Size
-
-    return {
-        "rota.core.job:Spec": Spec, "rota.core.job:Ended": Ended, "rota.core.job:After": After,
-        "rota.core.job:Behaved": Behaved, "rota.plan.limits:Limit": Limit, "rota.plan.placement:Given": Given,
-        "rota.plan.size:Floor": Floor, "rota.plan.size:Size": Size,
-    }  # fmt: skip
-
-
 def frames(tapped: list[bytes]) -> list[dict[str, Any]]:
     """Samples of every message, and those among recorded bytes that have a form of their own."""
     from rota.wire import codec
 
     found = []
-    for kind in messages():
+    for name, kind in MESSAGES.items():
         for message in samples(kind):
             data = codec.frame(message)
-            found.append({"kind": kind.__name__, "frame": _text(data), "value": plain(message)})
-    accepts = typing.Union[tuple(messages())]  # noqa: UP007 - not known before
+            found.append({"kind": name, "frame": _text(data), "value": plain(message)})
+    accepts = typing.Union[tuple(MESSAGES.values())]  # noqa: UP007 - not known before
     seen: dict[str, set[str]] = {}
     for message in (one for data in tapped for one in codec.Reader[Any](accepts).feed(data)):
-        value, name = plain(message), type(message).__name__
+        value, name = plain(message), name_of(type(message))
         form = json.dumps(_form(value))
         if form not in seen.setdefault(name, set()) and len(seen[name]) < 5:
             seen[name].add(form)
@@ -91,7 +56,7 @@ def _form(value: Any) -> Any:
 def answers() -> list[dict[str, Any]]:
     return [
         {"kind": name, "body": _text(msgspec.msgpack.encode(value)), "value": plain(value)}
-        for name, kind in bodies().items()
+        for name, kind in BODIES.items()
         for value in samples(kind)
     ]
 
@@ -99,7 +64,7 @@ def answers() -> list[dict[str, Any]]:
 def columns() -> list[dict[str, Any]]:
     return [
         {"kind": name, "text": msgspec.json.encode(value).decode(), "value": plain(value)}
-        for name, kind in stored().items()
+        for name, kind in STORED.items()
         for value in samples(kind)
     ]
 
@@ -109,8 +74,8 @@ def journals() -> list[dict[str, Any]]:
     from rota.runner import journal
 
     return [
-        {"kind": kind.__name__, "block": _text(journal.pack([value])), "value": plain(value)}
-        for kind in typing.get_args(journal.Record)
+        {"kind": name, "block": _text(journal.pack([value])), "value": plain(value)}
+        for name, kind in RECORDS.items()
         for value in samples(kind)
     ]
 

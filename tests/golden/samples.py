@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect as mi
 
+from tests.golden.names import name_of
+
 _WHEN = datetime(2026, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
 
 
@@ -23,7 +25,7 @@ def plain(value: Any) -> Any:
         case msgspec.Struct():
             names = type(value).__struct_fields__
             found = {name: plain(one) for name in names if (one := getattr(value, name)) is not msgspec.UNSET}
-            return {"is": type(value).__name__, **found}
+            return {"is": name_of(type(value)), **found}
         case msgspec.Raw():
             return {"raw": plain(msgspec.msgpack.decode(value))}
         case bytes() | bytearray() | memoryview():
