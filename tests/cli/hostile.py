@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import inspect
+import sys
 import types
 import typing
 from datetime import UTC, datetime
@@ -13,6 +17,8 @@ import msgspec
 from rota.client.blocking import Client
 from rota.core.states import State
 from rota.errors import BadInput
+from rota.wire.sums import NodeDetailView, NodeView
+from rota.wire.views import LimitView, SiteView, StatusView
 
 #: Texts that are read as something else, so that a hostile one would never come so far.
 _READ = {"resources": "1-4", "ids": "1-4", "next": "17", "version": "1", "state": "running"}
@@ -22,6 +28,21 @@ _SITE = {
     "calendar": {"set": "s", "from": "08:00", "to": "18:00"},
     "quota": {"rule": "*,*,*,/", "limits": {}},
 }
+
+
+def hints_of(thing: Any) -> dict[str, Any]:
+    """The types of a class or function, also those that its module imports for the type checker alone."""
+    return typing.get_type_hints(thing, localns=_for_checkers(thing.__module__))
+
+
+@functools.cache
+def _for_checkers(module: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for node in ast.walk(ast.parse(inspect.getsource(sys.modules[module]))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            imports = [each for each in node.body if isinstance(each, ast.Import | ast.ImportFrom)]
+            exec(compile(ast.Module(imports, []), module, "exec"), found)
+    return found
 
 
 class Hostile:
@@ -57,15 +78,15 @@ class Hostile:
         return made.get(kind)
 
     def struct(self, kind: type[msgspec.Struct]) -> Any:
-        hints = typing.get_type_hints(kind)
+        hints = hints_of(kind)
         made = kind(**{name: self.of(hints[name], name) for name in kind.__struct_fields__})
-        if kind.__name__ == "SiteView":
+        if kind is SiteView:
             records = [(kind, self.text, msgspec.json.encode(value).decode()) for kind, value in _SITE.items()]
             made = msgspec.structs.replace(made, records=records)
-        if kind.__name__ in ("NodeView", "NodeDetailView", "LimitView"):
+        if kind in (NodeView, NodeDetailView, LimitView):
             part = {self.text: {"used": 1, "capacity": 2}}
-            made = msgspec.structs.replace(made, **{"hosts" if kind.__name__ == "LimitView" else "limits": part})
-        if kind.__name__ == "StatusView" and not self.states:
+            made = msgspec.structs.replace(made, **{"hosts" if kind is LimitView else "limits": part})
+        if kind is StatusView and not self.states:
             counts = {state.label: 2 for state in State}
             made = msgspec.structs.replace(
                 made, counts=counts, groups={self.text: counts, f"{self.text}2": counts}
@@ -89,5 +110,5 @@ class HostileClient:
         raise BadInput(self._made.text, hint=self._made.text)
 
     def __getattr__(self, name: str) -> Any:
-        returned = typing.get_type_hints(getattr(Client, name))["return"]
+        returned = hints_of(getattr(Client, name))["return"]
         return lambda *_, **__: self._made.of(returned)

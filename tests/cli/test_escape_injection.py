@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import io
 import json
 import re
@@ -30,9 +31,11 @@ from rota.cli.command import Invocation
 from rota.cli.failures import report
 from rota.cli.screen import details, rows, summary
 from rota.cli.terminal import Shown, block, harmless, json_text, paint, unsafe
+from rota.client.blocking import Client
+from rota.client.printed import Printed
 from rota.errors import BadInput
 from rota.wire.views import JobView, StatusView
-from tests.cli.hostile import Hostile, HostileClient
+from tests.cli.hostile import Hostile, HostileClient, hints_of
 from tests.dose import dose
 
 _CLI = Path(rota.cli.__path__[0])
@@ -122,6 +125,12 @@ _hostile = st.one_of(
     st.lists(st.sampled_from([*_NASTY, "x", "ä"]), min_size=1, max_size=6).map("".join),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12),
 )
+
+
+def test_every_answer_of_a_client_has_a_type_that_can_be_made_hostile() -> None:
+    methods = {name: each for name, each in vars(Client).items() if inspect.isfunction(each) and name[0] != "_"}
+    lazy = [name for name, each in methods.items() if hints_of(each)["return"] is Printed]
+    assert lazy, "imported for the type checker alone"
 
 
 @pytest.mark.parametrize("terminal", [True, False])
