@@ -601,6 +601,23 @@ def test_a_script_stops_what_was_started_after_the_last_look_at_a_job(scripted: 
     wait_for_more(scripted)
 
 
+@pytest.mark.parametrize("freezing", ["auto"], indirect=True)
+def test_a_command_that_is_run_inside_a_job_is_given_to_the_script(scripted: Freezing) -> None:
+    grant = start(scripted, "sleep 600")
+    scripted.until(lambda: any(call[0] == "add" for call in calls(scripted)))
+    scripted.send(m.StartChannel(1, grant.job, grant.attempt, grant.token, cmd=["sh", "-c", "echo $$ > pid; cat"]))
+    path = scripted.home / "pid"
+    scripted.until(lambda: path.exists() and path.read_text().endswith("\n"))
+    scripted.until(lambda: ["add", path.read_text().strip()] in [[call[0], call[-1]] for call in calls(scripted)])
+
+
+@pytest.mark.parametrize("freezing", ["cgroup"], indirect=True)
+def test_what_is_run_after_a_job_is_given_to_the_script(scripted: Freezing) -> None:
+    scripted.run("true", on_exit=("run: echo $$ > pid",))
+    pid = (scripted.home / "pid").read_text().strip()
+    assert ["add", pid] in [[call[0], call[-1]] for call in calls(scripted)]
+
+
 @holding
 @pytest.mark.parametrize("freezing", ["cgroup"], indirect=True)
 def test_if_the_script_fails_control_groups_are_used_and_that_is_logged(scripted: Freezing) -> None:

@@ -190,6 +190,7 @@ class Behaviours:
                 pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
         finally:
             actions.close()
+        agent.endings.holding.started(task, pid, groups)
         after.said = Capture(2 * _SAID)
         pipes.task = task
         return pid

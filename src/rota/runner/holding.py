@@ -107,6 +107,11 @@ class Holding:
             self._make(task, hold=hold, memory=memory)
         return [] if task.fence is None else task.fence.paths
 
+    def started(self, task: Task, pid: int, groups: Collection[str]) -> None:
+        """Hold a process that was just started for a task, unless it joins these groups by itself."""
+        if task.fence is not None and not groups:  # what a script of the site made cannot be joined
+            task.fence.add(pid)
+
     def hold_part(self, task: Task) -> None:
         """Make all that holds a task which has no process yet: others will be started in it at any time."""
         allocation, rules = task.grant.allocation, self._agent.rules

@@ -38,7 +38,9 @@ class Place:
         task = self.task
         groups = [] if task.fence is None else task.fence.paths
         with on_its_cores(task.share):
-            return start(words, variables, actions_at, cwd=cwd, cgroups=groups)
+            pid = start(words, variables, actions_at, cwd=cwd, cgroups=groups)
+        self._agent.endings.holding.started(task, pid, groups)
+        return pid
 
     def adopted(self, pid: int) -> None:
         """Let the process that was just started count as one of the task's."""

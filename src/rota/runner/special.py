@@ -58,8 +58,7 @@ class Special:
             # What joins a group of some cores by itself need not be bound as well, which costs more.
             with on_its_cores(None if task.fence is not None and task.fence.keeps else task.share):
                 pid = start(words, env, actions_at, cwd=cwd, cgroups=groups)
-            if task.fence is not None and not groups:
-                task.fence.add(pid)  # it cannot join by itself what a script made
+            agent.endings.holding.started(task, pid, groups)
         except (OSError, Refused) as why:
             agent.endings.clean_up(task)
             if isinstance(why, OSError):
