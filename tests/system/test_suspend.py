@@ -182,9 +182,9 @@ def said(queue: Queue) -> list[str]:
 
 def test_a_signal_reaches_all_processes_of_a_job(queue: Queue) -> None:
     child = "(trap 'echo child >> said' USR1; echo > up; while :; do sleep 0.02; done) & "
-    job = queue.put(f"{child}trap 'echo one >> said' USR1; while :; do sleep 0.02; done")
-    wait_until((queue.work / "up").exists, "it is up")
-    time.sleep(0.2)
+    job = queue.put(f"{child}trap 'echo one >> said' USR1; echo > up.too; while :; do sleep 0.02; done")
+    wait_until(lambda: (queue.work / "up").exists() and (queue.work / "up.too").exists(), "both are up")
+    queue.until("running", job)
     queue.ok("signal", str(job), "SIGUSR1")
     wait_until(lambda: sorted(said(queue)) == ["child", "one"], "both heard it")
     assert queue.states_of(job) == ["running"]
@@ -196,7 +196,7 @@ def test_a_signal_reaches_all_processes_of_a_job(queue: Queue) -> None:
 def test_a_checkpoint_is_asked_for_by_the_signal_that_the_job_gave(queue: Queue) -> None:
     job = queue.put(TRAPS, signal="USR1")
     wait_until((queue.work / "up").exists, "it is up")
-    time.sleep(0.1)
+    queue.until("running", job)
     queue.ok("checkpoint", str(job))
     wait_until(lambda: said(queue) == ["one"], "it heard")
 
