@@ -323,6 +323,25 @@ def test_who_wants_a_limit_alone_holds_no_core_while_others_use_it(m: Machine) -
     assert running(m) == {other, alone}
 
 
+def test_a_reservation_that_a_limit_kept_back_does_not_share_its_core_with_a_later_job(m: Machine) -> None:
+    first, kept = m.add(
+        "a", "b", request=("core=1,walltime=1",), types=("allowed=p",), limits=(LimitUse("a"),), at=m.wall + 100
+    ).added
+    m.happened(events.LimitsDeclared(by=m.asker(), limits=[Limit("a", 1)]))
+    m.advance(100.0)
+    m.pump()
+    assert running(m) == {first}
+    plain = add(m, request="core=1,walltime=1")
+    assert running(m) == {first, plain}
+    m.end(first)
+    other = add(m, request="core=1,walltime=1")
+    assert running(m) == {plain, other}, "the reservation waits for the core that it was granted"
+    m.end(plain)
+    assert running(m) == {kept, other}
+    add(m, request="core=1,walltime=1")
+    assert running(m) == {kept, other}
+
+
 def test_a_limit_that_is_declared_again_as_it_was_changes_no_plan(
     m: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

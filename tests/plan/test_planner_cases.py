@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from rota.plan.ask import Ask, Types
 from rota.plan.entry import BLOCKED, RUNNING, WAITING
 from rota.plan.planner import Planner
@@ -68,6 +70,22 @@ def test_a_job_that_ran_into_a_reservation_leaves_it_what_it_was_granted() -> No
     assert starts(planner) == {2: 50, 3: 100}
     assert [begin.entry.id for begin in planner.begin(60)] == [2]
     assert planner.entries[2].end == 100
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [{}, {"allowed": "p"}, {"placeholder": "p"}, {"timesharing": ("*", "*")}, {"share": 50}],
+    ids=lambda terms: next(iter(terms), "plain"),
+)
+def test_a_reservation_kept_on_a_core_in_use_has_it_when_that_job_ends(terms: dict[str, Any]) -> None:
+    planner = Planner(site(1), Policy())
+    planner.adopt(1, ask(1, 1000), start=0, resources=1, now=60)
+    planner.keep(2, ask(1, 50, at=50.0, **terms), 60, resources=1, alternative=0, submitted=0, serial=2)
+    assert planner.begin(60) == []
+    planner.ended(1, 70)
+    planner.submit(3, ask(1, 10), 70)
+    assert starts(planner) == {2: 50, 3: 100}
+    assert [begin.entry.id for begin in planner.begin(70)] == [2]
 
 
 def test_a_reservation_that_lacks_resources_waits_begins_with_fewer_or_is_over() -> None:

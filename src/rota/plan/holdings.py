@@ -83,7 +83,7 @@ class Holdings:
         self.was: dict[int, float] = {}  #: what those were promised that this event took out
         self.given: list[tuple[Entry, float, float, int]] = []  #: who gave up which places meanwhile
         self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
-        self._tangled: set[int] = set()  #: who holds what others hold as well, because somebody outlived his time
+        self._tangled: set[int] = set()  #: jobs that hold what others held already, as where one outlived its time
         self.pending: set[int] = set()  #: waiting jobs that are about to be planned
         #: a pass is paused after so many steps, until `work` is called; None: never
         self.pause_after: int | None = None
@@ -178,12 +178,14 @@ class Holdings:
             slots = self.slots_of(entry)
             if slots is not None:
                 if entry.special:
-                    slots.cover(entry.resources, begin, end)
                     self.special[entry.id] = entry
-                elif since is None or self.counted:
-                    slots.take(entry.resources, begin, end)
-                else:
+                if since is not None and not self.counted:
+                    # A job that may not share with it can be there still.
                     self.hold_anyway(entry, slots, begin, end)
+                elif entry.special:
+                    slots.cover(entry.resources, begin, end)
+                else:
+                    slots.take(entry.resources, begin, end)
         if entry.counted is not None and self.quotas is not None:
             number = entry.resources if self.counted else entry.resources.bit_count()
             self.quotas.take(entry.counted, entry.id, number, start, end)
