@@ -9,17 +9,21 @@ import pytest
 
 import rota
 from rota.core.codes import sentence
+from rota.core.explain import Why
+from rota.core.job import Reason
+from rota.plan.placement import Waits
 
-_GIVEN = re.compile(r'\b(?:Reason|Waits|Why)\(\s*"([a-z_]+)"')
+_CLASSES = "|".join(each.__name__ for each in (Reason, Waits, Why))
+_GIVEN = re.compile(rf'\b(?:{_CLASSES})\(\s*"([a-z_]+)"')
 
 
-def _codes() -> set[str]:
+def given_codes() -> set[str]:
     """Every code that a reason is given somewhere."""
     sources = Path(rota.__file__).parent.rglob("*.py")
     return {code for path in sources for code in _GIVEN.findall(path.read_text())}
 
 
-@pytest.mark.parametrize("code", sorted(_codes()))
+@pytest.mark.parametrize("code", sorted(given_codes()))
 def test_every_code_has_a_sentence(code: str) -> None:
     said = sentence(code)
     assert " " in said
