@@ -79,7 +79,7 @@ def test_every_kind_of_name_is_listed() -> None:
 
 @pytest.mark.parametrize("module", ["rota.manager", "rota.runner", "rota.api"])
 def test_processes_are_started_as_always(module: str) -> None:
-    """A manager that was upgraded meets runners of the version before, and people look for these in `ps`."""
+    """A manager that runs while the package is upgraded starts runners and the gateway of the new one by name."""
     told = subprocess.run(
         [sys.executable, "-P", "-m", module, "--help"], capture_output=True, text=True, check=False
     )
