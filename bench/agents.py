@@ -20,7 +20,7 @@ import uvloop
 
 from rota.core.job import Outcome
 from rota.core.leases import Finished, Started
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from rota.runner.link import FIRST_DELAY_S, MAX_DELAY_S
 from rota.wire import codec, passes
 from rota.wire.greeting import PROTOCOL, Hello, Welcome

@@ -21,8 +21,8 @@ from rota.core.job import Condition, Outcome, Spec
 from rota.core.leases import Finished, Started
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
+from rota.plan.dispatch.planning import Planning
 from rota.plan.placement import Capacity
-from rota.plan.planning import Planning
 from rota.plan.size import Size
 from rota.store.memory import MemoryStore
 

@@ -21,12 +21,12 @@ from deployment import print_table, save
 from rota.core.durations import usual_s
 from rota.core.learning import KEPT_TIMES
 from rota.plan.ask import Ask
-from rota.plan.entry import RUNNING, WAITING
-from rota.plan.foresight import foreseen, snapshot, with_lengths
-from rota.plan.planner import Planner
-from rota.plan.policy import Policy, Queue
-from rota.plan.request import Alternative, Group, Level
-from rota.plan.resources import Resource, Site
+from rota.plan.forecast.planned_jobs import foreseen, snapshot, with_lengths
+from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.planner.entry import RUNNING, WAITING
+from rota.plan.planner.planner import Planner
+from rota.plan.policy.policy import Policy, Queue
+from rota.plan.site.resources import Resource, Site
 
 #: What people ask for.
 WALLTIMES = [300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 43200.0, 86400.0]

@@ -17,11 +17,11 @@ from contextlib import contextmanager
 
 from deployment import print_table, save
 from rota.plan.ask import Ask
-from rota.plan.planner import Planner
-from rota.plan.policy import Policy
-from rota.plan.quotas import Quotas
-from rota.plan.request import Alternative, Group, Level
-from rota.plan.resources import Resource, Site
+from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.planner.planner import Planner
+from rota.plan.policy.policy import Policy
+from rota.plan.policy.quotas import Quotas
+from rota.plan.site.resources import Resource, Site
 from rota.sim.replay import replay
 from rota.sim.swf import SwfTrace, parse_swf
 

@@ -16,8 +16,8 @@ from bare_engine import BareEngine, spec
 from deployment import print_table, save
 from rota.core.events import LimitsDeclared
 from rota.core.job import Spec
-from rota.plan.limits import Limit
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
 
 KINDS = ("size", "limit", "parked", "stopped", "shared")

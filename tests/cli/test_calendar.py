@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rota.errors import BadInput
-from rota.plan.calendar_file import read_calendar
+from rota.plan.policy.calendar_file import read_calendar
 from tests.deployment import Deployment, deployment
 
 

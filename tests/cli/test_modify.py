@@ -19,7 +19,7 @@ from rota.cli.job_options import _OPTIONS, NAMES
 from rota.client.changes import CHANGEABLE, REFUSED, spec_change
 from rota.core.answers import Acted
 from rota.errors import BadInput
-from rota.plan.retry_codes import RETRY_CODES
+from rota.plan.language.retry_codes import RETRY_CODES
 from rota.wire import messages as m
 from tests.client.scripted import Conversation, scripted
 from tests.deployment import Deployment

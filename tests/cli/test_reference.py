@@ -12,7 +12,7 @@ from rota.cli.main import COMMANDS
 from rota.cli.reference import commands, pages
 from rota.client.fields import FIELDS
 from rota.config import all_settings
-from rota.plan.policy import DEFAULT_QUEUES
+from rota.plan.policy.policy import DEFAULT_QUEUES
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -12,7 +12,7 @@ import pytest
 
 from rota.cli.rule import inserted
 from rota.core.policing import placed_rules
-from rota.plan.rule_form import read_rule
+from rota.plan.policy.rule_syntax import read_rule
 from tests.deployment import Deployment
 
 BUILT_IN = ["default-queue", "nodes-walltime", "interactive-walltime", "reservations", "no-root"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rota.cli.learn import _exact
-from rota.plan.cause_words import _shorter
+from rota.plan.explain.cause_texts import _shorter
 from rota.units import parse_duration
 
 

@@ -32,8 +32,8 @@ from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, forget
 from rota.errors import RotaError
+from rota.plan.dispatch.planning import Planning
 from rota.plan.placement import Capacity
-from rota.plan.planning import Planning
 from rota.store.base import Brief, StoredJob
 from rota.store.memory import MemoryStore
 from tests.core.runners import Grant, ModelRunner, Report, Witness

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
 from rota.core.job import Outcome, Spec
 from rota.core.leases import Finished, Held, LeaseRef, PartOpened, Paused, Started
-from rota.plan.bits import parse_spans
 from rota.plan.placement import Capacity, Given
 from rota.plan.size import Size
+from rota.plan.timeline.bitset import parse_spans
 
 Lease = tuple[int, int, int]
 

@@ -10,7 +10,7 @@ from rota.core import effects as e
 from rota.core.energy import state_of
 from rota.core.energy_rules import EnergyRules
 from rota.core.explain import why
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner
 

@@ -7,7 +7,7 @@ from rota.core.job import Job
 from rota.core.observation import Observation
 from rota.core.states import State
 from rota.core.world import World
-from rota.plan.planning import Planning
+from rota.plan.dispatch.planning import Planning
 from rota.plan.size import Floor, Size
 from tests.core.machine import GIB, spec
 

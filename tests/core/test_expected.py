@@ -15,8 +15,8 @@ from rota.core.expected import Expectations
 from rota.core.explain import why
 from rota.core.job import Condition
 from rota.core.states import LIVE
-from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Size
 from tests.core.machine import GIB, Machine
 

@@ -9,7 +9,7 @@ import pytest
 
 from rota.core import events
 from rota.core.energy_rules import EnergyRules
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from rota.plan.size import Size
 from tests.core.machine import GIB
 from tests.core.sleepers import Cluster

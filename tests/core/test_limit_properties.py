@@ -13,8 +13,8 @@ from rota.core import events
 from rota.core.job import Spec
 from rota.core.states import State
 from rota.errors import Bug
-from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Size
 from tests.core.machine import Entry, Machine, spec
 from tests.core.test_group_properties import queue_of

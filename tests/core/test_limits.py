@@ -8,8 +8,8 @@ import pytest
 
 from rota.core import events
 from rota.errors import BadInput, NotFound
-from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Size
 from tests.core.machine import Machine
 

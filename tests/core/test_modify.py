@@ -12,8 +12,8 @@ from rota.core.answers import Acted
 from rota.core.job import Condition, Job
 from rota.core.states import State
 from rota.errors import NeverFits
-from rota.plan.limits import Limit
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.test_properties import view

@@ -8,7 +8,7 @@ from rota.core import effects as e
 from rota.core import events
 from rota.core.job import Outcome
 from rota.core.states import State
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner
 

@@ -13,8 +13,8 @@ from hypothesis.stateful import initialize, precondition, rule
 from rota.core import events
 from rota.core.job import Spec
 from rota.core.states import State
-from rota.plan.limits import Limit
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit
 from tests.core.machine import Entry, Machine, spec
 from tests.core.runners import ModelRunner
 from tests.core.test_properties import Histories, numbers

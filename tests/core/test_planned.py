@@ -18,14 +18,14 @@ from rota.core.leaving import Leaving
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager import nodes
-from rota.plan import opening
 from rota.plan.ask import Ask
-from rota.plan.limits import Limit, Window
+from rota.plan.dispatch import plan_factory
+from rota.plan.dispatch.planning import Planning
+from rota.plan.explain.whatif import ask_when
 from rota.plan.need import LimitUse
 from rota.plan.placement import Capacity, Promised
-from rota.plan.planning import Planning
+from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Size
-from rota.plan.whatif import ask_when
 from rota.units import about_duration
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.runners import Report
@@ -86,7 +86,7 @@ def test_what_is_only_asked_leaves_every_lease_the_core_that_it_has(m: Machine) 
     mine = given(m, planned)
     placement = planning(m)
     assert placement.terms is not None
-    outlook = opening.outlook(placement.terms, placement._packing, m.wall)
+    outlook = plan_factory.outlook(placement.terms, placement._packing, m.wall)
     assert outlook.planner.site.spans(outlook.planner.entries[planned].resources) == mine
     own = [entry.resources for entry in outlook.planner.running.values()]
     assert sum(own).bit_count() == sum(each.bit_count() for each in own) == 2

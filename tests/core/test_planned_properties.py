@@ -16,8 +16,8 @@ from hypothesis.stateful import precondition, rule
 from rota.core import events
 from rota.core.job import Spec
 from rota.core.states import RETRYABLE, WAITING, State
-from rota.plan.limits import Limit
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
 from tests.core.machine import GIB, Entry, spec
 from tests.core.test_properties import Histories, numbers

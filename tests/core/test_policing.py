@@ -9,13 +9,13 @@ import pytest
 
 from rota.core.policing import placed_rules, policy_of, queues_of, quotas_of, rules_of
 from rota.errors import BadInput
-from rota.plan.clock import Clock
-from rota.plan.policy import DEFAULT_QUEUES, Queue
-from rota.plan.policy_form import BUILT_IN_RULES, check_queue, check_rule, placed_record
-from rota.plan.quota_form import check_period, check_quota, new_period, new_quota
-from rota.plan.quota_rules import Who
-from rota.plan.rule_form import read_rule
-from rota.plan.week import Weekly, parse_weekly
+from rota.plan.language.weekly_hours import Weekly, parse_weekly
+from rota.plan.policy.policy import DEFAULT_QUEUES, Queue
+from rota.plan.policy.policy_records import BUILT_IN_RULES, check_queue, check_rule, placed_record
+from rota.plan.policy.quota_records import check_period, check_quota, new_period, new_quota
+from rota.plan.policy.quota_rules import Who
+from rota.plan.policy.rule_syntax import read_rule
+from rota.plan.site.clock import Clock
 
 CLOCK = Clock(UTC)
 DAY = 86400.0

@@ -10,8 +10,8 @@ from rota.core import events
 from rota.core.accounting import HOUR_S
 from rota.core.use import restore_use, usage_now
 from rota.core.world import World
-from rota.plan.planning import Planning
-from rota.plan.policy import FairShare
+from rota.plan.dispatch.planning import Planning
+from rota.plan.policy.policy import FairShare
 from tests.core.machine import Machine
 
 FOREVER = FairShare(half_life_s=1e12)

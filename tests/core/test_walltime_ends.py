@@ -14,7 +14,7 @@ from rota.core.events import ServerScriptEnded
 from rota.core.explain import why
 from rota.core.job import Condition, Outcome, Spec
 from rota.core.states import TERMINAL, State
-from rota.plan.retry_codes import RETRY_CODES
+from rota.plan.language.retry_codes import RETRY_CODES
 from tests.core.machine import Entry, Machine, spec
 from tests.core.test_planned import add, reason, running
 from tests.dose import dose

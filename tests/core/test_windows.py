@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rota.core.limiting import openings, parse_limit
 from rota.errors import BadInput
-from rota.plan.limits import Limit, Window, clock_at, minute_at
+from rota.plan.policy.limits import Limit, Window, clock_at, minute_at
 
 PARIS: tzinfo = ZoneInfo("Europe/Paris")
 

@@ -12,10 +12,10 @@ from rota.core.job import Ended as StoredEnd
 from rota.core.kept import Kept
 from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.home import ManagerFile
-from rota.plan.facts import NodeFacts
-from rota.plan.limits import Limit, Window
 from rota.plan.need import LimitUse
 from rota.plan.placement import Given, Pause, Promised
+from rota.plan.policy.limits import Limit, Window
+from rota.plan.site.node_facts import NodeFacts
 from rota.plan.size import Floor, Size
 from rota.runner.journal import Acked, Began, Contained, Intent, Over, Preparing, Spawned, Void
 from rota.runner.journal import Ended as EndRecord

@@ -15,8 +15,8 @@ from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.modify import respecify
 from rota.manager.unix_groups import UnixGroups
-from rota.plan.limits import Limits
-from rota.plan.planning import Planning
+from rota.plan.dispatch.planning import Planning
+from rota.plan.policy.limits import Limits
 from rota.plan.size import Size
 
 HOUR = 3600.0

@@ -17,8 +17,8 @@ from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.specs import check_spec, check_texts, spec_from
-from rota.plan.planning import Planning
-from rota.plan.rule_form import shown_value
+from rota.plan.dispatch.planning import Planning
+from rota.plan.policy.rule_syntax import shown_value
 from tests.dose import dose
 
 HOUR = 3600.0

@@ -20,9 +20,9 @@ from rota.manager.gantt import encoded
 from rota.manager.gantt_lines import Bar, lines_needed, placed
 from rota.manager.gantt_past import Lines, Past, Window
 from rota.manager.requests import Requests
-from rota.plan.bits import parse_spans
 from rota.plan.placement import Given, Pause
 from rota.plan.size import Size
+from rota.plan.timeline.bitset import parse_spans
 from rota.store.memory import MemoryStore
 from rota.store.past import PastSum
 from rota.wire import codec

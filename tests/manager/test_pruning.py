@@ -14,7 +14,7 @@ from rota.core.turn import Batch, Turn
 from rota.core.world import World
 from rota.manager.outputs import Checks
 from rota.manager.pruning import outdated, remove
-from rota.plan.planning import Planning
+from rota.plan.dispatch.planning import Planning
 from rota.store.base import StoredAttempt
 from rota.store.memory import MemoryStore
 

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 from rota.core.world import World
 from rota.manager.quotas import view
-from rota.plan.planning import Planning
-from rota.plan.quota_form import sets_of
-from rota.plan.quota_rules import Who
-from rota.plan.quotas import Quotas
+from rota.plan.dispatch.planning import Planning
+from rota.plan.policy.quota_records import sets_of
+from rota.plan.policy.quota_rules import Who
+from rota.plan.policy.quotas import Quotas
 
 
 def record(rule: str, *limits: float | str, of: str = "") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from rota.core.job import Outcome
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager.watching import Watcher
-from rota.plan.planning import Planning
+from rota.plan.dispatch.planning import Planning
 from rota.wire import messages as m
 
 _FILE = b"0123456789abcdef"

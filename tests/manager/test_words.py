@@ -11,9 +11,9 @@ from rota.manager.admission import Admission
 from rota.manager.limits import resolve
 from rota.manager.modify import changes, respecify
 from rota.manager.specs import check_spec
-from rota.plan.limits import Limit, Limits
+from rota.plan.dispatch.planning import Planning
 from rota.plan.need import LimitUse
-from rota.plan.planning import Planning
+from rota.plan.policy.limits import Limit, Limits
 from rota.wire import messages as m
 
 SPEC = Spec(user="ann", cwd="/home/ann", env=1)

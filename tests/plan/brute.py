@@ -12,9 +12,9 @@ from itertools import combinations
 from math import inf
 
 from rota.plan.ask import Ask
-from rota.plan.policy import Policy
-from rota.plan.request import ALL, BEST, HALF_BEST, Alternative, Group
-from rota.plan.resources import Resource
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group
+from rota.plan.policy.policy import Policy
+from rota.plan.site.resources import Resource
 
 Free = frozenset[int]
 NOTHING: Free = frozenset()

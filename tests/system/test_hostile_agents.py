@@ -16,7 +16,7 @@ from rota.core.job import Outcome
 from rota.core.kept import Kept
 from rota.core.leases import Finished, Held
 from rota.core.outputs import checksums
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.passes import parse

@@ -11,8 +11,8 @@ from rota.cli.printing import aside
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.calendar import Period
-    from rota.plan.quota_form import PeriodRecord
+    from rota.plan.policy.calendar import Period
+    from rota.plan.policy.quota_records import PeriodRecord
     from rota.wire.views import SiteView
 
 _WEEK_S: Final = 7 * 86400.0
@@ -72,7 +72,7 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, d
     """
     from rota.cli import records
     from rota.errors import BadInput
-    from rota.plan.quota_form import new_period
+    from rota.plan.policy.quota_records import new_period
 
     *period, name = words
     if not period and not start and not end:
@@ -130,8 +130,8 @@ def remove_period(call: Invocation, words: tuple[str, ...], start: str, end: str
     """
     from rota.cli import records
     from rota.errors import BadInput, NotFound
-    from rota.plan.quota_form import new_period
-    from rota.plan.week import tidy
+    from rota.plan.language.weekly_hours import tidy
+    from rota.plan.policy.quota_records import new_period
 
     once = new_period("any", start=start, end=end).when if start or end else ""
     said = " ".join(" ".join(words).lower().split())
@@ -174,8 +174,8 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     from rota.client.moments import parse_moment
     from rota.errors import BadInput
     from rota.host import local_zone
-    from rota.plan.clock import Clock
-    from rota.plan.quota_form import calendar_of
+    from rota.plan.policy.quota_records import calendar_of
+    from rota.plan.site.clock import Clock
 
     now = time.time()
     since = now if start is None else parse_moment(start, now=now)
@@ -198,7 +198,7 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
 
 def _periods(site: SiteView) -> list[PeriodRecord]:
     """One-off periods first: they win."""
-    from rota.plan.quota_form import read_period
+    from rota.plan.policy.quota_records import read_period
 
     found = [read_period(value) for value in site.of("calendar").values()]
     return sorted(found, key=lambda each: (bool(each.period), each.when, each.set))
@@ -206,7 +206,7 @@ def _periods(site: SiteView) -> list[PeriodRecord]:
 
 def _sets(site: SiteView) -> dict[str, int]:
     """Rule set → how many quotas it has."""
-    from rota.plan.quota_form import sets_of
+    from rota.plan.policy.quota_records import sets_of
 
     return {name: len(rules) for name, rules in sets_of(site.of("quota")).items() if name}
 
@@ -229,6 +229,6 @@ def _occurrence(each: Period) -> dict[str, Any]:
 
 
 def _local(seconds: float, clock: Any) -> str:
-    from rota.plan.clock import moment
+    from rota.plan.site.clock import moment
 
     return f"{clock.wall(moment(seconds)):%a %Y-%m-%d %H:%M}"

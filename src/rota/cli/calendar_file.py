@@ -11,8 +11,8 @@ from rota.cli import records
 from rota.cli.command import Invocation, print_json
 from rota.cli.printing import aside, say
 from rota.errors import BadInput
-from rota.plan.calendar_file import CalendarFile, read_calendar
-from rota.plan.quota_form import read_quota
+from rota.plan.policy.calendar_file import CalendarFile, read_calendar
+from rota.plan.policy.quota_records import read_quota
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange

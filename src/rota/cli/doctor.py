@@ -270,8 +270,8 @@ def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Ite
 
 def _doubtful(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
     """Nodes that are silent need their agent; those of which it is written down that they are unfit, somebody."""
-    from rota.plan.building import energy_of, host_record
-    from rota.plan.hostlist import fold
+    from rota.plan.language.hostlist import fold
+    from rota.plan.site.site_builder import energy_of, host_record
 
     said = {host for host in site.get("host", {}) if host_record(site, host).state != "alive"}
     said |= {host for host, its in energy_of(site).items() if its["state"] == "failed"}  # it could not be woken

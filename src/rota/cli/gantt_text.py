@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 from rota.cli.gantt_items import ENDED, FAILED, Item, Owned, Run, items, owned
 from rota.cli.terminal import Shown, cells, cut, harmless, painted, side_by_side
-from rota.plan.bits import parse_spans
-from rota.plan.hostlist import fold
+from rota.plan.language.hostlist import fold
+from rota.plan.timeline.bitset import parse_spans
 from rota.sim.picture import STEPS_S
 from rota.wire.views import GanttHost, GanttJob, GanttView
 

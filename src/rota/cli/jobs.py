@@ -83,7 +83,7 @@ def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
     """Columns that tell something about these jobs: those in which they differ, or that few have."""
     from socket import gethostname
 
-    from rota.plan.hostlist import fold
+    from rota.plan.language.hostlist import fold
 
     columns: dict[str, Callable[[JobView], str]] = {}
     if any(job.array_id is not None for job in found):

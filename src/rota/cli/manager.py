@@ -303,7 +303,7 @@ def token_add(
       rota manager token add ci --role user --expires 30d
       rota manager token add node7 --role runner --host node7 --out node7.token
     """
-    from rota.plan.hostlist import check_name
+    from rota.plan.language.hostlist import check_name
     from rota.units import parse_duration
     from rota.wire.passes import compose
 

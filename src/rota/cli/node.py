@@ -121,7 +121,7 @@ def set_node(
     from rota.cli.resource import host_change, inventory_of
     from rota.cli.terminal import count, harmless
     from rota.errors import BadInput, NotFound
-    from rota.plan.hostlist import expand, fold
+    from rota.plan.language.hostlist import expand, fold
 
     names = expand(",".join(hosts))
     change = host_change(
@@ -184,7 +184,7 @@ def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
     from rota.cli import records
     from rota.cli.terminal import count
     from rota.errors import BadInput, NotFound
-    from rota.plan.hostlist import expand, fold
+    from rota.plan.language.hostlist import expand, fold
 
     names = expand(",".join(hosts))
 
@@ -257,8 +257,8 @@ def _moment(at: datetime | None) -> str:
 
 def _details(found: NodeDetailView) -> Shown:
     from rota.cli.terminal import block, harmless
-    from rota.plan.bits import spans_of
-    from rota.plan.records import show_value
+    from rota.plan.site.records import show_value
+    from rota.plan.timeline.bitset import spans_of
     from rota.units import about_size
 
     facts: list[tuple[str, Any]] = [

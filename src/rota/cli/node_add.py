@@ -96,7 +96,7 @@ def add(
     from concurrent.futures import ThreadPoolExecutor
 
     from rota.client.dial import parse_address
-    from rota.plan.hostlist import check_name, expand
+    from rota.plan.language.hostlist import check_name, expand
 
     names = expand(",".join(hosts))
     for name in names:

@@ -135,7 +135,7 @@ def _check_pass(path: str) -> None:
 
 
 def _check_own_name(given: str | None) -> None:
-    from rota.plan.hostlist import check_name
+    from rota.plan.language.hostlist import check_name
 
     if given is not None:
         check_name(given, "a node")
@@ -165,8 +165,8 @@ def _size(name: str, text: str | None) -> int | None:
 
 def _properties(words: tuple[str, ...]) -> dict[str, str | int | bool]:
     from rota.errors import BadInput
-    from rota.plan.inventory import guess_kind
-    from rota.plan.records import read_value
+    from rota.plan.site.inventory import guess_kind
+    from rota.plan.site.records import read_value
 
     found: dict[str, Any] = {}
     for word in words:
@@ -182,7 +182,7 @@ def _properties(words: tuple[str, ...]) -> dict[str, str | int | bool]:
 def _hours(text: str | None) -> str:
     if not text:
         return ""
-    from rota.plan.availability import parse_hours
+    from rota.plan.site.availability import parse_hours
 
     parse_hours(text)
     return text

@@ -38,11 +38,11 @@ def offers(context: click.Context, parameter: click.Parameter, incomplete: str) 
     if name == "override":
         words = ("no", "higher", "always")
     elif name == "retry_on":
-        from rota.plan.retry_codes import DEFAULT, RETRY_CODES
+        from rota.plan.language.retry_codes import DEFAULT, RETRY_CODES
 
         words = (*RETRY_CODES, DEFAULT)
     elif name in ("order", "backfill"):
-        from rota.plan.policy import BACKFILLS, ORDERS
+        from rota.plan.policy.policy import BACKFILLS, ORDERS
 
         words = ORDERS if name == "order" else BACKFILLS
     elif name == "queue" or (name == "name" and group == "queue"):
@@ -91,7 +91,7 @@ def _properties(client: Client) -> list[str]:
 
 
 def _levels(client: Client) -> list[str]:
-    from rota.plan.records import levels_of
+    from rota.plan.site.records import levels_of
 
     return list(levels_of(client.site("setting").site()))
 

@@ -57,7 +57,7 @@ def _lines(found: PlanView) -> list[str]:
     from datetime import UTC, datetime
 
     from rota.cli.terminal import count, few_ranges, harmless
-    from rota.plan.hostlist import fold
+    from rota.plan.language.hostlist import fold
     from rota.units import about_duration
 
     lines = []

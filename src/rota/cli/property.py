@@ -55,7 +55,7 @@ def _added(
     site: dict[str, dict[str, Any]], name: str, kind: str | None, *, level: bool, above: str | None
 ) -> tuple[list[SiteChange], tuple[str, tuple[str, ...]]]:
     from rota.errors import BadInput
-    from rota.plan.records import LEVELS_SETTING, kinds_of, levels_of
+    from rota.plan.site.records import LEVELS_SETTING, kinds_of, levels_of
 
     kinds, levels = kinds_of(site), levels_of(site)
     changes: list[SiteChange] = []
@@ -86,8 +86,8 @@ def list_properties(call: Invocation) -> int:
       rota property list
     """
     from rota.cli import records
-    from rota.plan.inventory import Inventory
-    from rota.plan.records import BUILT_IN, levels_of
+    from rota.plan.site.inventory import Inventory
+    from rota.plan.site.records import BUILT_IN, levels_of
 
     with call.connect() as client:
         view = client.site(*_KINDS, "node")  # agents announce properties of what their hosts bring
@@ -149,7 +149,7 @@ def remove(call: Invocation, name: str, force: bool) -> int:
 
 def _removed(site: dict[str, dict[str, Any]], name: str, *, force: bool) -> tuple[list[SiteChange], int]:
     from rota.errors import BadInput, NotFound
-    from rota.plan.records import BUILT_IN, LEVELS_SETTING, levels_of
+    from rota.plan.site.records import BUILT_IN, LEVELS_SETTING, levels_of
 
     if name in BUILT_IN:
         raise BadInput(f"property '{name}' is built in", hint="it cannot be removed")

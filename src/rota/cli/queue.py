@@ -12,7 +12,7 @@ from rota.cli.printing import aside
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.policy import Queue
+    from rota.plan.policy.policy import Queue
     from rota.wire.views import SiteView
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,7 +128,7 @@ def remove_queue(call: Invocation, name: str) -> int:
     """
     from rota.cli import records
     from rota.errors import BadInput
-    from rota.plan.policy import DEFAULT_QUEUES
+    from rota.plan.policy.policy import DEFAULT_QUEUES
 
     if name in DEFAULT_QUEUES:
         raise BadInput(f"queue '{name}' is built in", hint=f"change it with 'rota queue set {name}'")
@@ -170,7 +170,7 @@ def open_queue(call: Invocation, name: str) -> int:
 def _open_or_close(call: Invocation, name: str, reason: str | None) -> int:
     from rota.cli import records
     from rota.core.policing import queues_of
-    from rota.plan.policy_form import opened_or_closed, read_queue
+    from rota.plan.policy.policy_records import opened_or_closed, read_queue
 
     def make(site: SiteView) -> tuple[list[SiteChange], tuple[Queue, bool]]:
         _known(name, site)
@@ -191,7 +191,7 @@ def _open_or_close(call: Invocation, name: str, reason: str | None) -> int:
 def _write(call: Invocation, name: str, options: dict[str, Any], *, new: bool) -> int:
     from rota.cli import records
     from rota.errors import BadInput
-    from rota.plan.policy_form import read_queue
+    from rota.plan.policy.policy_records import read_queue
 
     given, shares = _given(options), _shares(options["shares"])
     if not new and not given and not shares:
@@ -293,7 +293,7 @@ def _shares(words: tuple[str, ...]) -> dict[str, float | None]:
 def _body(name: str, each: Queue) -> dict[str, Any]:
     import msgspec
 
-    from rota.plan.policy import DEFAULT_QUEUES
+    from rota.plan.policy.policy import DEFAULT_QUEUES
 
     return {"name": name, **msgspec.to_builtins(each), "built_in": name in DEFAULT_QUEUES}
 

@@ -11,7 +11,7 @@ from rota.cli.command import Group, Invocation
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.quota_form import QuotaRecord
+    from rota.plan.policy.quota_records import QuotaRecord
     from rota.wire.views import QuotasView, QuotaUse, SiteView
 
 _NUMBER: Final = re.compile(r"[-+]?\d{1,15}(\.\d{1,9})?", re.ASCII)
@@ -73,7 +73,7 @@ def set_quota(call: Invocation, rule: str, limits: tuple[str, ...], name: str) -
       rota quota set '*,*,*,/' 8 -1 -1 --set day      while the rule set 'day' applies
     """
     from rota.cli import records
-    from rota.plan.quota_form import new_quota
+    from rota.plan.policy.quota_records import new_quota
 
     made = new_quota(rule, [_limit(text) for text in limits], name)
 
@@ -100,7 +100,7 @@ def remove_quota(call: Invocation, rule: str, name: str) -> int:
     """
     from rota.cli import records
     from rota.errors import NotFound
-    from rota.plan.quota_form import new_quota
+    from rota.plan.policy.quota_records import new_quota
 
     meant = new_quota(rule, [-1], name).name
 
@@ -131,7 +131,7 @@ def _shown(limit: float | str) -> str:
 
 def _chosen(view: QuotasView, name: str | None) -> list[tuple[QuotaRecord, QuotaUse]]:
     """The quotas of this rule set, or all of them, with their use."""
-    from rota.plan.quota_form import read_quota
+    from rota.plan.policy.quota_records import read_quota
 
     found = [(read_quota(value), view.use[key]) for key, value in view.records.items()]
     return sorted(

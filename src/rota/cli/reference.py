@@ -14,7 +14,7 @@ import click
 
 from rota.cli.main import rota
 from rota.config import Setting, all_settings
-from rota.plan.policy import DEFAULT_QUEUES
+from rota.plan.policy.policy import DEFAULT_QUEUES
 
 _NOTE = "<!-- Made by `python -m rota.cli.reference`; change the definitions, not this page. -->"
 

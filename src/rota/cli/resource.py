@@ -11,7 +11,7 @@ from rota.cli.command import Group, Invocation
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.inventory import HostChange, Inventory
+    from rota.plan.site.inventory import HostChange, Inventory
     from rota.wire.views import SiteView
 
 KINDS = ("property", "resource", "host", "node", "setting")
@@ -28,7 +28,7 @@ def resource() -> None:
 
 def inventory_of(view: SiteView) -> Inventory:
     """The resources that there are."""
-    from rota.plan.inventory import Inventory
+    from rota.plan.site.inventory import Inventory
 
     return Inventory(view.site(), {host: its.ids for host, its in view.hosts.items()})
 
@@ -66,7 +66,7 @@ def add(
     """
     from rota.cli import records
     from rota.cli.terminal import count
-    from rota.plan.hostlist import expand, fold
+    from rota.plan.language.hostlist import expand, fold
 
     names = expand(hosts)
     change = host_change(gpus=gpus, mem=mem, disk=disk, limits=limits, state=state)
@@ -79,7 +79,7 @@ def add(
 
     with call.connect() as client:
         ids = records.change(client, KINDS, make, about=f"resource add {fold(names)}")
-    from rota.plan.bits import spans_of
+    from rota.plan.timeline.bitset import spans_of
 
     sentence = f"added {count(len(ids), 'resource')} on {count(len(names), 'host')}: {spans_of(ids)}"
     return records.tell(call, sentence, added=spans_of(ids), resources=len(ids), hosts=len(names))
@@ -207,8 +207,8 @@ def _chooser(
 ) -> Callable[[Inventory], list[int]]:
     """Reads the options before anybody is asked; the result chooses from what there is."""
     from rota.errors import BadInput
-    from rota.plan.bits import parse_spans
-    from rota.plan.hostlist import expand
+    from rota.plan.language.hostlist import expand
+    from rota.plan.timeline.bitset import parse_spans
 
     if needed and hosts is None and ids is None and where is None:
         raise BadInput("say which resources", hint="give --hosts, --ids or --where")
@@ -225,8 +225,8 @@ def host_change(
     *, gpus: int | None, mem: str | None, disk: str | None, limits: tuple[str, ...], state: str | None,
     drain: bool | None = None, reason: str | None = None, until: str | None = None, hours: str | None = None,
 ) -> HostChange:  # fmt: skip
-    from rota.plan.availability import ALWAYS, parse_hours
-    from rota.plan.inventory import HostChange
+    from rota.plan.site.availability import ALWAYS, parse_hours
+    from rota.plan.site.inventory import HostChange
 
     given: dict[str, Any] = {"gpus": gpus, "state": state, "drain": drain, "reason": reason}
     change = {name: value for name, value in given.items() if value is not None}

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from rota.cli import records
 from rota.cli.printing import say
-from rota.plan.bits import spans_of
-from rota.plan.building import host_record
-from rota.plan.hostlist import fold
-from rota.plan.records import PLACE, show_value
+from rota.plan.language.hostlist import fold
+from rota.plan.site.records import PLACE, show_value
+from rota.plan.site.site_builder import host_record
+from rota.plan.timeline.bitset import spans_of
 from rota.units import about_size
 
 if TYPE_CHECKING:
     from rota.cli.command import Invocation
-    from rota.plan.inventory import Inventory
+    from rota.plan.site.inventory import Inventory
     from rota.wire.views import SiteView
 
 

@@ -13,8 +13,8 @@ from rota.cli.selecting import files
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.policy_form import Placed
-    from rota.plan.rules import Rule
+    from rota.plan.policy.admission_rules import Rule
+    from rota.plan.policy.policy_records import Placed
     from rota.wire.views import SiteView
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,7 +65,7 @@ def list_rules(call: Invocation) -> int:
     """
     from rota.cli import records
     from rota.core.policing import placed_rules
-    from rota.plan.rule_form import words_of
+    from rota.plan.policy.rule_syntax import words_of
 
     with call.connect() as client:
         found = placed_rules(client.site("rule").site())
@@ -120,7 +120,7 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
     from rota.cli import records
     from rota.core.policing import placed_rules
     from rota.errors import BadInput
-    from rota.plan.rule_form import read_rule
+    from rota.plan.policy.rule_syntax import read_rule
 
     made = read_rule(_written(name, options), name=name or "")
 
@@ -150,8 +150,8 @@ def set_rule(call: Invocation, name: str, **options: Any) -> int:
     """
     from rota.cli import records
     from rota.errors import BadInput
-    from rota.plan.policy_form import placed_record
-    from rota.plan.rule_form import ACTIONS, read_rule, write_rule
+    from rota.plan.policy.policy_records import placed_record
+    from rota.plan.policy.rule_syntax import ACTIONS, read_rule, write_rule
 
     given = _written(name, options)
     if given.keys() <= {"name"}:
@@ -184,7 +184,7 @@ def remove_rule(call: Invocation, name: str) -> int:
       rota rule remove short
     """
     from rota.cli import records
-    from rota.plan.policy_form import BUILT_IN_RULES, REMOVED
+    from rota.plan.policy.policy_records import BUILT_IN_RULES, REMOVED
 
     def make(site: SiteView) -> tuple[list[SiteChange], None]:
         _find(name, site)
@@ -206,7 +206,7 @@ def reset_rule(call: Invocation, name: str) -> int:
     """
     from rota.cli import records
     from rota.errors import NotFound
-    from rota.plan.policy_form import BUILT_IN_RULES
+    from rota.plan.policy.policy_records import BUILT_IN_RULES
 
     if name not in BUILT_IN_RULES:
         raise NotFound(f"there is no built-in rule '{name}'", hint=f"there are {', '.join(BUILT_IN_RULES)}")
@@ -250,7 +250,7 @@ def move_rule(call: Invocation, name: str, position: int) -> int:
 def _written(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """The rule, or the parts of one, that the options give. Raises `BadInput`."""
     from rota.errors import BadInput
-    from rota.plan.rule_form import ACTIONS, from_words
+    from rota.plan.policy.rule_syntax import ACTIONS, from_words
 
     words = {key: options[key] for key in ("match", *ACTIONS) if options[key]}
     if options["file"] is not None:
@@ -309,7 +309,7 @@ def _find(name: str, site: SiteView) -> tuple[int, Placed]:
 def inserted(made: Rule, others: list[Placed], position: int | None) -> tuple[list[SiteChange], int]:
     """Records that put a rule at a position among others, and the position."""
     from rota.core.policing import STEP
-    from rota.plan.policy_form import placed_record
+    from rota.plan.policy.policy_records import placed_record
 
     at = len(others) if position is None else min(position - 1, len(others))
     low = others[at - 1].rank if at else (others[0].rank - 2 * STEP if others else 0.0)
@@ -324,6 +324,6 @@ def inserted(made: Rule, others: list[Placed], position: int | None) -> tuple[li
 
 
 def _body(each: Placed, place: int) -> dict[str, Any]:
-    from rota.plan.rule_form import write_rule
+    from rota.plan.policy.rule_syntax import write_rule
 
     return {**write_rule(each.rule), "position": place, "built_in": each.built_in}

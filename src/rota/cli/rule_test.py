@@ -12,7 +12,7 @@ from rota.cli.printing import say
 
 if TYPE_CHECKING:
     from rota.core.job import Spec
-    from rota.plan.rules import Verdict
+    from rota.plan.policy.admission_rules import Verdict
 
 #: Options of `add` that rules may look at or change.
 _FIELDS: Final = frozenset(
@@ -110,7 +110,7 @@ def _me() -> str:
 def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
     from rota.cli.terminal import harmless
     from rota.manager.admission import facts_of
-    from rota.plan.rule_form import words_of
+    from rota.plan.policy.rule_syntax import words_of
 
     for name in verdict.matched:
         if name == verdict.rejected_by:

@@ -12,7 +12,7 @@ from rota.cli.printing import say
 if TYPE_CHECKING:
     from rota.cli.terminal import Shown
     from rota.client.calls import SiteChange
-    from rota.plan.policy import FairShare
+    from rota.plan.policy.policy import FairShare
     from rota.wire.sums import FairShareView, QueueSharesView, SharesView
     from rota.wire.views import SiteView
 
@@ -145,7 +145,7 @@ def set_share(call: Invocation, **options: str | None) -> int:
 
     from rota.cli import records
     from rota.errors import BadInput
-    from rota.plan.policy_form import FAIR_SHARE, read_fair_share
+    from rota.plan.policy.policy_records import FAIR_SHARE, read_fair_share
 
     given = _given(options)
     if not given:
@@ -167,7 +167,7 @@ def set_share(call: Invocation, **options: str | None) -> int:
 def _given(options: dict[str, str | None]) -> dict[str, Any]:
     """What was said, as the record has it; None takes a value back. Raises `BadInput`."""
     from rota.errors import BadInput
-    from rota.plan.policy import MOST_WEIGHT
+    from rota.plan.policy.policy import MOST_WEIGHT
     from rota.units import parse_duration
 
     found: dict[str, Any] = {}

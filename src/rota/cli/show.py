@@ -118,7 +118,7 @@ def _reason(job: JobView) -> str:
 
 def types_text(words: Sequence[str]) -> str:
     """Types for people: times in them are local."""
-    from rota.plan.types import MOMENTS
+    from rota.plan.language.types import MOMENTS
 
     shown = []
     for word in words:
@@ -209,7 +209,7 @@ def _limits(job: JobView) -> list[str]:
     """That which holds down an array has a name that nobody has seen."""
     if job.array_id is None:
         return job.limits
-    from rota.plan.limits import ARRAY_LIMIT
+    from rota.plan.policy.limits import ARRAY_LIMIT
 
     return [f"that of array {job.array_id}" if ARRAY_LIMIT.fullmatch(each) else each for each in job.limits]
 
@@ -231,7 +231,7 @@ def _retries(job: JobView) -> str:
 def _attempts(attempts: list[AttemptView]) -> list[str]:
     """A table that fits a narrow screen: what takes more room follows below its row."""
     from rota.cli.terminal import table_lines
-    from rota.plan.hostlist import fold
+    from rota.plan.language.hostlist import fold
     from rota.units import about_duration, about_size
 
     today = datetime.now(UTC).astimezone().date()

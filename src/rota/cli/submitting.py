@@ -195,7 +195,7 @@ def warn_of_hours(request: tuple[str, ...]) -> None:
     """Say what is meant where a walltime is a bare number."""
     if not request:
         return
-    from rota.plan.grammar import hours_meant
+    from rota.plan.language.request_parser import hours_meant
 
     for written in request:
         if remark := hours_meant(written):

@@ -22,7 +22,7 @@ from rota.client.moments import moment
 from rota.client.values import shown
 from rota.core.signals import signal_name
 from rota.errors import BadInput
-from rota.plan.retry_codes import retry_codes
+from rota.plan.language.retry_codes import retry_codes
 from rota.plan.size import CORE, Size
 from rota.wire.messages import NewUse
 

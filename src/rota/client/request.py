@@ -40,7 +40,7 @@ def request(value: object, text: bool) -> tuple[str, ...]:
         return ()
     if len(words) > MAX_ALTERNATIVES:
         raise BadInput(f"has more than {MAX_ALTERNATIVES} alternatives", hint="give fewer")
-    from rota.plan.grammar import parse_request
+    from rota.plan.language.request_parser import parse_request
 
     found = []
     for number, word in enumerate(words, 1):
@@ -61,7 +61,7 @@ def where(value: object, text: bool) -> str:
     expression = plain_text(value, MAX_TEXT).strip()
     if expression in ("", _NONE):
         return ""
-    from rota.plan.expression import parse
+    from rota.plan.language.expression import parse
 
     parse(expression)
     return expression
@@ -75,7 +75,7 @@ def types(value: object, text: bool) -> tuple[str, ...]:
         return ()
     if len(words) > MAX_TYPES:
         raise BadInput(f"has more than {MAX_TYPES} types", hint="give each once")
-    from rota.plan.types import parse_types, type_words
+    from rota.plan.language.types import parse_types, type_words
 
     now = time.time()
     read = parse_types(words, moment=lambda moment: parse_moment(moment, now=now))
@@ -87,7 +87,7 @@ def types(value: object, text: bool) -> tuple[str, ...]:
 
 def check_terms(words: tuple[str, ...], at: float) -> None:
     """Refuse types with which there can be no reservation. Raises `BadInput`."""
-    from rota.plan.types import check_reservation, parse_types
+    from rota.plan.language.types import check_reservation, parse_types
 
     check_reservation(parse_types(words), at)
 

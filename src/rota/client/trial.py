@@ -16,11 +16,11 @@ from rota.manager.admission import By, Rulebook
 from rota.manager.rows import size_view
 from rota.manager.specs import check_texts, spec_from
 from rota.manager.unix_groups import groups_of
-from rota.plan import expression
-from rota.plan.grammar import check_alternative, parse_request
-from rota.plan.records import kinds_of, levels_of
-from rota.plan.rule_form import shown_value
-from rota.plan.rules import Verdict
+from rota.plan.language import expression
+from rota.plan.language.request_parser import check_alternative, parse_request
+from rota.plan.policy.admission_rules import Verdict
+from rota.plan.policy.rule_syntax import shown_value
+from rota.plan.site.records import kinds_of, levels_of
 from rota.wire.views import SizeView
 
 #: The records that a trial looks at.

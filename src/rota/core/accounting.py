@@ -13,8 +13,8 @@ from rota.core.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.plan.placement import Given
+from rota.plan.policy.usage_history import KEPT_S, History
 from rota.plan.size import CORE, Size
-from rota.plan.use_history import KEPT_S, History
 from rota.units import MAX_SECONDS
 
 HOUR_S: Final = 3600

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from rota.core.job import Spec, Wrote
-from rota.plan.grammar import parse_request
+from rota.plan.language.request_parser import parse_request
 from rota.plan.placement import Given
 from rota.plan.size import CORE, Size
 

@@ -17,21 +17,21 @@ from rota.core.use import usage_of
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits, NotFound
 from rota.plan.ask import Ask
-from rota.plan.clock import Clock
-from rota.plan.expression import parse, text
-from rota.plan.fading import Usage
-from rota.plan.grammar import check_alternative, parse_request
-from rota.plan.ledger import Ledger, Taking
+from rota.plan.language.expression import parse, text
+from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request_parser import check_alternative, parse_request
+from rota.plan.language.types import parse_types
+from rota.plan.packing.packing_reasons import amount
 from rota.plan.placement import Away, Held, Reserved
-from rota.plan.policy import Policy
-from rota.plan.policy_form import decides_plans
-from rota.plan.quotas import Quotas
-from rota.plan.reasons import amount
-from rota.plan.request import Alternative, Group, Level
-from rota.plan.resources import ALIASES, Site
-from rota.plan.shapes import Shape
+from rota.plan.planner.shapes import Shape
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.policy import Policy
+from rota.plan.policy.policy_records import decides_plans
+from rota.plan.policy.quotas import Quotas
+from rota.plan.site.clock import Clock
+from rota.plan.site.resources import ALIASES, Site
 from rota.plan.size import CORE, Size
-from rota.plan.types import parse_types
+from rota.plan.timeline.ledger import Ledger, Taking
 
 #: Kinds of site records that only the planner knows how to keep.
 _RULES = ("quota", "resource", "energy")

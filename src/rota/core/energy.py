@@ -19,11 +19,11 @@ from rota.core.pausing import starts_nothing
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.plan.building import energy_of, host_record
-from rota.plan.hosts import amounts, fits
 from rota.plan.need import Need
-from rota.plan.records import EnergyRecord, EnergyState
-from rota.plan.resources import Site
+from rota.plan.packing.hosts import amounts, fits
+from rota.plan.site.records import EnergyRecord, EnergyState
+from rota.plan.site.resources import Site
+from rota.plan.site.site_builder import energy_of, host_record
 from rota.units import about_duration
 
 #: What people read of a node that is not awake.

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.expression import parse
+from rota.plan.language.expression import parse
 
 _RULE: Final = re.compile(r"(\d{1,6})(?:\s+where\s+(.+))?", re.ASCII | re.IGNORECASE | re.DOTALL)
 _HINT: Final = "write it like \"2 where gpu='YES', 1\": so many idle nodes that match, so many of any kind"

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from rota.core.job import Command, Condition, Job, Parent, Spec
 from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
-from rota.plan.facts import NodeFacts
-from rota.plan.limits import Limit
 from rota.plan.need import Need
 from rota.plan.placement import Capacity
+from rota.plan.policy.limits import Limit
+from rota.plan.site.node_facts import NodeFacts
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):

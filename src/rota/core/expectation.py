@@ -12,9 +12,9 @@ from rota.core.parts import all_leased
 from rota.core.pausing import why_nothing_starts
 from rota.core.states import LIVE, State
 from rota.core.world import World
-from rota.plan import foresight
-from rota.plan.limits import Limit
+from rota.plan.forecast import planned_jobs
 from rota.plan.placement import Capacity, Waiting
+from rota.plan.policy.limits import Limit
 
 
 class Unknown(NamedTuple):
@@ -65,7 +65,7 @@ class Snapshot(NamedTuple):
     wall: float
     stopped: Unknown | None  #: why nothing starts
     leased: list[Job]
-    plan: foresight.PlanSnapshot | None
+    plan: planned_jobs.PlanSnapshot | None
     waiting: list[Waiting]
     capacities: list[Capacity]
     limits: dict[str, Limit]
@@ -98,7 +98,7 @@ def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) ->
         wall=wall,
         stopped=None if stopped is None else Unknown(stopped.code, stopped.message),
         leased=leased,
-        plan=foresight.snapshot(planner) if planner is not None else None,
+        plan=planned_jobs.snapshot(planner) if planner is not None else None,
         waiting=placement.waiting(),
         capacities=placement.capacities(),
         limits={limit.name: limit for limit in placement.limits},

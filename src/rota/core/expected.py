@@ -37,11 +37,11 @@ from rota.core.job import Job, Parent
 from rota.core.limiting import openings
 from rota.core.states import LEASED, LIVE, State
 from rota.core.world import World
-from rota.plan import foresight
-from rota.plan.expecting import Firm, Foreseen, Key, Line, Stretch
+from rota.plan.forecast import planned_jobs
+from rota.plan.forecast.free_capacity import Piece, Room
+from rota.plan.forecast.waiting_jobs import Firm, Foreseen, Key, Line, Stretch
 from rota.plan.need import Need
 from rota.plan.placement import Waiting
-from rota.plan.room import Piece, Room
 from rota.plan.size import CORE, Size
 
 #: A lane with jobs of several groups is cut into so many lines at most.
@@ -155,7 +155,7 @@ class Expectations:
     def _run(self) -> None:
         taken = self._taken
         ends: dict[int, float | None] = {}
-        leaves = foresight.evictions(taken.plan) if taken.plan is not None and taken.stopped is None else {}
+        leaves = planned_jobs.evictions(taken.plan) if taken.plan is not None and taken.stopped is None else {}
         for job in taken.leased:
             resting = RESTING.get(job.state)
             expected = Expected(unknown=resting) if resting is not None else self._leased(job)
@@ -178,8 +178,8 @@ class Expectations:
         firm_jobs: set[int] = set()
         if taken.plan is not None:
             left = {id: max(0.0, end - self.wall) for id, end in ends.items() if end is not None}
-            planned = foresight.foreseen(taken.plan, self.wall, left=left.get, limits=limits)
-            firm, single = foresight.with_lengths(taken.plan, self._length_of)
+            planned = planned_jobs.foreseen(taken.plan, self.wall, left=left.get, limits=limits)
+            firm, single = planned_jobs.with_lengths(taken.plan, self._length_of)
             firm_jobs = {each.job for each in firm} | {line.jobs[0] for line in single}
             for id, waits in taken.plan.stuck:
                 firm_jobs.add(id)

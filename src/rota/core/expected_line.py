@@ -6,9 +6,9 @@ from bisect import bisect_left
 from math import inf
 
 from rota.core.expectation import FAR, NO_ESTIMATE, Expected, Unknown
-from rota.plan.expecting import FAR_S, Line, Stretch
-from rota.plan.limits import Limit
+from rota.plan.forecast.waiting_jobs import FAR_S, Line, Stretch
 from rota.plan.placement import Capacity
+from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
 
 

@@ -15,10 +15,10 @@ from rota.core.pausing import why_nothing_starts
 from rota.core.retry import reservation_over
 from rota.core.states import State
 from rota.core.world import World
-from rota.plan.bits import spans_of
-from rota.plan.cause_words import away_hosts, ids_text
-from rota.plan.entry import WAITING
+from rota.plan.explain.cause_texts import away_hosts, ids_text
 from rota.plan.placement import Cause, Waits
+from rota.plan.planner.entry import WAITING
+from rota.plan.timeline.bitset import spans_of
 from rota.units import about_duration
 
 #: Of many blockers only so many are named.

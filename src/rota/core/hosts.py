@@ -8,11 +8,11 @@ import msgspec
 
 from rota.core.elsewhere import is_nowhere
 from rota.core.world import Runner, World
-from rota.plan.building import own_ids, site_of
-from rota.plan.clock import Clock
 from rota.plan.placement import Capacity
-from rota.plan.records import KINDS
-from rota.plan.resources import ABSENT, DEAD, LEAVING, SUSPECTED, Site
+from rota.plan.site.clock import Clock
+from rota.plan.site.records import KINDS
+from rota.plan.site.resources import ABSENT, DEAD, LEAVING, SUSPECTED, Site
+from rota.plan.site.site_builder import own_ids, site_of
 
 
 def site_now(world: World) -> Site:

@@ -1,7 +1,7 @@
 """Hosts whose hours are over, or whose last moment has passed: no new work goes there, also none that no plan
 looks after.
 
-The planner keeps both by itself, far ahead (`plan.availability`); this is for what is placed without it.
+The planner keeps both by itself, far ahead (`plan.site.availability`); this is for what is placed without it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from rota.core.nodes import refresh
 from rota.core.turn import Turn
 from rota.core.world import World
-from rota.plan.availability import closed_spans
-from rota.plan.building import host_record, hours_of
-from rota.plan.clock import Clock
+from rota.plan.site.availability import closed_spans
+from rota.plan.site.clock import Clock
+from rota.plan.site.site_builder import host_record, hours_of
 
 #: Hours are weekly: whatever they are, a change is not further away than this.
 _AHEAD_S = 8 * 86400.0

@@ -14,8 +14,8 @@ from rota.core.parts import all_leased
 from rota.core.pauses import has_given_up
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import OPEN, World
-from rota.plan.bits import parse_spans
 from rota.plan.size import CORE
+from rota.plan.timeline.bitset import parse_spans
 
 
 def broken(world: World) -> list[str]:

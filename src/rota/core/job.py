@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rota.core.kept import Kept
 from rota.core.states import State
-from rota.plan.holders import HOLDERS
+from rota.plan.language.holder_types import HOLDERS
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Given, Opened
 from rota.plan.size import Floor, Size
@@ -123,7 +123,9 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     signal: str = ""  #: that which asks for a checkpoint; empty: USR2
     interactive: bool = False  #: its command has a terminal, which somebody is attached to
     job_key: str = ""  #: SHA-256 of a secret: whoever shows that may enter the job
-    retry_on: tuple[str, ...] | None = None  #: of `plan.retry_codes`; None: all but walltime, where it can help
+    retry_on: tuple[str, ...] | None = (
+        None  #: of `plan.language.retry_codes`; None: all but walltime, where it can help
+    )
     wrote: Wrote | None = None  #: what was asked for, where rules changed that; None: this
 
     @property

@@ -16,8 +16,8 @@ from rota.core.pausing import unstarted
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan.limits import ARRAY_LIMIT, Limit, Window, clock_at, minute_at
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import ARRAY_LIMIT, Limit, Window, clock_at, minute_at
 
 MOST_UNITS = 1_000_000_000
 LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")

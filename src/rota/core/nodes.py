@@ -18,12 +18,12 @@ from rota.core.parts import all_leased
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import Runner, World
 from rota.errors import BadInput
-from rota.plan.building import host_record, node_record
-from rota.plan.facts import NodeFacts
-from rota.plan.hostlist import check_name
+from rota.plan.language.expression_tree import Kind
+from rota.plan.language.hostlist import check_name
 from rota.plan.placement import Capacity
-from rota.plan.predicates import Kind
-from rota.plan.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
+from rota.plan.site.node_facts import NodeFacts
+from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
+from rota.plan.site.site_builder import host_record, node_record
 from rota.plan.size import CORE
 
 #: More properties than this nobody announces, and more than that no site can use.

@@ -10,13 +10,20 @@ from rota.core.states import TERMINAL
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.plan.clock import Clock
-from rota.plan.policy import DEFAULT_QUEUES, Policy, Queue
-from rota.plan.policy_form import BUILT_IN_RULES, FAIR_SHARE, Placed, read_fair_share, read_placed, read_queue
-from rota.plan.quota_form import quotas_from
-from rota.plan.quotas import Quotas, Spent
-from rota.plan.records import Records
-from rota.plan.rules import Rule
+from rota.plan.policy.admission_rules import Rule
+from rota.plan.policy.policy import DEFAULT_QUEUES, Policy, Queue
+from rota.plan.policy.policy_records import (
+    BUILT_IN_RULES,
+    FAIR_SHARE,
+    Placed,
+    read_fair_share,
+    read_placed,
+    read_queue,
+)
+from rota.plan.policy.quota_records import quotas_from
+from rota.plan.policy.quotas import Quotas, Spent
+from rota.plan.site.clock import Clock
+from rota.plan.site.records import Records
 
 #: Between rules, so that others fit in.
 STEP: Final = 100.0

@@ -24,9 +24,9 @@ from rota.core.states import LEASED, State
 from rota.core.suspending import restore_pause
 from rota.core.usage import AWAY
 from rota.core.world import OPEN, Runner, World, move
-from rota.plan.limits import Limit
 from rota.plan.need import Need
 from rota.plan.placement import Given
+from rota.plan.policy.limits import Limit
 from rota.plan.size import Size
 
 _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rota.core.job import Job, Outcome
 from rota.core.world import World
-from rota.plan.grammar import parse_request
+from rota.plan.language.request_parser import parse_request
 
 MAX_DELAY_S = 30 * 60.0
 MAX_JITTER_S = 30.0

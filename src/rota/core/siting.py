@@ -17,9 +17,9 @@ from rota.core.policing import refuse_used_queues, rules_of
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan import expression
-from rota.plan.expression import Kind
-from rota.plan.records import MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
+from rota.plan.language import expression
+from rota.plan.language.expression import Kind
+from rota.plan.site.records import MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
 
 Records = dict[str, dict[str, Any]]
 Change = tuple[str, str, Any]

@@ -17,7 +17,7 @@ from rota.core.nodes import follow_records
 from rota.core.states import State
 from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import Runner, World, move
-from rota.plan.building import host_record
+from rota.plan.site.site_builder import host_record
 
 #: Who decided about a host that is `dead`: any runner that joins there proves the opposite.
 BY_FENCE = "fence"

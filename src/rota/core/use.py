@@ -20,10 +20,10 @@ from rota.core.accounting import (
 from rota.core.amounts import cores_of
 from rota.core.parts import all_leased
 from rota.core.world import World
-from rota.plan.fading import Usage
-from rota.plan.policy import FairShare, Policy
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.policy import FairShare, Policy
+from rota.plan.policy.usage_history import KEPT_S, Who
 from rota.plan.size import CORE
-from rota.plan.use_history import KEPT_S, Who
 
 KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
 

@@ -27,11 +27,11 @@ from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
 from rota.plan.placement import Capacity, Placement, Reserved
-from rota.plan.policy import PATIENCE_S
-from rota.plan.quotas import Spent
-from rota.plan.records import KINDS
+from rota.plan.policy.policy import PATIENCE_S
+from rota.plan.policy.quotas import Spent
+from rota.plan.policy.usage_history import History
+from rota.plan.site.records import KINDS
 from rota.plan.size import Size
-from rota.plan.use_history import History
 
 #: In `World.outcomes`: a job that is live, and an id that names no job.
 OPEN = 0
@@ -174,7 +174,7 @@ class World:
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
         self.due: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
-        #: kind → name → value of the site's records, as an administrator wrote them (`plan.records`)
+        #: kind → name → value of the site's records, as an administrator wrote them (`plan.site.records`)
         self.site: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.site_version = 0  #: grows with every change of `site`
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed

@@ -23,16 +23,16 @@ from rota.errors import BadInput
 from rota.manager.specs import check_spec
 from rota.manager.terms import agreed
 from rota.manager.unix_groups import UnixGroups
-from rota.plan import expression
-from rota.plan.endangered import unanswered
-from rota.plan.grammar import parse_request, request_text
-from rota.plan.policy import BESTEFFORT, Queue
-from rota.plan.quota_rules import NO_QUOTAS
-from rota.plan.records import Records, levels_of
-from rota.plan.request import Alternative
-from rota.plan.rule_form import shown_value
-from rota.plan.rules import LAST_QUEUE, Facts, Rule, Step, Verdict, judge
-from rota.plan.types import parse_types, type_words
+from rota.plan.language import expression
+from rota.plan.language.request import Alternative
+from rota.plan.language.request_parser import parse_request, request_text
+from rota.plan.language.types import parse_types, type_words
+from rota.plan.planner.endangered import unanswered
+from rota.plan.policy.admission_rules import LAST_QUEUE, Facts, Rule, Step, Verdict, judge
+from rota.plan.policy.policy import BESTEFFORT, Queue
+from rota.plan.policy.quota_rules import NO_QUOTAS
+from rota.plan.policy.rule_syntax import shown_value
+from rota.plan.site.records import Records, levels_of
 
 #: So many specifications are remembered with what became of them.
 _MOST_KNOWN: Final = 10_000

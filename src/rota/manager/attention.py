@@ -7,9 +7,9 @@ from typing import Final
 
 # The planner loads it when it is first asked why. `rota manager stop` asks, too, and must not meet the files of a
 # newer version that was installed meanwhile.
-import rota.plan.waiting  # noqa: F401
+import rota.plan.explain.why_waiting  # noqa: F401
 from rota.core.world import World
-from rota.plan.endangered import endangered
+from rota.plan.planner.endangered import endangered
 from rota.wire.views import AttentionView
 
 #: Of each kind only so many are told one by one.

@@ -20,7 +20,7 @@ from rota.manager.figures import metrics_view
 from rota.manager.logins import PREFIX, Maker, Session
 from rota.manager.peer import owner
 from rota.manager.status import manager_view
-from rota.plan.hostlist import check_name
+from rota.plan.language.hostlist import check_name
 from rota.store.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m

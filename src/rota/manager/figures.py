@@ -12,7 +12,7 @@ from rota.core.states import State
 from rota.manager import clock
 from rota.manager.gauges import labelled
 from rota.manager.histogram import QUICK, SLOW, Histogram
-from rota.plan.endangered import endangered
+from rota.plan.planner.endangered import endangered
 from rota.wire.views import MetricsView
 
 if TYPE_CHECKING:

@@ -22,16 +22,16 @@ from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.gantt_lines import Bar
 from rota.manager.gantt_past import Lines, Past, Window
-from rota.plan import entry as entries
-from rota.plan.availability import HORIZON_S, closed_spans
-from rota.plan.bits import positions, spans_of
-from rota.plan.building import host_record, hours_of
-from rota.plan.causes import MOST_ENTRIES
-from rota.plan.endangered import danger
-from rota.plan.hostlist import natural
-from rota.plan.planner import Planner
-from rota.plan.resources import Site
+from rota.plan.explain.causes import MOST_ENTRIES
+from rota.plan.language.hostlist import natural
+from rota.plan.planner import entry as entries
+from rota.plan.planner.endangered import danger
+from rota.plan.planner.planner import Planner
+from rota.plan.site.availability import HORIZON_S, closed_spans
+from rota.plan.site.resources import Site
+from rota.plan.site.site_builder import host_record, hours_of
 from rota.plan.size import CORE
+from rota.plan.timeline.bitset import positions, spans_of
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.past import GanttPast

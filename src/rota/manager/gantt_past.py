@@ -24,8 +24,8 @@ from rota.core.report_groups import first_of
 from rota.core.usage import BUSY, IDLE
 from rota.manager.gantt_lines import Bar, lines_needed, placed
 from rota.manager.usage import Span, spans
-from rota.plan.bits import parse_spans, spans_of
 from rota.plan.size import CORE
+from rota.plan.timeline.bitset import parse_spans, spans_of
 from rota.store.base import Store
 from rota.store.past import PastAttempt, PastSum
 from rota.wire.past import GanttAttempt, GanttMerged, GanttPast, GanttState

@@ -15,7 +15,7 @@ from rota.core.policing import queues_of
 from rota.core.states import WAITING, State
 from rota.core.world import World
 from rota.manager import nodes, quotas
-from rota.plan.policy import Queue
+from rota.plan.policy.policy import Queue
 from rota.wire.views import LimitView, QuotasView, Sample
 
 Labelled = dict[str, list[Sample]]

@@ -19,7 +19,7 @@ from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve
 from rota.manager.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
-from rota.plan.limits import Limit, Limits
+from rota.plan.policy.limits import Limit, Limits
 from rota.store.base import Store
 from rota.wire import messages as m
 

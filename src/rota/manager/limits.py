@@ -10,9 +10,9 @@ import msgspec
 from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, array_limit, parse_limit
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
-from rota.plan.hostlist import natural
-from rota.plan.limits import ARRAY_LIMIT, Limit, Limits, Window
+from rota.plan.language.hostlist import natural
 from rota.plan.need import LimitUse
+from rota.plan.policy.limits import ARRAY_LIMIT, Limit, Limits, Window
 from rota.wire import messages as m
 from rota.wire.views import LimitView
 

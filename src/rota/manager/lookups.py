@@ -16,7 +16,7 @@ from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.errors import BadInput, NotFound
 from rota.manager.intake import Library, line_of
 from rota.manager.rows import job_from_row
-from rota.plan.reading import shown
+from rota.plan.language.reading import shown
 from rota.store.base import Brief, Clause, Store
 from rota.wire import messages as m
 

@@ -14,7 +14,7 @@ from rota.manager.intake import Library
 from rota.manager.limits import resolve
 from rota.manager.specs import check_spec
 from rota.manager.terms import modified
-from rota.plan.limits import Limit, Limits
+from rota.plan.policy.limits import Limit, Limits
 from rota.wire import messages as m
 
 #: Fields of a size, under the names by which people know whether they were given.

@@ -10,10 +10,10 @@ from rota.core.holding import cores_held, holders
 from rota.core.hosts import agents, away_word, counted_cores
 from rota.core.world import World
 from rota.manager.limits import view as limits_view
-from rota.plan.building import host_record, hours_of, node_record
-from rota.plan.hostlist import natural
+from rota.plan.language.hostlist import natural
 from rota.plan.placement import Capacity
-from rota.plan.resources import ABSENT
+from rota.plan.site.resources import ABSENT
+from rota.plan.site.site_builder import host_record, hours_of, node_record
 from rota.plan.size import CORE
 from rota.wire.sums import NodeView
 from rota.wire.views import LimitView

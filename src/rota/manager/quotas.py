@@ -8,10 +8,10 @@ from typing import Final
 from rota.core.asking import WorldTerms
 from rota.core.hosts import site_now
 from rota.core.world import World
-from rota.plan.clock import SECOND
-from rota.plan.quota_form import read_quota
-from rota.plan.quota_rules import EACH, FIELDS, NO_LIMIT, Rule
-from rota.plan.quota_use import Holder, Use
+from rota.plan.policy.quota_records import read_quota
+from rota.plan.policy.quota_rules import EACH, FIELDS, NO_LIMIT, Rule
+from rota.plan.policy.quota_use import Holder, Use
+from rota.plan.site.clock import SECOND
 from rota.wire.views import QuotaHolder, QuotasView, QuotaUse
 
 #: So many holders of a rule are told, those nearest to its limits.

@@ -12,8 +12,8 @@ from rota.core.world import World
 from rota.host import local_zone
 from rota.manager.intake import Library
 from rota.manager.rows import job_from_row
-from rota.plan.limits import ARRAY_LIMIT, Limit
-from rota.plan.planning import Planning
+from rota.plan.dispatch.planning import Planning
+from rota.plan.policy.limits import ARRAY_LIMIT, Limit
 from rota.pools.base import Pool
 from rota.store.base import Snapshot
 

@@ -32,7 +32,7 @@ from rota.manager.rows import outcome_of
 from rota.manager.status import disk_full
 from rota.manager.uploads import Uploads
 from rota.manager.watching import Watcher
-from rota.plan.limits import Limit
+from rota.plan.policy.limits import Limit
 from rota.store.base import Clause
 from rota.wire import messages as m
 from rota.wire.tokens import ADMIN

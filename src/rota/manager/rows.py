@@ -18,7 +18,7 @@ from rota.core.states import WAITING, State
 from rota.manager import clock
 from rota.manager.amounts import Attempted, amounts
 from rota.manager.told import told
-from rota.plan.hostlist import fold
+from rota.plan.language.hostlist import fold
 from rota.plan.placement import Given, Planned, Waits
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob

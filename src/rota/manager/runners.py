@@ -17,7 +17,7 @@ from rota.core.leases import Finished
 from rota.core.nodes import check_facts
 from rota.errors import Denied
 from rota.manager import clock, said
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from rota.runner import procfs
 from rota.runner.identity import name_of
 from rota.wire import messages as m

@@ -11,11 +11,11 @@ from rota.core.policing import policy_of
 from rota.core.use import usage_now
 from rota.core.world import World
 from rota.errors import NotFound
-from rota.plan.fading import Usage
-from rota.plan.fair_share import Targets, project_weight
-from rota.plan.policy import FairShare, Queue
-from rota.plan.standings import Standing, standings
-from rota.plan.use_history import Who
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.fair_share import Targets, project_weight
+from rota.plan.policy.fair_share_report import Standing, standings
+from rota.plan.policy.policy import FairShare, Queue
+from rota.plan.policy.usage_history import Who
 from rota.wire.sums import (
     FairShareView,
     ProjectShareView,

@@ -8,7 +8,7 @@ from rota.core.events import Asker, SiteChanged
 from rota.core.hosts import own_resources, shared_hosts
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.plan.records import KINDS
+from rota.plan.site.records import KINDS
 from rota.wire import messages as m
 from rota.wire.views import SiteHostView, SiteView
 

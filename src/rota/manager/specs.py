@@ -10,9 +10,9 @@ from rota.core.report_groups import MOST as MOST_GROUPS
 from rota.core.report_groups import names_of
 from rota.core.signals import signal_name
 from rota.errors import BadInput
+from rota.plan.language.reading import shown
+from rota.plan.language.retry_codes import retry_codes
 from rota.plan.need import LimitUse
-from rota.plan.reading import shown
-from rota.plan.retry_codes import retry_codes
 from rota.wire import messages as m
 from rota.wire.job_keys import check_hash
 

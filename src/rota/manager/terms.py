@@ -11,10 +11,10 @@ import msgspec
 
 from rota.core.job import Spec
 from rota.errors import BadInput
-from rota.plan.grammar import parse_request
-from rota.plan.policy import BESTEFFORT
+from rota.plan.language.request_parser import parse_request
+from rota.plan.language.types import check_reservation, parse_types
+from rota.plan.policy.policy import BESTEFFORT
 from rota.plan.size import CORE
-from rota.plan.types import check_reservation, parse_types
 
 _MOST = 32
 _LONGEST = 4096

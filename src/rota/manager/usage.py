@@ -11,7 +11,7 @@ from rota.core.accounting import micros
 from rota.core.usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
 from rota.errors import BadInput
 from rota.manager import clock
-from rota.plan.hostlist import natural
+from rota.plan.language.hostlist import natural
 from rota.store.base import Store
 from rota.wire import messages as m
 from rota.wire.sums import HostUsage, NodeHistory, UsageView

@@ -20,11 +20,11 @@ from rota.manager.limits import resolve
 from rota.manager.rows import why_reason
 from rota.manager.specs import check_spec, check_texts, spec_from
 from rota.manager.told import told
-from rota.plan import foresight
-from rota.plan.endangered import unanswered
+from rota.plan.explain.whatif import Answer, ask_copy
+from rota.plan.forecast import planned_jobs
 from rota.plan.placement import Waiting, Waits
+from rota.plan.planner.endangered import unanswered
 from rota.plan.size import CORE
-from rota.plan.whatif import Answer, ask_copy
 from rota.wire import messages as m
 from rota.wire.views import PlanView, WhyReason
 
@@ -82,7 +82,7 @@ def question(
             asked = _with(taken, job)  # it would be packed, like all others
         else:
             lanes = [_planned(lane) for lane in taken.waiting]
-            asked = taken._replace(plan=foresight.snapshot(planner), waiting=lanes)
+            asked = taken._replace(plan=planned_jobs.snapshot(planner), waiting=lanes)
         if found.start is not None or asked.plan is None:
             _foretell(view, Expectations(asked, job), job)
         if view.start is not None and still is None and (view.start.timestamp() - wall) < _AT_ONCE_S:

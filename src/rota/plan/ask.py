@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.plan.holders import HOLDERS
+from rota.plan.language.holder_types import HOLDERS
+from rota.plan.language.request import Alternative
 from rota.plan.need import LimitUse
-from rota.plan.request import Alternative
 
 
 class Types(Struct, frozen=True, kw_only=True, gc=False):

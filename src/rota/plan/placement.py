@@ -1,8 +1,8 @@
 """The interface between the engine and whoever decides which job runs where.
 
 The engine tells a `Placement` what waits, what room there is and what ended; it answers with seats
-to open and jobs to lease. `plan.packing` decides about now and is fast; `plan.planning` uses it until
-somebody asks for more than that, and the planner from then on.
+to open and jobs to lease. `plan.packing.packing` decides about now and is fast; `plan.dispatch.planning` uses it
+until somebody asks for more than that, and the planner from then on.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from rota.plan.limits import Limits
 from rota.plan.need import Need
+from rota.plan.policy.limits import Limits
 from rota.plan.size import Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
-    from rota.plan.fading import Usage
-    from rota.plan.lanes import Lane
-    from rota.plan.planner import Planner
-    from rota.plan.policy import Policy
-    from rota.plan.quotas import Quotas, Spent
-    from rota.plan.resources import Site
+    from rota.plan.packing.lanes import Lane
+    from rota.plan.planner.planner import Planner
+    from rota.plan.policy.decay import Usage
+    from rota.plan.policy.policy import Policy
+    from rota.plan.policy.quotas import Quotas, Spent
+    from rota.plan.site.resources import Site
 
 
 class Capacity(Struct, frozen=True, gc=False):

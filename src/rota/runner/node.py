@@ -12,7 +12,7 @@ import socket
 import msgspec
 
 from rota.host import usable_memory
-from rota.plan.facts import NodeFacts
+from rota.plan.site.node_facts import NodeFacts
 from rota.runner import procfs
 from rota.runner.link import Dial, Stream
 

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.core.leases import Paused
-from rota.plan.bits import spans_of
+from rota.plan.timeline.bitset import spans_of
 from rota.runner import clock
 from rota.runner.hooks import RESUME, SUSPEND
 from rota.runner.journal import Key

@@ -10,7 +10,7 @@ import select
 import signal
 from collections.abc import Collection, Iterable
 
-from rota.plan.bits import spans_of
+from rota.plan.timeline.bitset import spans_of
 from rota.runner import libc
 from rota.runner.fence import Fence
 from rota.runner.log import say

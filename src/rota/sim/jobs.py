@@ -10,14 +10,14 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan import expression
 from rota.plan.ask import Ask, Types
-from rota.plan.grammar import check_alternative, parse_request
+from rota.plan.language import expression
+from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request_parser import check_alternative, parse_request
+from rota.plan.language.types import check_reservation, parse_types
 from rota.plan.need import LimitUse
-from rota.plan.policy import BESTEFFORT, Queue
-from rota.plan.request import Alternative, Group, Level
-from rota.plan.resources import Site
-from rota.plan.types import check_reservation, parse_types
+from rota.plan.policy.policy import BESTEFFORT, Queue
+from rota.plan.site.resources import Site
 from rota.sim.rows import ids_of
 from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, size, walltime
 

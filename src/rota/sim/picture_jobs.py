@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
-from rota.plan.bits import parse_spans
+from rota.plan.timeline.bitset import parse_spans
 from rota.sim.picture import Drawn, Picture, runs
 from rota.sim.replay import Ran, Replayed
 

@@ -9,10 +9,10 @@ from typing import Final
 from msgspec import Struct
 
 from rota.plan.ask import Ask
-from rota.plan.planner import Planner
-from rota.plan.policy import Policy, Queue
-from rota.plan.request import Alternative, Group, Level
-from rota.plan.resources import Resource, Site
+from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.planner.planner import Planner
+from rota.plan.policy.policy import Policy, Queue
+from rota.plan.site.resources import Resource, Site
 from rota.sim.metrics import Metrics, Placed, measure, plain
 from rota.sim.swf import SwfJob, SwfTrace, why_skipped
 

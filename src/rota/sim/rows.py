@@ -8,9 +8,9 @@ from typing import Final
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.bits import parse_spans
-from rota.plan.expression import Kind, Value
-from rota.plan.resources import Figures, Resource, Site
+from rota.plan.language.expression import Kind, Value
+from rota.plan.site.resources import Figures, Resource, Site
+from rota.plan.timeline.bitset import parse_spans
 from rota.sim.values import Moments, WrongField, did_you_mean, field, shown, size
 
 Row = dict[str, str | int | float | bool | list[int] | None]

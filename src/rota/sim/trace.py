@@ -13,11 +13,11 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.calendar import parse_calendar
-from rota.plan.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Policy, Queue
-from rota.plan.quota_rules import parse_rules
-from rota.plan.quotas import Quotas
-from rota.plan.resources import Site
+from rota.plan.policy.calendar import parse_calendar
+from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Policy, Queue
+from rota.plan.policy.quota_rules import parse_rules
+from rota.plan.policy.quotas import Quotas
+from rota.plan.site.resources import Site
 from rota.sim.jobs import Job, Reader, refusal
 from rota.sim.rows import Host, Row, site_of
 from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, walltime

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from rota.errors import BadInput
-from rota.plan.clock import SECOND, Clock, find_zone
+from rota.plan.site.clock import SECOND, Clock, find_zone
 from rota.units import MAX_BYTES, MAX_SECONDS, parse_duration, parse_size
 
 #: The number of seconds that no moment of a trace is away from its epoch.

@@ -13,7 +13,7 @@ from rota.client import calls
 from rota.client.trial import KINDS, TrialView, trial
 from rota.core.policing import queues_of
 from rota.errors import NotFound
-from rota.plan.policy_form import opened_or_closed
+from rota.plan.policy.policy_records import opened_or_closed
 from rota.wire.views import QuotasView, SiteView
 
 table = Table("site")

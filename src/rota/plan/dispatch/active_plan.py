@@ -1,0 +1,325 @@
+"""A plan that is carried out: it is told who is next and who has ended, and whoever it lets begin is leased.
+
+It lives as long as somebody needs a plan (see `plan.dispatch.planning`). Who waits is lined up in a `Lineup`, and
+of each lane the first is in the plan, beside all leases that are out.
+"""
+
+from __future__ import annotations
+
+from rota.errors import NotFound
+from rota.plan.ask import Ask
+from rota.plan.dispatch.allocation import given, only_held
+from rota.plan.dispatch.due_jobs import Standby
+from rota.plan.dispatch.plan_factory import capacities, opened, renew
+from rota.plan.dispatch.plan_leases import Leases, ids_of, still_there
+from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.need import Need
+from rota.plan.packing.packing import Packing
+from rota.plan.placement import Chosen, News, Opened, Preempted, Reserved, Terms
+from rota.plan.planner.entry import RUNNING, Begin
+from rota.plan.planner.shortfall import count_missing, with_promise
+from rota.plan.site.resources import Figures
+from rota.plan.size import Size
+
+#: The name of a reservation that is only asked about.
+_TRIED = -1
+_LAST = 1 << 62
+#: A pass of the planner is interrupted after so many steps, so that the manager goes on serving.
+_STEPS = 64
+
+
+class LivePlan:
+    """Everybody who takes a core is in it, or behind one who asks for the same."""
+
+    def __init__(self, *, terms: Terms, packing: Packing, lineup: Lineup, news: News, wall: float) -> None:
+        self.planner = opened(terms, packing.limits, wall)
+        self.planner.pause_after = _STEPS
+        self.lineup = lineup
+        self.standby = Standby()
+        self.leases = Leases(self.planner, terms)
+        self.over: list[int] = []  #: leases that ended since the last look
+        self.gone: list[int] = []  #: jobs that are in the plan and wait no more
+        self.unplaced: dict[int, str] = {}  #: why a job whose time has come, and who runs elsewhere, has no lease
+        self.paused: list[int] = []  #: leases that were suspended, or resume, since the last look
+        self._terms = terms
+        self._packing = packing
+        self._limits = packing.limits
+        self._news = news
+        self.leases.adopt_all(wall)
+        for priority, need, jobs in (*lineup.hand_over(), *packing.hand_over()):
+            if jobs:
+                lineup.add(need, priority, jobs, terms=terms, planner=self.planner)
+
+    # -- what happens to jobs
+
+    def withdrawn(self, job: int) -> None:
+        """This job, which was in the plan, waits no more."""
+        self.gone.append(job)
+        self.unplaced.pop(job, None)
+        self.standby.forget(job)
+        entry = self.planner.entries.get(job)
+        if entry is not None and entry.fixed:
+            self._news.reserved[job] = None
+
+    def settle(self, wall: float, *, site_changed: bool) -> None:
+        """Tell the planner what has ended, and that resources or rules have changed."""
+        planner = self.planner
+        gone, self.gone = self.gone, []
+        over, self.over = self.over, []
+        paused, self.paused = self.paused, []
+        for job in gone:
+            planner.ended(job, wall, complete=False)
+            self.standby.ended(job)
+        for job in paused:
+            self._follow_pause(job, wall)
+        for number, job in enumerate(over, 1):
+            self.leases.ended(job)
+            planner.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
+            planner.ended(job, wall)
+            self.standby.ended(job)
+        if site_changed:
+            self.lineup.site_changed()
+            renew(planner, self._terms, self._limits, wall)
+        if over or site_changed:
+            self.leases.find_room(wall)
+
+    def _follow_pause(self, job: int, wall: float) -> None:
+        """A lease was suspended, is in line to go on, or is not any more."""
+        away = self._terms.away(job)
+        if job not in self.planner.entries or away is None:
+            return  # it has ended meanwhile
+        if away.resuming:
+            submitted = self._terms.submitted(job)
+            self.planner.resume(job, wall, left_s=away.left_s, submitted=submitted, serial=job)
+        else:
+            self.planner.suspend(job, wall, left_s=away.left_s)
+            self.standby.forget(job)
+            self.standby.ended(job)
+
+    def limits_differ(self) -> bool:
+        """Does the plan keep other limits than there are?"""
+        return capacities(self._limits) != self.planner.limits
+
+    # -- who is in the plan
+
+    def _plan_first(self, wall: float) -> None:
+        """The first job of every lane is in the plan."""
+        planner, lineup = self.planner, self.lineup
+        for key in lineup.to_plan():
+            if planner.unsettled:
+                return  # others come when everybody has a place again
+            lineup.fresh.discard(key)
+            head = lineup.lanes[key].head()
+            first = lineup.firsts.get(key)
+            if head is None or first == head:
+                continue
+            if first is not None:
+                entry = planner.entries.get(first)
+                if entry is not None and entry.state == RUNNING:
+                    continue  # its time has come: only who is in its way must end first
+                planner.ended(first, wall, complete=False)
+                lineup.take_out(first)
+            if self._limits.stopped(key.need.limits) is not None:
+                lineup.parked.add(key)
+                continue
+            lineup.put_in(key, head)
+            self._plan(head, wall)
+
+    def _plan(self, job: int, wall: float) -> None:
+        planner, terms = self.planner, self._terms
+        ask, submitted = terms.ask(job), terms.submitted(job)
+        if ask.at is None:
+            planner.submit(job, ask, wall, submitted=submitted, serial=job)
+            return
+        granted = terms.reserved(job)
+        if granted is None and not planner.site.usable and ask.at >= wall:
+            # No runner is there yet: it is answered when one is.
+            self.lineup.parked.add(self.lineup.take_out(job))
+            return
+        if granted is None:
+            entry = planner.submit(job, ask, wall, submitted=submitted, serial=job)
+            if entry.fixed:
+                where = planner.site.spans(entry.resources)
+                self._news.reserved[job] = Reserved(where, entry.alternative)
+        else:
+            mask = still_there(planner.site, granted.resources)
+            entry = planner.keep(
+                job, ask, wall, resources=mask, alternative=granted.alternative, submitted=submitted, serial=job
+            )
+        if job not in planner.entries:
+            message = entry.reason.message if entry.reason is not None else "rejected"
+            self._news.ended.append((job, "reservation", message))
+
+    def rejection(self, ask: Ask, wall: float) -> str | None:
+        """Why a reservation that is asked for now would not be granted, or None. The plan must be settled."""
+        planner = self.planner
+        planner.tick(wall)
+        self._plan_first(wall)
+        if not planner.site.usable:
+            return None  # it is answered when there is something to reserve
+        told = len(planner.moved)
+        entry = planner.submit(_TRIED, ask, wall, serial=_LAST)
+        granted = _TRIED in planner.entries
+        planner.ended(_TRIED, wall, complete=False)
+        del planner.moved[told:]
+        if granted:
+            return None
+        return entry.reason.message if entry.reason is not None else "rejected"
+
+    # -- who begins
+
+    def work(self) -> bool:
+        """Go on with a pass of the planner that was interrupted. True: everybody has a place (again)."""
+        self.planner.work(_STEPS)
+        return not self.planner.unsettled
+
+    def begin(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
+        """What should begin now, once the plan is settled: seats to open, and jobs to lease."""
+        planner = self.planner
+        opened: list[Opened] = []
+        chosen: list[Chosen] = []
+        self._unpark()
+        if not planner.unsettled:
+            planner.tick(wall)
+            self._give_notice()
+        for begin in self.standby.take():
+            self._begin(begin, now, opened, chosen)
+        while not planner.unsettled:
+            self._plan_first(wall)
+            if planner.unsettled:
+                break
+            begun = planner.begin(wall)
+            if not begun:
+                break
+            for begin in begun:
+                self._begin(begin, now, opened, chosen)
+        return opened, chosen
+
+    def _give_notice(self) -> None:
+        """End besteffort jobs so early that they are gone when a reservation begins."""
+        planner = self.planner
+        exchanged, planner.exchanged = planner.exchanged, []
+        for job in exchanged:
+            if (entry := planner.reserved.get(job)) is not None:
+                where = planner.site.spans(entry.resources)
+                self._news.reserved[job] = Reserved(where, entry.alternative)
+        noticed, planner.noticed = planner.noticed, []
+        for victim, job, at in noticed:
+            if victim in self.leases.jobs:
+                self._news.preempted.append(Preempted(victim, job, at=at))
+            elif victim in planner.entries:
+                self._put_back(victim)
+                self.lineup.fresh.add(self.lineup.where[victim])
+
+    def _begin(self, begin: Begin, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
+        """Lease a job whose time has come, unless somebody must end first."""
+        planner, lineup, leased = self.planner, self.lineup, self.leases.jobs
+        entry = begin.entry
+        job = entry.id
+        if planner.entries.get(job) is not entry:
+            return  # it was put back meanwhile
+        victims = {victim for victim in begin.victims if victim in planner.entries}
+        for victim in victims - leased:
+            self._put_back(victim)
+            lineup.fresh.add(lineup.where[victim])
+        victims &= leased
+        if victims:
+            self.standby.block(begin, victims)
+            self._news.preempted.extend(Preempted(victim, job) for victim in victims)
+            return
+        if job in leased:
+            self._news.resumed.append(job)  # it has everything but its cores
+            return
+        need = lineup.where[job].need
+        gives, host = given(planner, entry, need)
+        if entry.fixed:
+            granted = self._terms.reserved(job)
+            gives = with_promise(planner, entry, gives, ids_of(granted.resources) if granted is not None else [])
+        try:
+            at = self._terms.runs_at(job)
+        except NotFound as error:
+            self.unplaced[job] = error.message
+            self.standby.stick(Begin(entry, []))
+            return
+        if at is not None:
+            gives, host = only_held(gives), at or host
+        known = host in self._packing.host_names()
+        if host is not None and known and self._kept(need, host):
+            # It must not hold resources while it waits for something that is in no plan.
+            self._put_back(job)
+            lineup.parked.add(lineup.where[job])
+            return
+        if host is None or not known or not self._has_room(host, gives.size):
+            if at:
+                self.unplaced[job] = f"its command runs on {at}, which is {'full' if known else 'away'}"
+            self.standby.stick(Begin(entry, []))
+            return
+        self.unplaced.pop(job, None)
+        lineup.leave(job)
+        takes = Need(gives.size, need.limits, need.terms)
+        if at == "":
+            self._packing.adopt_lease(host, takes)
+        else:
+            opened.append(self._packing.grant(host, takes, now))
+        chosen.append(Chosen(job, host, gives))
+        leased.add(job)
+
+    def _put_back(self, job: int) -> None:
+        """A job that was to begin and has no lease yet waits again. Somebody must look after its lane."""
+        self.planner.ended(job, self.planner.now, complete=False)
+        self.lineup.take_out(job)
+        self.standby.forget(job)
+        self.standby.ended(job)
+
+    def _unpark(self) -> None:
+        """Lanes that a limit kept, and keeps no more, are planned."""
+        lineup = self.lineup
+        if lineup.parked:
+            hosts = self._packing.host_names()
+            for key in lineup.parked:
+                if not all(self._kept(key.need, host) for host in hosts):
+                    lineup.fresh.add(key)
+
+    def _kept(self, need: Need, host: str) -> bool:
+        """Does a limit keep a job of this need from beginning on this host now?"""
+        uses = need.limits
+        return bool(uses) and (self._limits.stopped(uses) is not None or bool(self._limits.missing(uses, host)))
+
+    def _has_room(self, host: str, size: Size) -> bool:
+        """Is there memory and the like beside what is in no plan: jobs that take no core?"""
+        figures = self.planner.site.figures.get(host, Figures())
+        _cpus, mem, disk, gpus, _number = self._packing.in_use(host)
+        return (
+            (bool(size.cpus) or self._packing.takes_more(host))
+            and (not size.mem or figures.mem is None or mem + size.mem <= figures.mem)
+            and (not size.disk or figures.disk is None or disk + size.disk <= figures.disk)
+            and (not size.gpus or gpus + size.gpus <= figures.gpus)
+        )
+
+    # -- what the planner decided besides
+
+    @property
+    def has_news(self) -> bool:
+        planner = self.planner
+        spent = planner.quotas is not None and planner.quotas.newly_spent
+        return bool(planner.moved or planner.expired or planner.orphans or spent)
+
+    def tell(self, news: News) -> None:
+        """Add what the planner decided since the last time."""
+        planner = self.planner
+        news.moved.extend(planner.moved)
+        planner.moved.clear()
+        for id in planner.expired:
+            entry = planner.entries.get(id)
+            late = entry is not None and entry.ask.types.deadline is not None
+            code = "reservation" if entry is not None and entry.fixed else "expired"
+            said = "it could not end before its deadline" if late else "it did not begin in time"
+            lacks = count_missing(planner, entry) if entry is not None and entry.fixed else ""
+            said += f": {lacks}" if lacks else ""
+            news.ended.append((id, code, said))
+        planner.expired.clear()
+        news.preempted.extend(Preempted(job, gone, "container") for job, gone in planner.orphans)
+        planner.orphans.clear()
+        if planner.quotas is not None and planner.quotas.newly_spent:
+            planner.quotas.newly_spent = False
+            news.spent.update(planner.quotas.spent)

@@ -1,0 +1,59 @@
+"""What a job that begins is given: so much of which host, and for how long."""
+
+from __future__ import annotations
+
+from rota.plan.need import Need
+from rota.plan.placement import Given
+from rota.plan.planner.entry import Entry
+from rota.plan.planner.planner import Planner
+from rota.plan.size import CORE, Size
+from rota.plan.timeline.bitset import positions, spans_of
+
+
+def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None]:
+    """What a job that begins gets, and the host that it begins on; None: its resources are on none."""
+    site = planner.site
+    nodes: dict[str, int] = {}
+    for bit in positions(entry.resources):
+        host = str(site.resources[bit].values.get("host"))
+        nodes[host] = nodes.get(host, 0) + 1
+    first = next(iter(nodes), None)
+    resources, walltime_s = site.spans(entry.resources), _walltime(planner, entry)
+    if not need.terms or first is None:
+        return Given(need.size, resources, walltime_s=walltime_s), first
+    mine = set(positions(entry.resources))
+    cores = tuple(
+        spans_of(at for at, bit in enumerate(positions(site.hosts[host])) if bit in mine) for host in nodes
+    )
+    size = need.size
+    exact = Size(
+        cpus=entry.ask.share or CORE * nodes[first],
+        mem=size.mem,
+        disk=size.disk,
+        time_s=size.time_s,
+        gpus=size.gpus,
+    )
+    return Given(exact, resources, cores[0], tuple(nodes.items()), walltime_s, cores), first
+
+
+def only_held(gives: Given) -> Given:
+    """The same for a job that runs elsewhere: it takes nothing of the host that it begins on."""
+    size = Size(cpus=0, mem=0, disk=0, time_s=gives.size.time_s)
+    return Given(
+        size,
+        gives.resources,
+        nodes=gives.nodes,
+        walltime_s=gives.walltime_s,
+        elsewhere=True,
+        promised=gives.promised,
+    )
+
+
+def _walltime(planner: Planner, entry: Entry) -> float | None:
+    """After which it is ended; None: it may take as long as it likes."""
+    option = entry.options[entry.alternative]
+    if not option.hard:
+        return None
+    if entry.fixed and entry.end is not None:
+        return max(1.0, entry.end - planner.now)  # who begins late still ends on time
+    return option.length

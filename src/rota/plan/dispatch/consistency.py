@@ -1,0 +1,85 @@
+"""What must be true of a planning: the lineup, the plan and the leases that are out agree with each other."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from rota.plan.dispatch.active_plan import LivePlan
+from rota.plan.dispatch.plan_leases import ids_of
+from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.placement import Terms
+from rota.plan.planner.timesharing import may_share
+
+
+def broken(lineup: Lineup, plan: LivePlan | None, terms: Terms | None, on_terms: int) -> list[str]:
+    """A sentence for everything that does not agree with the rest; `on_terms`: so many such jobs were counted."""
+    wrong = lineup.broken()
+    if terms is not None:
+        wrong += _counted_wrong(lineup, terms, on_terms)
+    if plan is None:
+        wrong += _left_over(lineup)
+    else:
+        assert terms is not None
+        wrong += _plan_broken(plan, terms)
+    if terms is not None:
+        wrong += _shared_unduly(terms)
+    return wrong
+
+
+def _counted_wrong(lineup: Lineup, terms: Terms, on_terms: int) -> list[str]:
+    there = sum(len(lane) for key, lane in lineup.lanes.items() if key.need.terms)
+    there += sum(1 for held in terms.held() if held.on_terms)
+    if there == on_terms:
+        return []
+    return [f"plan: {on_terms} jobs on terms are counted, {there} are there"]
+
+
+def _left_over(lineup: Lineup) -> list[str]:
+    """What should be gone with the plan."""
+    wrong = [f"plan: there is none, but lane {key} is in it" for key in lineup.firsts]
+    wrong += [f"plan: there is none, but lane {key} is parked" for key in lineup.parked]
+    wrong += [f"plan: there is none, but plain lane {key}" for key in lineup.lanes if not key.need.terms]
+    return wrong
+
+
+def _plan_broken(plan: LivePlan, terms: Terms) -> list[str]:
+    planner, lineup, leased = plan.planner, plan.lineup, plan.leases.jobs
+    looked_after = lineup.firsts.keys() | lineup.fresh | lineup.parked
+    wrong = [f"plan: nobody looks after lane {key}" for key in lineup.lanes if key not in looked_after]
+    left = {*plan.over, *plan.gone, *plan.paused}
+    out = {held.job for held in terms.held()}
+    if out - left != leased - left:
+        wrong.append(f"plan: {sorted(leased)} have a lease for the plan, {sorted(out)} really")
+    begun = plan.standby.jobs()
+    firsts = set(lineup.firsts.values())
+    away = set(planner.suspended)
+    said = {held.job for held in terms.held() if held.away is not None}
+    # One that may go on is not away for the plan before it is told so.
+    if away - said - left or said - away - left - planner.running.keys():
+        wrong.append(f"plan: {sorted(away)} are suspended for the plan, {sorted(said)} really")
+    if begun - firsts - leased:
+        wrong.append(f"plan: {sorted(begun - firsts)} have begun and are nobody's first")
+    if planner.running.keys() - left != (begun | leased) - away - left:
+        wrong.append(f"plan: {sorted(planner.running)} run, {sorted(begun)} and {sorted(leased)} should")
+    if planner.entries.keys() - left != (firsts | leased) - left:
+        wrong.append(f"plan: {sorted(planner.entries)} are in it, {sorted(firsts | leased)} should be")
+    for job, (_begin, victims) in plan.standby.blocked.items():
+        if not victims & planner.running.keys():
+            wrong.append(f"plan: job {job} waits for {sorted(victims)} to end, who do not run")
+    return wrong
+
+
+def _shared_unduly(terms: Terms) -> list[str]:
+    """Who holds what somebody else holds, though they may not share."""
+    wrong = []
+    holders: dict[int, list[int]] = {}
+    for held in terms.held():
+        for id in ids_of(held.resources) if held.away is None else ():
+            holders.setdefault(id, []).append(held.job)
+    for id, jobs in holders.items():
+        for one, other in combinations(jobs, 2):
+            asks = terms.ask(one), terms.ask(other)
+            nested = any(ask.types.inner for ask in asks)
+            if not nested and not may_share(*asks):
+                wrong.append(f"plan: resource {id} is given to jobs {one} and {other} at once")
+    return wrong

@@ -1,0 +1,296 @@
+"""The placement of planned pools: packing while every job is plain, a plan as soon as one is not.
+
+A plain job asks for a size and nothing else; a million of them are packed at the speed of the runners.
+A request, a type, a queue, a reservation or a quota needs a plan, and then everybody is in it, so that
+nobody jumps the queue. Only jobs that take no core are packed always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from math import inf
+
+from rota.plan.ask import Ask
+from rota.plan.dispatch import consistency, plan_factory, queue_position
+from rota.plan.dispatch.active_plan import LivePlan
+from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.explain.whatif import copy_of
+from rota.plan.need import Need
+from rota.plan.packing.demand import wanting
+from rota.plan.packing.lanes import Lane
+from rota.plan.packing.packing import Packing
+from rota.plan.placement import Capacity, Chosen, News, Opened, Outlook, Planned, Terms, Waiting, Waits
+from rota.plan.planner.planner import Planner
+from rota.plan.planner.waking import next_starts
+from rota.plan.policy.limits import Limits
+from rota.plan.size import Size
+
+
+class Planning:
+    """A `Placement` with a future, once somebody needs one."""
+
+    def __init__(self, *, first_seat: int = 1) -> None:
+        self.terms: Terms | None = None
+        self._packing = Packing(first_seat=first_seat)
+        self.limits: Limits = self._packing.limits
+        self._lineup = Lineup()  #: all jobs on terms and, while there is a plan, all that take a core
+        self._plan: LivePlan | None = None
+        self._news = News([], [], [], {}, {}, [])
+        self._on_terms = 0  #: jobs that need a plan, and that wait or have a lease
+        self._site_changed = False
+        self._limits_changed = False
+
+    # -- what the packing is asked, whoever decides
+
+    @property
+    def needs(self) -> Callable[[int], Need] | None:
+        return self._packing.needs
+
+    @needs.setter
+    def needs(self, needs: Callable[[int], Need] | None) -> None:
+        self._packing.needs = needs
+
+    @property
+    def ahead(self) -> bool:
+        return self._packing.ahead
+
+    @ahead.setter
+    def ahead(self, ahead: bool) -> None:
+        self._packing.ahead = ahead
+
+    def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
+        self._packing.host_known(host, capacity, only)
+        self._site_changed = True
+
+    def host_gone(self, host: str) -> None:
+        self._packing.host_gone(host)
+        self._site_changed = True
+
+    def host_usable(self, host: str, usable: bool) -> None:
+        self._packing.host_usable(host, usable)
+        self._site_changed = True
+
+    def site_changed(self) -> None:
+        """Resources, queues or quotas were changed."""
+        self._site_changed = True
+
+    def refusal(self, size: Size) -> str | None:
+        return self._packing.refusal(size)
+
+    def sizes_changed(self) -> None:
+        self._packing.sizes_changed()
+
+    def limit_changed(self, name: str) -> None:
+        self._packing.limit_changed(name)
+        self._limits_changed = True
+
+    def seat(self, host: str, size: Size, now: float) -> Opened | None:
+        return self._packing.seat(host, size, now)
+
+    def started(self, seat: int, now: float) -> None:
+        self._packing.started(seat, now)
+
+    def adopt(self, seat: int, host: str, size: Size) -> None:
+        self._packing.adopt(seat, host, size)
+
+    def adopt_lease(self, host: str, need: Need) -> None:
+        self._packing.adopt_lease(host, need)
+        self._on_terms += bool(need.terms)
+
+    def close(self, seat: int) -> None:
+        self._packing.close(seat)
+
+    def demand(self) -> dict[Need, int]:
+        return self._packing.demand()
+
+    def wanting(self) -> dict[str, int]:
+        wanted = self._packing.wanting()
+        for name, number in wanting(self._lineup.lanes.values()).items():
+            wanted[name] = wanted.get(name, 0) + number
+        return wanted
+
+    # -- the queue
+
+    def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
+        if need.terms:
+            self._on_terms += len(jobs)
+        elif self._plan is None or not need.size.cpus:
+            self._packing.offer(need, priority=priority, jobs=jobs)
+            return
+        assert self.terms is not None
+        self._lineup.add(need, priority, jobs, terms=self.terms, planner=self.planner)
+
+    def withdraw(self, need: Need, *, priority: int, job: int) -> None:
+        if job not in self._lineup.where:
+            self._packing.withdraw(need, priority=priority, job=job)
+            return
+        self._on_terms -= bool(need.terms)
+        if self._lineup.leave(job) and self._plan is not None:
+            self._plan.withdrawn(job)
+
+    def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
+        self._packing.released(host, need, ended_at=ended_at)
+        self._on_terms -= bool(need.terms)
+        if self._plan is not None:
+            self._plan.over.append(job)
+
+    def clock_moved(self, wall: float) -> None:
+        if self._plan is not None:
+            self._plan.tell(self._news)
+            self._open(wall)
+
+    def suspended(self, job: int) -> None:
+        if self._plan is None:
+            self._site_changed = True  # it comes back to its own cores: that needs a plan
+        else:
+            self._plan.paused.append(job)
+
+    def resumes(self, job: int) -> None:
+        if self._plan is not None:
+            self._plan.paused.append(job)
+
+    def move_end(self, job: int, end: float, wall: float, *, force: bool = False) -> float:
+        if self._plan is None:
+            return end  # nobody was promised anything
+        self._settle(self._plan, wall)
+        return self._plan.planner.move_end(job, end, wall, force=force)
+
+    # -- deciding
+
+    def place(self, now: float, wall: float) -> tuple[list[Opened], list[Chosen]]:
+        plan = self._plan
+        if plan is None:
+            if not self._on_terms and not (self._site_changed and self._wanted()):
+                return self._packing.place(now)
+            plan = self._open(wall)
+        elif not self._on_terms and not self._wanted():
+            self._close(plan, wall)
+            return self._packing.place(now)
+        ready = plan.work()
+        opened, chosen = self._packing.place(now)  # those that take no core
+        if ready:
+            self._settle(plan, wall)
+            more_opened, more_chosen = plan.begin(now, wall)
+            opened += more_opened
+            chosen += more_chosen
+        return opened, chosen
+
+    def rejection(self, ask: Ask, wall: float) -> str | None:
+        """Why a reservation that is asked for now would not be granted, or None."""
+        plan = self._plan or self._open(wall)
+        self._settle(plan, wall)
+        return plan.rejection(ask, wall)
+
+    def _wanted(self) -> bool:
+        return self.terms is not None and self.terms.wanted()
+
+    def _open(self, wall: float) -> LivePlan:
+        """From now on there is a plan, and everybody is in it."""
+        assert self.terms is not None
+        self._plan = LivePlan(
+            terms=self.terms, packing=self._packing, lineup=self._lineup, news=self._news, wall=wall
+        )
+        self._site_changed = self._limits_changed = False
+        return self._plan
+
+    def _close(self, plan: LivePlan, wall: float) -> None:
+        """Nobody needs a plan any more: plain jobs are packed again."""
+        self._settle(plan, wall)
+        self._plan = None
+        for priority, need, jobs in self._lineup.hand_over():
+            if jobs:
+                self._packing.offer(need, priority=priority, jobs=jobs)
+
+    def _settle(self, plan: LivePlan, wall: float) -> None:
+        """The plan learns what has changed."""
+        changed = self._site_changed or plan.planner.renew_at <= wall
+        changed = changed or (self._limits_changed and plan.limits_differ())
+        self._site_changed = self._limits_changed = False
+        plan.settle(wall, site_changed=changed)
+
+    # -- what was decided besides who begins
+
+    def next_event(self) -> float | None:
+        """When something should be decided though nothing happens (wall time)."""
+        planner = self.planner
+        if planner is None:
+            return None
+        if planner.working:
+            return planner.now
+        found = planner.next_event()
+        return planner.renew_at if found is None and planner.renew_at < inf else found
+
+    def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
+        planner = self.planner
+        return {} if planner is None else next_starts(planner, hosts)
+
+    @property
+    def has_news(self) -> bool:
+        """Has something been decided that somebody must act on?"""
+        return any(self._news) or (self._plan is not None and self._plan.has_news)
+
+    def take_news(self) -> News:
+        """What was decided since the last time, besides who begins."""
+        if self._plan is not None:
+            self._plan.tell(self._news)
+        news = self._news
+        taken = News(
+            news.preempted[:], news.ended[:], news.moved[:], dict(news.reserved), dict(news.spent), news.resumed[:]
+        )
+        for part in news:
+            part.clear()
+        return taken
+
+    # -- explanations
+
+    @property
+    def planner(self) -> Planner | None:
+        """The plan, to look at; None while nobody needs one."""
+        plan = self._plan  # whoever asks may do so from another thread
+        return plan.planner if plan is not None else None
+
+    def planned(self, job: int) -> Planned | None:
+        """What is planned for a job; None: it is not in the plan."""
+        planner = self.planner
+        entry = planner.entries.get(job) if planner is not None else None
+        if entry is None or planner is None:
+            return None
+        return Planned(entry.start, entry.end, planner.site.spans(entry.resources))
+
+    def waiting(self) -> list[Waiting]:
+        """All that wait for room, to be looked at later."""
+        return [*self._packing.waiting(), *self._lineup.waiting(self.planner)]
+
+    def capacities(self) -> list[Capacity]:
+        """Of the hosts that new work may be placed on."""
+        return self._packing.capacities()
+
+    def outlook(self, wall: float) -> Outlook:
+        """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""
+        if self._plan is not None:
+            return Outlook(copy_of(self._plan.planner), self._lineup.behind())
+        assert self.terms is not None
+        return plan_factory.outlook(self.terms, self._packing, wall)
+
+    def never_fit(self) -> Iterator[tuple[Lane, str]]:
+        yield from self._packing.never_fit()
+        if self._plan is None:
+            return
+        planner = self._plan.planner
+        for key, first in self._lineup.firsts.items():
+            entry = planner.entries.get(first)
+            reason = entry.reason if entry is not None and entry.start is None else None
+            if entry is None or reason is None or reason.code != "unsatisfiable":
+                continue
+            # It may only be that hosts are away now.
+            if (waits := planner.why(entry)[0]).code == reason.code:
+                yield self._lineup.lanes[key], waits.message
+
+    def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
+        if self._plan is None or job not in self._lineup.where:
+            return self._packing.why(need, priority=priority, job=job)
+        return queue_position.why(self._plan, self.limits, need, job)
+
+    def broken(self) -> list[str]:
+        """A sentence for everything that does not agree with itself; empty when all is well."""
+        return consistency.broken(self._lineup, self._plan, self.terms, self._on_terms)

@@ -1,0 +1,45 @@
+"""How a job that is lined up for a plan stands: who is before it, its limits, what is planned."""
+
+from __future__ import annotations
+
+from rota.plan.dispatch.active_plan import LivePlan
+from rota.plan.need import Need
+from rota.plan.packing.packing_reasons import limit_reasons
+from rota.plan.placement import Waits
+from rota.plan.planner.endangered import unanswered
+from rota.plan.policy.limits import Limits
+
+
+def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
+    """All that keeps this job, which is in the lineup, from beginning."""
+    planner, lineup = plan.planner, plan.lineup
+    key = lineup.where[job]
+    first = lineup.firsts.get(key)
+    if first is None:
+        kept = limit_reasons(limits, need, planner.site.hosts) if key in lineup.parked else []
+        if not kept and key in lineup.parked and (waits := unanswered(planner.site)) is not None:
+            return [waits]
+        return kept or [Waits("resources", "it is about to be planned")]
+    found: list[Waits] = []
+    if first != job:
+        before = lineup.before(job)
+        said = f"{before:,} {'jobs that ask' if before != 1 else 'job that asks'} for the same"
+        found.append(Waits("resources", f"{said} {'are' if before != 1 else 'is'} before it", ahead=first))
+    entry = planner.entries.get(first)
+    if entry is None:
+        return [*found, Waits("resources", "it is about to be planned")]
+    blocked = plan.standby.blocked.get(job)
+    if blocked is not None:
+        victims = tuple(sorted(blocked[1]))
+        return [Waits("resources", "besteffort jobs on its resources are being ended", blockers=victims)]
+    if job in plan.unplaced:
+        return [Waits("no_resources", plan.unplaced[job], hint="rota node list")]
+    if need.limits:
+        found += limit_reasons(limits, need, planner.site.hosts)
+    of_first = planner.why(entry)
+    if first != job:
+        of_first = [each._replace(message=f"job {first}: {each.message}") for each in of_first]
+    elif entry.start is not None and not entry.fixed and (older := lineup.unplanned_before(job)):
+        said = f"{older:,} {'jobs' if older != 1 else 'job'} before it {'have' if older != 1 else 'has'}"
+        of_first.append(Waits("resources", f"{said} no planned start yet: it may begin later than planned"))
+    return [*found, *of_first]

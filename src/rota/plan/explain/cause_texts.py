@@ -1,0 +1,251 @@
+"""What is said about each cause for which a job waits: code, sentence, holders, and a command that would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rota.plan.explain.causes import Blamed, Causes
+from rota.plan.explain.trials import (
+    ASLEEP,
+    AWAY,
+    DEADLINE,
+    DEPENDENCY,
+    EXPIRE,
+    HOURS,
+    POSTPONE,
+    UNTIL,
+    WALLTIME,
+)
+from rota.plan.language.hostlist import fold
+from rota.plan.placement import Cause, Waits
+from rota.plan.planner import waking
+from rota.plan.planner.entry import RUNNING, Entry
+from rota.plan.planner.planner import Planner
+from rota.plan.site.resources import ASLEEP as SLEEPS
+from rota.plan.site.resources import DRAINED, LEAVING, Site
+from rota.units import about_duration, format_duration
+
+#: Of many blockers, and of many names, only so many are named.
+MOST: Final = 100
+NAMED: Final = 5
+_MINUTE: Final = 60.0
+_HOUR: Final = 3600.0
+
+
+def told(causes: Causes, each: Blamed, then: str) -> list[Waits]:
+    """What to say of one cause; `then`: when and where the job is planned to begin."""
+    entry = causes.entry
+    match each.kind:
+        case "dependency":
+            said = "it waits for job {}"
+            return [
+                Waits("dependency", said.format(id) + then, blockers=(id,), causes=(Cause(DEPENDENCY, str(id)),))
+                for id in sorted(entry.after)
+            ]
+        case "postpone":
+            left = (entry.ask.types.postpone or 0.0) - causes.planner.now
+            said = f"postponed: it may begin in {about_duration(left)} at the earliest (type postpone)"
+            return [Waits("delayed", said + then, causes=(Cause(POSTPONE),))]
+        case "walltime":
+            return [_walltime(causes, each, then)]
+        case "quota":
+            return [_quota(causes, each, then)]
+        case "limit":
+            return [_limit(causes, each, then)]
+        case "jobs":
+            return [held(entry, each.jobs, then)]
+        case "asleep":
+            found = waking.why(causes.planner, entry)
+            if found is None:
+                sleep = "sleeps" if len(each.hosts) == 1 else "sleep"
+                found = Waits("asleep", f"{_listed(each.hosts)} {sleep}, and would wake no sooner{then}")
+            return [found._replace(causes=tuple(Cause(ASLEEP, host) for host in each.hosts))]
+        case "available_until":
+            return [_until(causes, each, then)]
+        case "hours":
+            return [_hours(causes, each, then)]
+        case "away":
+            found = away_hosts(causes.planner.site, list(each.hosts))
+            return [found._replace(causes=tuple(Cause(AWAY, host) for host in each.hosts))]
+        case "deadline":
+            said = f"no start lets it end before its deadline{then}"
+            return [Waits("resources", said, causes=(Cause(DEADLINE),))]
+    return [Waits("resources", f"no start is possible before it expires{then}", causes=(Cause(EXPIRE),))]
+
+
+# ------------------------------------------------------------------ jobs in the way
+
+
+def held(entry: Entry, holders: Iterable[Entry], then: str) -> Waits:
+    """It waits for these to end; who stays longest is named."""
+    some = sorted(holders, key=lambda other: (-(other.end or 0.0), other.id))
+    last = [other for other in some if other.end == some[0].end]
+    code, what = _kind(entry, last[0])
+    ids = sorted(other.id for other in last)
+    end = f"{'job' if len(ids) == 1 else 'jobs'} {ids_text(ids)} {'ends' if len(ids) == 1 else 'end'}"
+    blockers = (*ids, *(other.id for other in some if other not in last))
+    causes = tuple(Cause("job", str(id)) for id in blockers)
+    return Waits(code, f"waits for {what} until {end}{then}", blockers=blockers[:MOST], causes=causes)
+
+
+def _kind(entry: Entry, other: Entry) -> tuple[str, str]:
+    """Code, and in words what it is that another one has."""
+    if entry.home:
+        return "container", f"resources in container {entry.home}"
+    if other.ask.types.placeholder:
+        return "placeholder", f"resources that placeholder '{other.ask.types.placeholder}' keeps"
+    if other.fixed and other.state != RUNNING:
+        return "reservation", "reserved resources"
+    return "resources", "resources"
+
+
+def ids_text(ids: Sequence[int]) -> str:
+    """The first of these jobs, and how many more there are."""
+    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return ", ".join(map(str, ids[:NAMED])) + more
+
+
+# ------------------------------------------------------------------ no walltime
+
+
+def _walltime(causes: Causes, each: Blamed, then: str) -> Waits:
+    planner, entry = causes.planner, causes.entry
+    begins, end = each.found.start, each.found.start + each.length
+    left = about_duration(max(0.0, end - planner.now))
+    hint = f"rota modify {entry.id} --walltime {_shorter(each.length)}"
+    at_once = "now" if begins <= planner.now else f"in {about_duration(begins - planner.now)}"
+    could = f"with a walltime of at most {about_duration(each.length)} it could begin {at_once}"
+    ids = sorted(other.id for other in each.jobs)
+    if ids:
+        code, one = "reservation", len(ids) == 1
+        what = (
+            f"{'reservation' if one else 'reservations'} {ids_text(ids)} {'begins' if one else 'begin'} in {left}"
+        )
+    elif each.hosts and _is_until(planner, each.hosts, end):
+        code, what = UNTIL, f"{_listed(each.hosts)} may not be used any more in {left} (--available-until)"
+    elif each.hosts:
+        code, what = "window", f"the hours of {_listed(each.hosts)} end in {left}"
+    else:
+        ids = sorted(planner.reserved)
+        code, what = "reservation", "what it needs is reserved" if ids else "hosts close"
+    said = f"it has no walltime, and {what}: {could}{then}"
+    named = (Cause(WALLTIME, f"{each.length:.6f}"),)
+    return Waits(code, said, blockers=tuple(ids[:MOST]), hint=hint, causes=named)
+
+
+def _shorter(length: float) -> str:
+    """A walltime that still fits when somebody has typed it."""
+    step = 5 * _MINUTE if length >= _HOUR else _MINUTE if length >= 10 * _MINUTE else 1.0
+    slack = 5.0 if length > _MINUTE else 0.1 * length
+    less = (length - slack) // step * step
+    return format_duration(max(1.0, less))
+
+
+def _is_until(planner: Planner, hosts: Iterable[str], moment: float) -> bool:
+    site = planner.site
+    return any(
+        abs(until - moment) < 1e-3 and any(mask & site.hosts.get(host, 0) for host in hosts)
+        for until, mask in site.until.items()
+    )
+
+
+# ------------------------------------------------------------------ quotas and limits
+
+
+def _quota(causes: Causes, each: Blamed, then: str) -> Waits:
+    others = tuple(rule for rule in causes.trial.rules() if rule != each.rule)
+    reason = causes.trial.place(rules=others).reason
+    if reason is None or reason.code not in ("quota", "calendar"):
+        code = "calendar" if each.rule is not None and each.rule.set else "quota"
+        reason = Waits(code, f"quota {each.rule}", str(each.rule))
+    return reason._replace(message=reason.message + then, causes=(Cause("quota", str(each.rule)),))
+
+
+def _limit(causes: Causes, each: Blamed, then: str) -> Waits:
+    said = f"limit '{each.limit}' is in use, or planned for others before it{then}"
+    holders = sorted(id for id in causes.planner.ledger.holders(each.limit) if id != causes.entry.id)
+    return Waits("limit", said, each.limit, blockers=tuple(holders[:MOST]), causes=(Cause("limit", each.limit),))
+
+
+# ------------------------------------------------------------------ hosts that may not be used
+
+
+def _until(causes: Causes, each: Blamed, then: str) -> Waits:
+    """Hosts whose time is over, or is before the job could end."""
+    planner = causes.planner
+    hosts = _listed(each.hosts)
+    left = max(
+        (until for until, mask in planner.site.until.items() if _of(planner.site, each.hosts, mask)), default=0.0
+    )
+    left -= planner.now
+    one = len(each.hosts) == 1
+    if left <= 0:
+        said = f"{hosts} may not be used any more: {'its' if one else 'their'} --available-until is over"
+    else:
+        length = max((option.length for option in causes.entry.options), default=0.0)
+        said = (
+            f"it would take {about_duration(length)}, and {hosts} may not be used any more "
+            f"in {about_duration(left)} (--available-until)"
+        )
+    hint = f"rota node set {quoted(each.hosts)} --available-until never"
+    return Waits(UNTIL, said + then, hint=hint, causes=tuple(Cause(UNTIL, host) for host in each.hosts))
+
+
+def _hours(causes: Causes, each: Blamed, then: str) -> Waits:
+    planner = causes.planner
+    closed = planner.closed_at(planner.now)
+    hosts = [host for host in each.hosts if planner.site.hosts[host] & closed]
+    said = (
+        f"outside the hours of {_listed(hosts)}"
+        if hosts
+        else f"it does not fit within the hours of {_listed(each.hosts)}"
+    )
+    return Waits(
+        "window", said + then, hint="rota node list", causes=tuple(Cause(HOURS, host) for host in each.hosts)
+    )
+
+
+def _of(site: Site, hosts: Iterable[str], mask: int) -> bool:
+    return any(site.hosts[host] & mask for host in hosts)
+
+
+def away_hosts(site: Site, hosts: list[str]) -> Waits:
+    """These hosts may not be used now: why, and what would change that."""
+    words = {host: site.away.get(host, "") for host in hosts}
+    more = f" and {len(hosts) - NAMED} more may not" if len(hosts) > NAMED else ""
+    hint = _undone(site, {host: why for host, why in words.items() if why not in ("", SLEEPS)})
+    said = f"too few of the resources it asks for may be used now: {away_text(site, hosts[:NAMED])}{more}"
+    return Waits("no_resources", said, hint=hint)
+
+
+def away_text(site: Site, hosts: Iterable[str]) -> str:
+    """How each of these hosts is that may not be used."""
+    return ", ".join(
+        (f"{host} is {why}" if (why := site.away.get(host, "")) else f"{host} may not")
+        + (f" ({said})" if (said := site.reasons.get(host)) else "")
+        for host in hosts
+    )
+
+
+def _undone(site: Site, words: dict[str, str]) -> str:
+    """What would let hosts be used: first those about which somebody decided, then those that miss their agent."""
+    recorded = {host: why for host, why in words.items() if host not in site.silent}
+    if recorded:
+        said = next(iter(recorded.values()))
+        alike = quoted(host for host, why in recorded.items() if why == said)
+        return f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
+    startable = [host for host, why in words.items() if site.silent[host] and why != LEAVING]
+    if startable:
+        return f"rota node add {quoted(startable)}, or see 'rota node show {startable[0]}'"
+    return f"rota node show {next(iter(words))}" if words else ""
+
+
+def quoted(hosts: Iterable[str]) -> str:
+    """These hosts as a word of a shell."""
+    names = fold(hosts)
+    return f"'{names}'" if "[" in names else names
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    return ", ".join(hosts) if len(hosts) <= NAMED else fold(hosts)

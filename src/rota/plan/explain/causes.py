@@ -1,0 +1,247 @@
+"""Which causes keep a waiting job from beginning earlier: those without which it would.
+
+Each is taken away in a trial. Where none alone makes a difference, those are named that do so together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import Final, NamedTuple
+
+from rota.plan.explain.trials import (
+    ASLEEP,
+    AWAY,
+    DEADLINE,
+    DEPENDENCY,
+    EXPIRE,
+    HOURS,
+    JOBS,
+    POSTPONE,
+    UNTIL,
+    WALLTIME,
+    Found,
+    Trial,
+)
+from rota.plan.planner import waking
+from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.planner import Planner
+from rota.plan.policy.quota_rules import Rule
+
+#: In larger plans nobody is asked: a copy of the plan would take too long.
+MOST_ENTRIES: Final = 1000
+#: A walltime is tried this long where the expected time of the job does not fit.
+_SHORT_S: Final = 60.0
+#: Named only where nothing else would help: these are somebody's decision about the job or the site.
+_LAST: Final = (DEADLINE, EXPIRE, AWAY)
+
+
+class Candidate(NamedTuple):
+    """Something that may be a cause."""
+
+    kind: str
+    rule: Rule | None = None
+    limit: str = ""
+
+
+class Blamed(NamedTuple):
+    """A cause, and where the job would be placed without it (and the others, if they are causes together only)."""
+
+    kind: str
+    found: Found
+    rule: Rule | None = None
+    limit: str = ""
+    length: float = 0.0  #: of WALLTIME, the longest that helps
+    jobs: tuple[Entry, ...] = ()  #: of JOBS and of WALLTIME, who is in the way
+    hosts: tuple[str, ...] = ()  #: of what belongs to hosts, which
+
+
+def may_try(planner: Planner, entry: Entry) -> bool:
+    """Can causes be looked for? Not in a plan that is being made, and not where more than its place moves."""
+    plain = entry.state == WAITING and not entry.fixed and not entry.ask.types.inner
+    return (
+        plain
+        and not planner.counted
+        and not planner.working
+        and entry.id not in planner.suspended
+        and len(planner.entries) <= MOST_ENTRIES
+    )
+
+
+class Causes:
+    """The causes for which one job waits."""
+
+    def __init__(self, planner: Planner, entry: Entry) -> None:
+        self.planner, self.entry = planner, entry
+        self.trial = Trial(planner, entry.id)
+        usual = self.trial.place()
+        self.usual = usual
+        self.start = min(usual.start, inf if entry.start is None else entry.start)
+        self.resources = entry.resources or usual.resources
+
+    def blamed(self) -> tuple[list[Blamed], bool]:
+        """Those that are causes; and are they so only together?"""
+        few = list(self._candidates())
+        alone = [each for each in few if each.kind not in _LAST and self._helps(each)]
+        alone = alone or [each for each in few if each.kind in _LAST and self._helps(each)][:1]
+        if alone:
+            return self._told(alone, []), False
+        some = self._together(few)
+        return (self._told(some, some), True) if some else ([], False)
+
+    def _candidates(self) -> Iterator[Candidate]:
+        """All that might be one, the more telling first."""
+        planner, entry, site = self.planner, self.entry, self.planner.site
+        types = entry.ask.types
+        if entry.after:
+            yield Candidate(DEPENDENCY)
+        if any(not option.hard for option in entry.options) and planner.obstacles():
+            yield Candidate(WALLTIME)
+        yield from (Candidate("quota", rule=rule) for rule in self.trial.rules())
+        yield from (Candidate("limit", limit=name) for name in self.trial.limits())
+        waits_to_wake = bool(site.asleep) and waking.why(planner, entry) is not None
+        if waits_to_wake:
+            yield Candidate(ASLEEP)
+        yield Candidate(JOBS)
+        if site.asleep and not waits_to_wake:
+            yield Candidate(ASLEEP)
+        if types.postpone is not None and types.postpone > planner.now:
+            yield Candidate(POSTPONE)
+        if site.until:
+            yield Candidate(UNTIL)
+        if site.hours:
+            yield Candidate(HOURS)
+        if types.deadline is not None:
+            yield Candidate(DEADLINE)
+        if types.expire is not None:
+            yield Candidate(EXPIRE)
+        if site.usable != site.everything:
+            yield Candidate(AWAY)
+
+    def _place(
+        self, some: list[Candidate], *, length: float | None = None, jobs: frozenset[int] | None = None
+    ) -> Found:
+        rules = tuple(each.rule for each in some if each.rule is not None)
+        limits = tuple(each.limit for each in some if each.limit)
+        return self.trial.place(
+            *(each.kind for each in some), rules=rules, limits=limits, length=length, jobs=jobs
+        )
+
+    def _helps(self, *some: Candidate, jobs: frozenset[int] | None = None) -> bool:
+        if self._place(list(some), jobs=jobs).start < self.start:
+            return True
+        walltime = any(each.kind == WALLTIME for each in some)
+        return walltime and self._place(list(some), length=_SHORT_S, jobs=jobs).start < self.start
+
+    def _together(self, few: list[Candidate]) -> list[Candidate]:
+        """As few as possible that help together."""
+        if not self._helps(*few):
+            return []
+        for each in reversed(few):
+            left = [other for other in few if other is not each]
+            if left and self._helps(*left):
+                few = left
+        return few
+
+    # -- who and what it is
+
+    def _told(self, some: list[Candidate], together: list[Candidate]) -> list[Blamed]:
+        kinds = {each.kind for each in some}
+        found = []
+        for each in some:
+            with_others = [each, *(other for other in together if other is not each)]
+            if each.kind == WALLTIME:
+                found.append(self._walltime(with_others))
+            elif each.kind == JOBS:
+                if not together and kinds & {"quota", "limit"}:
+                    continue  # those who hold that are named with it
+                found += self._jobs(with_others, found)
+            elif each.kind in (UNTIL, HOURS, AWAY, ASLEEP):
+                if not together and each.kind in (UNTIL, HOURS) and WALLTIME in kinds:
+                    continue  # it is what the walltime is needed for
+                placed = self._place(with_others)
+                found.append(Blamed(each.kind, placed, hosts=self._hosts(each.kind, placed)))
+            else:
+                found.append(Blamed(each.kind, self._place(with_others), rule=each.rule, limit=each.limit))
+        return found
+
+    def _hosts(self, kind: str, placed: Found) -> tuple[str, ...]:
+        """Of the hosts on which it would be placed, those that it concerns; of all, if that cannot be told."""
+        site = self.planner.site
+        mask = site.everything
+        if kind == UNTIL:
+            mask = _joined(site.until.values())
+        elif kind == HOURS:
+            mask = _joined(site.hours.values())
+        elif kind == ASLEEP:
+            mask = site.asleep
+        elif kind == AWAY:
+            mask = site.everything & ~site.usable
+        return tuple(site.hosts_of(mask & placed.resources or mask))
+
+    def _walltime(self, some: list[Candidate]) -> Blamed:
+        """The longest walltime with which it begins as early as it can, and what it has to end before."""
+        short = None if self._place(some).start < self.start else _SHORT_S
+        first = self._place(some, length=short)
+        planner = self.planner
+        ends = {other.start for other in planner.reserved.values()} | {each.start for each in planner.closures}
+        lengths = sorted(end - first.start for end in ends if end is not None and end > first.start)
+        longest = short or max(option.length for option in self.entry.options)
+        low, high = 0, len(lengths)  # the longer, the harder to place
+        while low < high:
+            middle = (low + high) // 2
+            placed = self._place(some, length=lengths[middle])
+            if placed.start <= first.start:
+                first, longest, low = placed, lengths[middle], middle + 1
+            else:
+                high = middle
+        end = first.start + longest
+        jobs = tuple(
+            other
+            for other in planner.reserved.values()
+            if other.start is not None and other.resources & first.resources and abs(other.start - end) < 1e-3
+        )
+        closed = [
+            each for each in planner.closures if abs(each.start - end) < 1e-3 and each.mask & first.resources
+        ]
+        hosts = planner.site.hosts_of(_joined(each.mask for each in closed) & first.resources)
+        return Blamed(WALLTIME, first, length=longest, jobs=jobs, hosts=tuple(hosts))
+
+    def _jobs(self, some: list[Candidate], told: list[Blamed]) -> list[Blamed]:
+        """Who holds, until it begins, what it will be given; or else what it could have."""
+        before = [other for other in self.planner.entries.values() if self._goes_before(other)]
+        named = {other.id for each in told for other in each.jobs}
+        holders = [other for other in before if other.resources & self.resources]
+        placed = self._place(some)
+        end = placed.start + max((option.length for option in self.entry.options), default=0.0)
+        there = [
+            other
+            for other in self.planner.entries.values()
+            if other is not self.entry
+            and other.start is not None
+            and other.start < end
+            and (other.end or inf) > placed.start
+            and other.resources & placed.resources
+        ]
+        entries = self.planner.entries.values()
+        everybody = [other for other in entries if other is not self.entry and other.start is not None]
+        for tried in (holders, before, there, [*before, *there], everybody):
+            left = list({other.id: other for other in tried if other.id not in named}.values())
+            if left and self._helps(*some, jobs=frozenset(other.id for other in left)):
+                return [Blamed(JOBS, placed, jobs=tuple(left))]
+        return []
+
+    def _goes_before(self, other: Entry) -> bool:
+        """Does it hold anything until this one begins, or less long?"""
+        if other is self.entry or other.start is None or (other.end or 0.0) <= self.planner.now:
+            return False
+        if other.start >= self.start or (other.end or 0.0) > self.start:
+            return False
+        return not other.ask.types.besteffort or self.entry.ask.types.besteffort
+
+
+def _joined(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found

@@ -1,0 +1,79 @@
+"""A plan without some causes: a copy from which they are taken away, and in which everybody is planned again.
+
+That costs more than a trial (`plan.explain.trials`), in which all others keep their places, and tells more: who
+of better rank would take what becomes free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from copy import copy
+from typing import Any, Final
+
+import msgspec
+
+from rota.plan.ask import Ask
+from rota.plan.explain.whatif import copy_of
+from rota.plan.language.request import Alternative
+from rota.plan.placement import Cause
+from rota.plan.planner.planner import Planner
+from rota.plan.site.resources import Site
+
+#: Causes that are decisions about the job itself: nobody else could profit.
+OWN: Final = frozenset(("postpone", "deadline", "expire", "walltime", "dependency"))
+#: More than anybody asks of a limit.
+_PLENTY: Final = 1 << 40
+
+
+def lifted(planner: Planner, id: int, causes: Collection[Cause]) -> Planner:
+    """The plan that there would be without these causes for which job `id` waits."""
+    found = copy_of(planner)
+    now = found.now
+    for cause in sorted(causes):
+        if cause.kind == "job":
+            found.ended(int(cause.name), now)
+        elif cause.kind == "dependency":
+            found.entries[id].after.discard(int(cause.name))
+    entry = found.entries[id]
+    entry.ask = msgspec.structs.replace(entry.ask, **_terms(entry.ask, causes))
+    rules = {cause.name for cause in causes if cause.kind == "quota"}
+    limits = {cause.name: _PLENTY for cause in causes if cause.kind == "limit"}
+    # Also where only jobs are gone: while they went one by one, others may have taken what they left.
+    found.change_rules(
+        _site(found.site, causes),
+        now,
+        policy=found.policy,
+        quotas=found.quotas and found.quotas.without(rules),
+        limits=found.limits | limits,
+    )
+    return found
+
+
+def _terms(ask: Ask, causes: Collection[Cause]) -> dict[str, Any]:
+    """What the job asks for instead."""
+    gone = {cause.kind: None for cause in causes if cause.kind in ("postpone", "deadline", "expire")}
+    changed: dict[str, Any] = {"types": msgspec.structs.replace(ask.types, **gone)}
+    for cause in causes:
+        if cause.kind == "walltime":
+            changed["alternatives"] = tuple(
+                Alternative(each.groups, each.walltime_s or float(cause.name)) for each in ask.alternatives
+            )
+    return changed
+
+
+def _site(site: Site, causes: Collection[Cause]) -> Site:
+    """The site with the hosts open, there and awake that are causes."""
+
+    def left(mask: int, kind: str) -> int:
+        for cause in causes:
+            if cause.kind == kind:
+                mask &= ~site.hosts.get(cause.name, 0)
+        return mask
+
+    new = copy(site)
+    new.until = {moment: mask for moment, old in site.until.items() if (mask := left(old, "available_until"))}
+    new.hours = {text: mask for text, old in site.hours.items() if (mask := left(old, "hours"))}
+    new.usable = site.everything & ~left(site.everything & ~site.usable, "away")
+    new.sleeping = {since: mask for since, old in site.sleeping.items() if (mask := left(old, "asleep"))}
+    new.asleep = left(site.asleep, "asleep")
+    return new

@@ -1,0 +1,101 @@
+"""Rivals: jobs of better rank that would take what becomes free if a cause were taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from rota.plan.explain.cause_texts import MOST, ids_text
+from rota.plan.explain.replanning import OWN, lifted
+from rota.plan.explain.trials import Trial
+from rota.plan.placement import Cause, Waits
+from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.planner import Planner
+
+#: In larger plans nobody is asked: everybody would have to be planned again, several times.
+_MOST_ENTRIES: Final = 50
+#: So often the plan is made again without those who took what became free.
+_ROUNDS: Final = 8
+#: Of so many jobs that go first it is found out whether they have a place.
+_FEW: Final = 20
+
+
+def with_rivals(planner: Planner, entry: Entry, waits: Waits) -> Waits:
+    """The same reason, with those of better rank who would be helped by its end instead of this job."""
+    if not waits.causes or all(cause.kind in OWN for cause in waits.causes):
+        return waits
+    first = _first(planner, entry, list(waits.causes))
+    if not first:
+        return waits
+    return waits._replace(
+        message=f"{waits.message}; {_said(first)}",
+        blockers=tuple(dict.fromkeys((*waits.blockers, *first)))[:MOST],
+        causes=(*waits.causes, *(Cause("job", str(id)) for id in first)),
+    )
+
+
+def rivals(planner: Planner, entry: Entry, causes: Sequence[Cause]) -> list[Waits]:
+    """A reason of its own for them, where several causes were named."""
+    first = _first(planner, entry, list(causes))
+    if not first:
+        return []
+    named = tuple(Cause("job", str(id)) for id in first)
+    return [Waits("resources", f"also: {_said(first)}", blockers=tuple(first[:MOST]), causes=named)]
+
+
+def _said(ids: list[int]) -> str:
+    return f"{'job' if len(ids) == 1 else 'jobs'} {ids_text(ids)} {'goes' if len(ids) == 1 else 'go'} before it"
+
+
+def _first(planner: Planner, entry: Entry, causes: list[Cause]) -> list[int]:
+    """Who would have to be gone as well; empty: nobody, or that cannot be told."""
+    if len(planner.entries) > _MOST_ENTRIES:
+        return []
+    before = begins(planner, entry.id)
+    named: dict[int, None] = {}
+    for _round in range(_ROUNDS):
+        found = lifted(planner, entry.id, causes)
+        if begins(found, entry.id) < before:
+            return sorted(named)
+        ahead = [other for other in _ahead(found, entry) if other not in named]
+        # Those who were helped or, if nobody was, all.
+        helped = [id for id in ahead if _earlier(found.entries[id], planner.entries[id])]
+        if not ahead:
+            return []
+        for id in helped or ahead:
+            named[id] = None
+            causes.append(Cause("job", str(id)))
+    return []
+
+
+def begins(planner: Planner, id: int) -> float:
+    """When a job begins; where only the first is planned and keeps nothing free, when it could."""
+    entry = planner.entries[id]
+    if entry.start is not None:
+        return entry.start
+    if planner.everybody_planned(entry) or entry.ask.types.besteffort or not is_its_turn(planner, entry):
+        return inf
+    return Trial(planner, id).place().start
+
+
+def is_its_turn(planner: Planner, entry: Entry) -> bool:
+    """Where not everybody has a planned start: are those before it such that have no place at all?"""
+    line = planner.class_of(entry.ask).line
+    ahead = [other for other in line if other is not entry and other.rank < entry.rank]
+    if len(ahead) > _FEW or any(other.start is not None for other in ahead):
+        return False
+    return all(Trial(planner, other.id).place().start == inf for other in ahead)
+
+
+def _ahead(planner: Planner, entry: Entry) -> list[int]:
+    """Waiting jobs of better rank."""
+    return [
+        other.id
+        for other in planner.entries.values()
+        if other.state == WAITING and not other.fixed and other.rank < entry.rank
+    ]
+
+
+def _earlier(one: Entry, other: Entry) -> bool:
+    return (inf if one.start is None else one.start) < (inf if other.start is None else other.start)

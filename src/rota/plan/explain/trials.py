@@ -1,0 +1,171 @@
+"""Trials: where would one waiting job be placed if something were not there? Everybody else keeps his place.
+
+A trial works on a copy of the plan, which is made once for all questions about a job.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from math import inf
+from typing import Final, NamedTuple
+
+import msgspec
+
+from rota.plan.explain.whatif import copy_of
+from rota.plan.placement import Waits
+from rota.plan.planner.entry import SUSPENDED, Entry, Option
+from rota.plan.planner.planner import Planner
+from rota.plan.policy.quota_counters import Counter
+from rota.plan.policy.quota_rules import Rule
+from rota.plan.policy.quotas import Counted
+from rota.plan.site.availability import closing, closures
+from rota.plan.site.resources import Site
+from rota.plan.timeline.ledger import Ledger
+from rota.plan.timeline.slots import Slots
+
+#: What can be taken away. Quotas and limits are taken away by name.
+DEPENDENCY: Final = "dependency"
+POSTPONE: Final = "postpone"
+DEADLINE: Final = "deadline"
+EXPIRE: Final = "expire"
+WALLTIME: Final = "walltime"  #: that none was given
+UNTIL: Final = "available_until"
+HOURS: Final = "hours"
+AWAY: Final = "away"
+ASLEEP: Final = "asleep"
+JOBS: Final = "jobs"
+
+_TERMS: Final = (POSTPONE, DEADLINE, EXPIRE)
+
+
+class Found(NamedTuple):
+    """Where it would be placed; a start of inf: nowhere, for this reason."""
+
+    start: float
+    resources: int
+    reason: Waits | None
+
+
+class Trial:
+    """One waiting job, and a plan of its own in which it has no place."""
+
+    def __init__(self, planner: Planner, id: int) -> None:
+        self.planner = copy_of(planner)
+        self.entry = self.planner.entries[id]
+        self.planner.unplan(self.entry)
+        self._ask, self._after = self.entry.ask, set(self.entry.after)
+        self._site, self._ledger = self.planner.site, self.planner.ledger
+        self._reserved, self._limits = self.planner.reserved, self.planner.limits
+        self._shapes = self.planner._shapes
+        self._others = [other for other in self.planner.entries.values() if self._holds(other)]
+
+    def _holds(self, other: Entry) -> bool:
+        """Does it hold resources that this one could have, or get them first?"""
+        if other is self.entry or other.home or other.start is None or other.state == SUSPENDED:
+            return False
+        if not other.ask.types.besteffort:
+            return True
+        low = self.entry.ask.types.besteffort
+        return low and (other.id in self.planner.guests or other.rank < self.entry.rank)
+
+    # -- what there is to take away
+
+    def rules(self) -> list[Rule]:
+        """The quotas that count this job."""
+        counted = self.planner.quotas and self.entry.counted
+        return [rule for counter in counted.counters for rule in counter.rules] if counted else []
+
+    def limits(self) -> list[str]:
+        """The limits of the site that it takes."""
+        return list(self.entry.everywhere)
+
+    def place(
+        self,
+        *gone: str,
+        rules: tuple[Rule, ...] = (),
+        limits: tuple[str, ...] = (),
+        jobs: frozenset[int] | None = None,
+        length: float | None = None,
+    ) -> Found:
+        """Where it would be placed without these.
+
+        `jobs`: only these of the others are gone. `length`: of the walltime that it is given.
+        """
+        planner, entry = self.planner, self.entry
+        types = self._ask.types
+        if terms := {name: None for name in _TERMS if name in gone}:
+            types = msgspec.structs.replace(types, **terms)
+        entry.ask = self._ask if types is self._ask.types else msgspec.structs.replace(self._ask, types=types)
+        entry.after = set() if DEPENDENCY in gone else set(self._after)
+        planner.site = site = self._without(gone)
+        planner._shapes = self._shapes if site is self._site else {}
+        planner.closures = closures(site, planner.now)
+        planner.closing = closing(planner.closures, planner.now)
+        left = [other for other in self._others if not _is_gone(other, gone, jobs)]
+        planner.reserved = {other.id: other for other in left if other.id in self._reserved}
+        planner.slots = self._slots(left)
+        planner.ledger = (
+            self._ledger if len(left) == len(self._others) and site is self._site else self._kept(left)
+        )
+        planner.bounds = {}
+        planner.ready(entry)
+        entry.everywhere = {name: units for name, units in entry.everywhere.items() if name not in limits}
+        if entry.counted is not None and rules:
+            entry.counted = _counted_without(entry.counted, rules)
+        if WALLTIME in gone:
+            entry.options = [
+                Option(shape, its if hard or length is None else length, True)
+                for shape, its, hard in entry.options
+            ]
+        entry.home = 0
+        found = planner.find(entry, planner.now, before=inf, since=None)
+        return Found(inf, 0, entry.reason) if found is None else Found(found[0], found[1], entry.reason)
+
+    def _without(self, gone: tuple[str, ...]) -> Site:
+        site = self._site
+        if not {UNTIL, HOURS, AWAY, ASLEEP}.isdisjoint(gone):
+            site = copy(site)
+            if UNTIL in gone:
+                site.until = {}
+            if HOURS in gone:
+                site.hours = {}
+            if AWAY in gone:
+                site.usable = site.everything
+            if ASLEEP in gone:
+                site.asleep, site.sleeping = 0, {}
+        return site
+
+    def _slots(self, left: list[Entry]) -> Slots:
+        planner = self.planner
+        slots = Slots(planner.site.everything, planner.now)
+        for start, end, mask in planner.closures:
+            slots.cover(mask, max(start, planner.now), end)
+        for other in left:
+            assert other.start is not None
+            slots.cover(other.resources, max(other.start, planner.now), other.end or inf)
+        return slots
+
+    def _kept(self, left: list[Entry]) -> Ledger:
+        """What others take besides resources."""
+        ledger = Ledger(self.planner.site, self._limits)
+        inner = [other for other in self.planner.entries.values() if other.home and other is not self.entry]
+        for other in (*left, *inner):
+            ledger.taking(other.ask)
+            if (other.taking or other.everywhere) and other.start is not None and other.end is not None:
+                span, low = (other.start, other.end), other.ask.types.besteffort
+                ledger.take(other.id, other.taking, other.everywhere, other.resources, span, low=low)
+        return ledger
+
+
+def _is_gone(other: Entry, gone: tuple[str, ...], jobs: frozenset[int] | None) -> bool:
+    return JOBS in gone and (jobs is None or other.id in jobs)
+
+
+def _counted_without(counted: Counted, rules: tuple[Rule, ...]) -> Counted | None:
+    counters: list[Counter] = []
+    for counter in counted.counters:
+        if left := tuple(rule for rule in counter.rules if rule not in rules):
+            other = copy(counter)
+            other.rules = left
+            counters.append(other)
+    return Counted(tuple(counters), counted.hour_sets) if counters else None

@@ -1,0 +1,118 @@
+"""Why a waiting job has not been chosen, in words: its limits, and the room that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.plan.need import LimitUse, Need
+from rota.plan.packing.lanes import Lane
+from rota.plan.placement import Waits
+from rota.plan.policy.limits import Limits
+from rota.plan.size import CORE, Size
+
+#: Lanes up to this length are counted to tell how many jobs are before one.
+_COUNTED = 100_000
+_UNITS = (("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10))
+
+
+def limit_reasons(limits: Limits, need: Need, hosts: Iterable[str]) -> list[Waits]:
+    """Every limit that would keep such a job from starting on any of these hosts now."""
+    missing = [set(limits.missing(need.limits, host)) for host in hosts]
+    everywhere = set.intersection(*missing) if missing else set()
+    found = []
+    for use in need.limits:
+        reason = _stopped(limits, use)
+        if reason is None and use.name in everywhere:
+            reason = _in_use(limits, use)
+        if reason is not None:
+            found.append(reason)
+    return found
+
+
+def _stopped(limits: Limits, use: LimitUse) -> Waits | None:
+    """Its hours, or that it is too small: what no end of a job can change."""
+    name, limit = use.name, limits.get(use.name)
+    if limit is None:
+        return None
+    if limit.window is not None and not limit.window.open_at(limits.minute):
+        return Waits("window", f"limit '{name}' lets jobs start only {limit.window}", name)
+    most = max(units for _host, units in limit.hosts) if limit.hosts else limit.capacity
+    if most is not None and use.units > most:
+        said = "is stopped (0 units)" if not most else f"has {most} units, it takes {use.units}"
+        return Waits("limit", f"limit '{name}' {said}", name, hint=f"rota limit {name}:{use.units}")
+    return None
+
+
+def _in_use(limits: Limits, use: LimitUse) -> Waits:
+    name, limit = use.name, limits.get(use.name)
+    if limit is not None and limit.hosts:
+        shown = ", ".join(f"{host} {limits.use(name, host)[0]} of {units}" for host, units in limit.hosts)
+        return Waits("limit", f"limit '{name}': {shown} in use, it takes {use.units}", name)
+    used, alone = limits.use(name)
+    if alone:
+        return Waits("limit", f"one job has limit '{name}' alone", name)
+    if use.exclusive:
+        return Waits("limit", f"it wants limit '{name}' alone, and {used} in use", name)
+    capacity = limit.capacity if limit is not None else None
+    more = f"rota limit {name}:{capacity + use.units}" if capacity is not None else ""
+    return Waits("limit", f"limit '{name}': {used} of {capacity} in use, it takes {use.units}", name, hint=more)
+
+
+def shortage(size: Size, frees: list[list[int]]) -> str:
+    """What no host has enough of now, e.g. ``needs 2 cpus, 1 free``; empty if each has something else."""
+    parts = []
+    for place, (name, asked) in enumerate((("cpus", size.cpus), ("mem", size.mem), ("disk", size.disk))):
+        most = max((free[place] for free in frees), default=0)
+        if asked > most:
+            if name == "cpus":
+                parts.append(f"{asked / CORE:g} cpus, {max(0, most) / CORE:g} free")
+            else:
+                parts.append(f"{amount(asked)} {name}, {amount(max(0, most))} free")
+    return f"needs {'; '.join(parts)}" if parts else ""
+
+
+def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
+    """What a job waits for that nothing but room keeps, with so many before it; None: many."""
+    short = shortage(size, frees)
+    said = f"waiting for room: {short}" if short else "waiting for room"
+    if before is None:
+        return f"{said}; many jobs are before it"
+    if not before:
+        return f"{said}; it is the next in rank"
+    return f"{said}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
+
+
+def jobs_before(lanes: Iterable[Lane], priority: int, job: int) -> int | None:
+    """How many jobs of better rank than this one wait in these lanes; None: many, too many to count."""
+    before = 0
+    for lane in lanes:
+        if lane.priority > priority:
+            before += len(lane)
+        elif lane.priority == priority and lane.head() is not None:
+            if len(lane) <= _COUNTED:
+                before += sum(1 for each in lane.jobs() if each < job)
+            elif lane.heap[0] < job:
+                return None
+    return before
+
+
+def amount(size: float) -> str:
+    """Bytes in a unit that people read."""
+    for unit, power in _UNITS:
+        if size >= 1 << power:
+            return f"{size / (1 << power):.3g}{unit}"
+    return f"{size:.0f}B"
+
+
+def never_fits(size: Size, most: Size) -> str:
+    """What of this size is more than the most that any host has of it."""
+    shown = (
+        ("cpus", size.cpus, most.cpus, f"{size.cpus / CORE:g}", f"{most.cpus / CORE:g}"),
+        ("mem", size.mem, most.mem, amount(size.mem), amount(most.mem)),
+        ("disk", size.disk, most.disk, amount(size.disk), amount(most.disk)),
+        ("gpus", size.gpus, most.gpus, str(size.gpus), str(most.gpus)),
+    )
+    for name, asked, largest, asked_text, largest_text in shown:
+        if asked > largest:
+            return f"never fits: asked {asked_text} {name}, largest host has {largest_text}"
+    return "never fits: no single host has all of what was asked"

@@ -1,0 +1,163 @@
+"""Jobs that run on what nobody else wants, and end when somebody does.
+
+For all other jobs they are not there; they are planned last, in what is left.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING
+
+from rota.plan.planner.entry import RUNNING, Entry
+from rota.plan.planner.shapes import TRIES
+from rota.plan.planner.timesharing import may_overlap
+from rota.plan.timeline.slots import Pick
+
+if TYPE_CHECKING:
+    from rota.plan.planner.search import Search
+
+
+def running(planner: Search) -> list[Entry]:
+    """Besteffort jobs that run."""
+    return list(planner.guests.values())
+
+
+def plan(planner: Search, now: float) -> None:
+    """Plan the waiting besteffort jobs in what is left by all others."""
+    waiting = planner.low.line
+    if not waiting:
+        return
+    for entry in waiting:
+        planner.unplan(entry)
+    whole, inside, bounds = planner.slots, planner.inside, planner.bounds
+    left, left_inside = whole.copy(), inside
+    if any(entry.ask.types.inner for entry in waiting):
+        left_inside = {id: slots.copy() for id, slots in inside.items()}
+    planner.bounds = {}
+    try:
+        planner.slots, planner.inside = left, left_inside
+        for entry in running(planner):
+            _hide(planner, entry, now)
+        for entry in list(waiting):
+            if _overlaps(entry):
+                # Of what others leave: `low_held` says with whom of its kind it may not share.
+                planner.slots, planner.inside = whole, inside
+            found = planner.place(entry, now)
+            planner.slots, planner.inside = left, left_inside
+            if found:
+                _hide(planner, entry, now)
+    finally:
+        planner.slots, planner.inside, planner.bounds = whole, inside, bounds
+        planner.low_held.clear()
+
+
+def _overlaps(entry: Entry) -> bool:
+    """May it hold what others hold as well?"""
+    return entry.special and not entry.ask.share
+
+
+def _hide(planner: Search, entry: Entry, now: float) -> None:
+    """What a besteffort job holds is not free for the next one."""
+    planner.low_held.append(entry)
+    slots = planner.slots_of(entry)
+    if slots is None:
+        return
+    start, end = max(now, entry.start or now), entry.end or inf
+    if planner.counted:
+        slots.take(entry.resources, start, end)
+    else:
+        slots.cover(entry.resources, start, end)
+
+
+def victims(planner: Search, entry: Entry) -> list[int]:
+    """Besteffort jobs that must end before this one begins."""
+    if entry.ask.types.besteffort or planner.counted:
+        return []
+    begin = max(planner.now, entry.start or planner.now)
+    guests = running(planner)
+    found = [other.id for other in guests if is_in_the_way(other, entry)]
+    if entry.taking is not None:
+        # Those that hold memory and the like on the same hosts, the youngest first.
+        guests.sort(key=_youngest_first)
+        for host in planner.site.hosts_of(entry.resources):
+            of_host = planner.site.hosts[host]
+            for name in entry.taking:
+                there = [
+                    other
+                    for other in guests
+                    if other.taking and name in other.taking and other.resources & of_host
+                ]
+                excess = planner.ledger.excess(host, name, begin)
+                for gone in [True, False]:
+                    for other in there:
+                        if excess > 0 and other.taking is not None and (other.id in found) == gone:
+                            excess -= other.taking[name]
+                            if not gone:
+                                found.append(other.id)
+    for id in found:  # it grows: what runs inside a container ends with it
+        inner = planner.lies_inside(planner.running[id])
+        found += [each.id for each in inner if each.state == RUNNING and each.id not in found]
+    return found
+
+
+def is_in_the_way(guest: Entry, entry: Entry) -> bool:
+    """Does a besteffort job hold what another one was given?"""
+    if guest.id == entry.home or not guest.resources & entry.resources:
+        return False
+    return not (guest.home == entry.home and may_overlap(guest.ask, entry.ask))
+
+
+def _youngest_first(entry: Entry) -> tuple[float, int, int]:
+    return -(entry.start or 0.0), entry.resources.bit_count(), entry.id
+
+
+def avoid(planner: Search, entry: Entry, now: float) -> None:
+    """Who begins, now or at its reserved time, takes what ends the fewest besteffort jobs."""
+    if not any(is_in_the_way(other, entry) for other in planner.guests.values()):
+        return
+    if planner.counted or planner.lies_inside(entry) or entry.id in planner.told_for:
+        return
+    if entry.start is None or entry.end is None or entry.ask.types.besteffort:
+        return
+    begin = max(now, entry.start)
+    planner.drop(entry, since=begin)
+    if not entry.home or entry.home in planner.inside:
+        free = planner.room(entry).common(begin, entry.end)
+        others = [other for other in running(planner) if other.id != entry.home]
+        others = [other for other in others if not may_overlap(other.ask, entry.ask) or other.home != entry.home]
+        if entry.fixed and now <= entry.start:
+            for other in others:
+                if entry.start - other.ask.leave_s < now:
+                    free &= ~other.resources  # it would not be gone in time
+        taken = _choose(others, planner.picking(entry), free, (begin, entry.end), entry.resources.bit_count())
+        if taken:
+            planner.exchange(entry, taken)
+    planner.hold(entry, since=begin)
+    if entry.ask.types.container:
+        planner.open_inside(entry)
+
+
+def _choose(guests: list[Entry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:
+    """Take so that the fewest besteffort jobs end: then the youngest, then those that lose the least work."""
+    holding = sorted((entry for entry in guests if entry.resources & free), key=_youngest_first)
+    held = together = 0  #: by one of them; by several, who share it
+    for entry in holding:
+        together |= held & entry.resources
+        held |= entry.resources
+    tries = 0
+    for number in range(len(holding) + 1):
+        for some in combinations(holding, number):
+            tries += 1
+            if tries > TRIES:
+                return 0
+            given = free & ~held
+            for entry in some:
+                given |= entry.resources & free
+            for entry in holding if together else ():
+                if entry not in some:
+                    given &= ~entry.resources
+            taken = pick(given, *span)
+            if taken.bit_count() == as_many:
+                return taken
+    return 0

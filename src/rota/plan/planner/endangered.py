@@ -1,0 +1,78 @@
+"""Reservations in danger: of what they were granted something may not be used when their time comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import NamedTuple
+
+from rota.plan.explain.cause_texts import NAMED, away_hosts, away_text
+from rota.plan.language.hostlist import fold
+from rota.plan.placement import Waits
+from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.planner import Planner
+from rota.plan.site.resources import Site
+
+
+class Endangered(NamedTuple):
+    """A granted reservation, and what of it may not be there."""
+
+    job: int
+    message: str
+
+
+def endangered(planner: Planner) -> Iterator[Endangered]:
+    """All reservations that are in danger."""
+    for id, entry in planner.reserved.items():
+        if entry.state == WAITING and (message := danger(planner, entry)):
+            yield Endangered(id, message)
+
+
+def danger(planner: Planner, entry: Entry) -> str:
+    """What of a granted reservation's resources may be missing at its time, in words; empty: nothing."""
+    if planner.counted or not entry.fixed or entry.start is None:
+        return ""
+    site = planner.site
+    parts = []
+    if away := entry.resources & ~site.usable & ~site.asleep:
+        hosts = site.hosts_of(away)
+        parts.append(_few(away_text(site, hosts[:NAMED]), hosts))
+    parts += closed_then(planner, entry.resources, entry.start, entry.end or inf)
+    return "; ".join(parts)
+
+
+def closed_then(planner: Planner, resources: int, start: float, end: float) -> list[str]:
+    """Which hosts of these resources may not be used at some time between two moments, and why."""
+    site = planner.site
+    over, outside = 0, 0
+    for closes, opens, mask in planner.closures:
+        if closes < end and opens > start and mask & resources:
+            if opens == inf and site.until.get(closes, 0) & mask:
+                over |= mask & resources
+            else:
+                outside |= mask & resources
+    parts = []
+    if over:
+        parts.append(f"{_listed(site.hosts_of(over))} may not be used any more then (--available-until)")
+    if outside:
+        parts.append(f"it is outside the hours of {_listed(site.hosts_of(outside))}")
+    return parts
+
+
+def unanswered(site: Site) -> Waits | None:
+    """What to say of a reservation that nobody can answer, because nothing may be used now; None: it is."""
+    if site.usable or not site.count:
+        return None
+    waits = away_hosts(site, sorted(site.hosts))
+    named = away_text(site, sorted(site.hosts)[:NAMED])
+    said = f"nothing can be reserved now, and it is decided when something can: {_few(named, sorted(site.hosts))}"
+    return Waits("no_resources", said, hint=waits.hint)
+
+
+def _few(named: str, hosts: list[str]) -> str:
+    return f"{named} and {len(hosts) - NAMED} more" if len(hosts) > NAMED else named
+
+
+def _listed(hosts: Iterable[str]) -> str:
+    some = list(hosts)
+    return ", ".join(some) if len(some) <= NAMED else fold(some)

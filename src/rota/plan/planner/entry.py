@@ -1,0 +1,79 @@
+"""One job in the planner: what it asks for, made ready for the site, and what has been decided about it."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from rota.plan.ask import Ask
+from rota.plan.placement import Waits
+from rota.plan.planner.shapes import Shape
+from rota.plan.policy.quotas import Counted
+from rota.plan.timeline.ledger import Taking
+
+WAITING = "waiting"
+RUNNING = "running"
+SUSPENDED = "suspended"  #: it has begun, and has given up its cores for a while
+BLOCKED = "blocked"  #: a parent failed: it will never run
+
+#: Queue priority, priority, order, submission: smaller goes first.
+Rank = tuple[float, ...]
+
+
+class Option(NamedTuple):
+    """One alternative on the present site."""
+
+    shape: Shape
+    length: float  #: planned seconds
+    hard: bool  #: a walltime ends it by then
+
+
+class Entry:
+    """One job; the planner alone changes it."""
+
+    __slots__ = ("after", "alternative", "ask", "blamed", "charged", "counted", "end", "everywhere", "fixed",
+                 "home", "id", "kind", "least", "options", "rank", "reason", "resources", "serial", "shortest",
+                 "special", "start", "state", "submitted", "taking", "trouble")  # fmt: skip
+
+    def __init__(self, id: int, ask: Ask, submitted: float) -> None:
+        self.id = id
+        self.ask = ask
+        types = ask.types
+        #: may hold resources together with others
+        self.special = types.timesharing is not None or bool(types.placeholder or types.allowed or ask.share)
+        self.submitted = submitted
+        self.state = WAITING
+        self.rank: Rank = ()
+        self.serial = 0  #: in order of submission
+        self.options: list[Option] = []
+        self.kind: object = None  #: who has the same has the same options; None: it has no equals
+        self.trouble: Waits | None = None  #: why no resources of this site could ever do
+        self.least = 0  #: no alternative needs fewer resources
+        self.shortest = 0.0  #: no alternative is shorter
+        self.charged = -inf  #: up to when its use counts already, in fair share
+        self.counted: Counted | None = None  #: the quotas it is counted in
+        self.taking: Taking | None = None  #: what it takes of each host
+        self.everywhere: Taking = {}  #: what it takes of limits of the site
+        self.after: set[int] = set()  #: jobs that must complete first
+        self.fixed = False  #: a granted reservation: never moved
+        self.home = 0  #: the container in whose time and resources it was planned
+        self.start: float | None = None  #: planned or real
+        self.end: float | None = None  #: expected
+        self.resources = 0
+        self.alternative = 0
+        self.reason: Waits | None = None
+        self.blamed = False  #: something else than resources made it wait: look again whatever became free
+
+    def __repr__(self) -> str:
+        return f"<{self.id} {self.state} {self.start}-{self.end}>"
+
+
+class Begin(NamedTuple):
+    """A job begins now; these besteffort jobs must end first."""
+
+    entry: Entry
+    victims: list[int]
+
+
+def by_rank(entry: Entry) -> Rank:
+    return entry.rank

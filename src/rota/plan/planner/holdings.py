@@ -1,0 +1,360 @@
+"""Who holds what, when: the plan as data, and the few ways in which it changes.
+
+Nothing here decides where a job goes; `plan.planner.search` does, and `plan.planner.planner` decides in which
+order.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappush
+from math import inf
+
+from rota.plan.ask import Ask
+from rota.plan.language.request import Group
+from rota.plan.placement import Moved
+from rota.plan.planner import backfill, suspension
+from rota.plan.planner.entry import RUNNING, WAITING, Entry, by_rank
+from rota.plan.planner.shapes import Shape
+from rota.plan.planner.timesharing import WHOLE
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
+from rota.plan.policy.quotas import Quotas
+from rota.plan.site.availability import RENEW_S, Closure, closing, closures
+from rota.plan.site.resources import Site
+from rota.plan.timeline.ledger import Ledger
+from rota.plan.timeline.search_bounds import Bounds
+from rota.plan.timeline.slots import Counted, Slots
+
+#: Who was planned where: start, end, resources, container, alternative.
+Place = tuple[Entry, float, float, int, int, int]
+
+
+class Holdings:
+    """Jobs that run or wait on one site, and what each has been given."""
+
+    def __init__(
+        self,
+        site: Site,
+        policy: Policy,
+        *,
+        quotas: Quotas | None = None,
+        now: float = 0.0,
+        counted: bool = False,
+        usage: Usage | Mapping[str, float] | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
+        self.site = site
+        self.policy = policy
+        self.quotas = quotas
+        self.counted = counted
+        self.now = now
+        self.patience_s = PATIENCE_S  #: so long a reservation waits for resources that are missing
+        self.entries: dict[int, Entry] = {}
+        self.classes: list[backfill.Class] = []  #: queues of one priority, the highest first
+        self.low = backfill.Class(-inf, "conservative")  #: besteffort jobs, planned when all others are
+        self.running: dict[int, Entry] = {}
+        self.suspended: dict[int, suspension.Pinned] = {}  #: some of them are in line to go on
+        self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
+        self.low_held: list[Entry] = []  #: while besteffort jobs are planned: those that have a place already
+        self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
+        self.moved: list[Moved] = []
+        self.expired: list[int] = []  #: waiting jobs whose time is over
+        self.orphans: list[tuple[int, int]] = []  #: jobs that run, and the container of theirs that is gone
+        if isinstance(usage, Usage):
+            self.usage = usage
+        else:
+            self.usage = Usage(policy.fair_share.half_life_s, window_s=policy.fair_share.window_s)
+            for user, seconds in (usage or {}).items():
+                self.usage.add(user, "", seconds, seconds, now)
+        self.limits = dict(limits or {})
+        self.starting: list[Entry] = []  #: chosen to begin at once
+        self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
+        self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
+        self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
+        self.notices: list[tuple[float, int]] = []  #: heap: when to look who must leave for which reservation
+        #: besteffort jobs that must leave now: the reservation that they leave for, and when that begins
+        self.noticed: list[tuple[int, int, float]] = []
+        self.told_for: set[int] = set()  #: reservations that some were told to leave for: they take nothing else
+        self.exchanged: list[int] = []  #: reservations that took other resources, so that fewer must leave
+        self.wakes: list[float] = []  #: heap of moments at which somebody who has no planned start may begin
+        self._children: dict[int, list[Entry]] = {}
+        self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
+        self.was: dict[int, float] = {}  #: what those were promised that this event took out
+        self.given: list[tuple[Entry, float, float, int]] = []  #: who gave up which places meanwhile
+        self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
+        self._tangled: set[int] = set()  #: jobs that hold what others held already, as where one outlived its time
+        self.pending: set[int] = set()  #: waiting jobs that are about to be planned
+        #: a pass is paused after so many steps, until `work` is called; None: never
+        self.pause_after: int | None = None
+        self._pass: tuple[Iterator[None], float, str] | None = None  #: its steps, time and cause
+        self._gentle = False  #: it only lets jobs begin earlier: whatever is left of it, everybody has a place
+        self._left = False  #: a gentle pass was given up before everybody had his turn
+        self._refreshed = now
+        self._serial = 0
+        self.empty()
+
+    def empty(self) -> None:
+        """An empty plan over the present site."""
+        site = self.site
+        self.slots: Slots = Counted(site.count, self.now) if self.counted else Slots(site.everything, self.now)
+        #: when what may not be used, and what only a job with a walltime may be placed before
+        self.closures: list[Closure] = [] if self.counted else closures(site, self.now)
+        self.closing = closing(self.closures, self.now)
+        self.renew_at = self.now + RENEW_S if site.hours else inf  #: when the site should be looked at again
+        self._close(self.slots)
+        self.ledger = Ledger(site, self.limits)
+        self.inside: dict[int, Slots] = {}  #: container → what is free inside
+        self.special: dict[int, Entry] = {}  #: who may hold resources together with others
+        self.bounds: dict[object, Bounds] = {}
+        self._shapes: dict[tuple[Group, ...], Shape] = {}  #: what each request means here
+
+    def _close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
+        """Nothing may be had of these resources while they may not be used."""
+        for start, end, mask in self.closures:
+            slots.cover(mask & within, max(start, since, self.now), min(end, until))
+
+    def closed_at(self, moment: float) -> int:
+        """What may not be used then."""
+        found = 0
+        for start, end, mask in self.closures:
+            if start <= moment < end:
+                found |= mask
+        return found
+
+    def charge(self, entry: Entry, now: float) -> None:
+        """A running job has used its resources since it began, or since the last time."""
+        if entry.start is not None:
+            since = max(entry.start, entry.charged)
+            self.usage.charge((entry.ask.user, entry.ask.project), self._cores(entry), since, max(since, now))
+            entry.charged = max(since, now)
+
+    def charge_rest(self, entry: Entry, now: float) -> None:
+        """A running job has ended: what it asked for beyond that counts as asked."""
+        self.charge(entry, now)
+        left_s = max(0.0, entry.end - now) if entry.end is not None else 0.0
+        if left_s:
+            self.usage.add(entry.ask.user, entry.ask.project, 0.0, self._cores(entry) * left_s, now)
+
+    def _cores(self, entry: Entry) -> float:
+        if entry.ask.share:
+            return entry.ask.share / WHOLE
+        return entry.resources if self.counted else entry.resources.bit_count()
+
+    def queue(self, name: str) -> Queue:
+        return self.policy.queues.get(name) or Queue()
+
+    def class_of(self, ask: Ask) -> backfill.Class:
+        queue = self.queue(ask.queue)
+        for each in self.classes:
+            if each.priority == queue.priority:
+                return each
+        found = backfill.Class(queue.priority, queue.backfill)
+        insort(self.classes, found, key=lambda each: -each.priority)
+        return found
+
+    def everybody_planned(self, entry: Entry) -> bool:
+        """Does everybody of its queue have a planned start?"""
+        return not entry.ask.types.besteffort and self.class_of(entry.ask).backfill == "conservative"
+
+    # -- what is held
+
+    def awake(self, entry: Entry) -> bool:
+        """Can a job begin on what it was given? Nothing begins on a host that sleeps."""
+        return self.counted or not entry.resources & self.site.asleep
+
+    def slots_of(self, entry: Entry) -> Slots | None:
+        """Where the job's resources are taken from; None: nowhere that others look at."""
+        return self.inside.get(entry.home) if entry.home else self.slots
+
+    def hold(self, entry: Entry, since: float | None = None) -> None:
+        """What the entry was given is not free any more."""
+        start, end = entry.start, entry.end
+        assert start is not None
+        assert end is not None
+        begin = start if since is None else since
+        types = entry.ask.types
+        if not types.besteffort:
+            slots = self.slots_of(entry)
+            if slots is not None:
+                if entry.special:
+                    self.special[entry.id] = entry
+                if since is not None and not self.counted:
+                    # A job that may not share with it can be there still.
+                    self.hold_anyway(entry, slots, begin, end)
+                elif entry.special:
+                    slots.cover(entry.resources, begin, end)
+                else:
+                    slots.take(entry.resources, begin, end)
+        if entry.counted is not None and self.quotas is not None:
+            number = entry.resources if self.counted else entry.resources.bit_count()
+            self.quotas.take(entry.counted, entry.id, number, start, end)
+        if entry.taking is not None or entry.everywhere:
+            self.take_of_hosts(entry)
+        if entry.id in self.suspended:
+            suspension.ballast(self, entry)
+
+    def take_of_hosts(self, entry: Entry) -> None:
+        assert entry.start is not None
+        assert entry.end is not None
+        span, low = (entry.start, entry.end), entry.ask.types.besteffort
+        self.ledger.take(entry.id, entry.taking, entry.everywhere, entry.resources, span, low=low)
+
+    def hold_anyway(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+        """It holds what perhaps is not free."""
+        if start < end and slots.common(start, end) & entry.resources != entry.resources:
+            self._tangled.add(entry.id)
+        slots.cover(entry.resources, start, end)
+
+    def _uncover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
+        """It gives back what others may hold as well."""
+        home = self.entries.get(entry.home)
+        if home is not None and home.start is not None and home.end is not None:
+            start, end = max(start, home.start), min(end, home.end)
+        slots.uncover(entry.resources, start, end)
+        self._close(slots, entry.resources, since=start, until=end)
+        for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
+            if other is entry or other.home != entry.home or other.ask.types.besteffort:
+                continue
+            if other.start is not None and other.end is not None and other.resources & entry.resources:
+                slots.cover(other.resources & entry.resources, max(other.start, start), min(other.end, end))
+
+    def drop(self, entry: Entry, since: float) -> None:
+        """What the entry was given is free from this moment on."""
+        start, end = entry.start, entry.end
+        if start is None or end is None:
+            return
+        begin = max(start, since)
+        slots = self.slots_of(entry)
+        if slots is not None and not entry.ask.types.besteffort:
+            kept = entry.state == RUNNING or entry.fixed
+            if entry.special or (kept and not self.counted and (self._tangled or entry.home)):
+                self.special.pop(entry.id, None)
+                self._uncover(entry, slots, begin, end)
+            else:
+                slots.give(entry.resources, begin, end)
+            if slots is self.slots:
+                self.bounds.clear()
+        if entry.counted is not None and self.quotas is not None:
+            self.quotas.give(entry.counted, entry.id)
+        self.ledger.give(entry.id)
+
+    def untangle(self, id: int) -> None:
+        """It holds nothing any more that others hold as well."""
+        self._tangled.discard(id)
+
+    def unplan(self, entry: Entry) -> None:
+        """The waiting job has no planned start any more; nor have those planned inside it."""
+        if entry.start is None or entry.end is None:
+            return
+        if not entry.ask.types.besteffort:
+            self.was.setdefault(entry.id, entry.start)
+            self.given.append((entry, entry.start, entry.end, entry.resources))
+        for inner in self.lies_inside(entry):
+            if inner.state == WAITING:
+                self.unplan(inner)
+                inner.home = 0
+        self.drop(entry, since=self.now)
+        entry.start = entry.end = None
+        entry.resources = 0
+        if entry.id in self.suspended:
+            suspension.ballast(self, entry)
+        self.inside.pop(entry.id, None)
+        if entry in self.starting:
+            self.starting.remove(entry)
+            if not self.everybody_planned(entry):
+                self.class_of(entry.ask).add(entry)
+
+    def exchange(self, entry: Entry, resources: int) -> None:
+        """Who begins now takes other resources; what it had is free for others."""
+        if resources != entry.resources and entry.end is not None:
+            self.given.append((entry, self.now, entry.end, entry.resources))
+            entry.resources = resources
+
+    def restore(self, places: list[Place]) -> None:
+        """These come back to where they were, which is free."""
+        for entry, start, end, resources, home, alternative in places:
+            entry.start, entry.end, entry.resources = start, end, resources
+            entry.home, entry.alternative = home, alternative
+            self.hold(entry)
+            if entry.ask.types.container:
+                self.open_inside(entry)
+            self._will_start(entry)
+
+    def _will_start(self, entry: Entry) -> None:
+        assert entry.start is not None
+        if len(self._starts) > 1000 + 4 * len(self.entries):
+            there = self.entries.values()
+            self._starts = [
+                (each.start, each.id) for each in there if each.state == WAITING and each.start is not None
+            ]
+            heapify(self._starts)
+        heappush(self._starts, (entry.start, entry.id))
+
+    # -- containers, and who depends on whom
+
+    def containers(self, name: str) -> list[Entry]:
+        """The container of this id, or all of this name: those with a place, by start, or else the others."""
+        if name.isdigit() and (found := self.entries.get(int(name))) is not None and found.ask.types.container:
+            return [found]
+        open = [entry for id in self.inside if (entry := self.entries[id]).ask.name == name]
+        if open:
+            return sorted(open, key=lambda entry: (entry.start or 0.0, entry.id))
+        return [entry for entry in self.entries.values() if entry.ask.types.container and entry.ask.name == name]
+
+    def open_inside(self, entry: Entry) -> None:
+        """All of the container is free for those who ask to lie in it."""
+        assert entry.start is not None
+        assert entry.end is not None
+        slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
+        self._close(slots, since=entry.start)
+
+    def lies_in(self, entry: Entry) -> None:
+        """It asked to lie in a container."""
+        self._inner.setdefault(entry.ask.types.inner, []).append(entry)
+
+    def expect(self, entry: Entry) -> None:
+        """When its end has come, somebody must look."""
+        if entry.end is not None:
+            heappush(self.overdue, (entry.end, entry.id))
+
+    def lies_inside(self, entry: Entry) -> list[Entry]:
+        """Who has a place inside this container."""
+        if not entry.ask.types.container:
+            return []
+        return [inner for inner in self._asked_inside(entry) if inner.home == entry.id and inner.start is not None]
+
+    def _asked_inside(self, entry: Entry) -> list[Entry]:
+        names = {str(entry.id): None, entry.ask.name: None}
+        return [inner for name in names if name for inner in self._inner.get(name, ())]
+
+    def planned_inside(self, entry: Entry) -> list[Place]:
+        """Waiting jobs inside a container, outer ones first, and where."""
+        found = []
+        for inner in self.lies_inside(entry):
+            if inner.state == WAITING and inner.start is not None and inner.end is not None:
+                found.append((inner, inner.start, inner.end, inner.resources, inner.home, inner.alternative))
+                found += self.planned_inside(inner)
+        return found
+
+    def followers(self, entry: Entry) -> list[Entry]:
+        """Waiting jobs whose place depends on this one's, in order of rank."""
+        if entry.id not in self._children and not entry.ask.types.container:
+            return []
+        found = [child for child in self._children.get(entry.id, ()) if child.state == WAITING]
+        if entry.ask.types.container:
+            found += [each for each in self._asked_inside(entry) if each.state == WAITING and each not in found]
+        return sorted(found, key=by_rank)
+
+    def forget_ties(self, entry: Entry) -> None:
+        """It depends on nothing any more."""
+        siblings = self._inner.get(entry.ask.types.inner)
+        if siblings is not None and entry in siblings:
+            siblings.remove(entry)
+            if not siblings:
+                del self._inner[entry.ask.types.inner]
+        for parent in entry.after:
+            children = self._children.get(parent)
+            if children is not None and entry in children:
+                children.remove(entry)

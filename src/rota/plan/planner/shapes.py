@@ -1,0 +1,412 @@
+"""Groups of a request, made ready for one site: do they fit a set of free resources, and which to take?
+
+Blocks of resources that lie side by side are looked at all at once: adding one to every block at its
+lowest bit carries out of exactly those that are wholly free, and taking one away clears the lowest bit
+of each. So a question about a thousand hosts costs a few operations on integers, not a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, pairwise
+from operator import itemgetter
+
+from rota.errors import BadInput
+from rota.plan.language.expression import Value
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group
+from rota.plan.site.resources import Site
+from rota.plan.timeline.bitset import lowest, positions
+
+#: How many choices are tried for groups that compete for the same resources.
+TRIES = 10_000
+
+#: Which resources may not be taken, because their host lacks something else the job needs: of these, those.
+Short = Callable[[int], int]
+
+
+class Blocks:
+    """Disjoint sets of resources, each known by one bit that no other has: its mark."""
+
+    def __init__(self, blocks: list[list[int]]) -> None:
+        """Each block is the ascending numbers of its bits; so are the blocks, by their lowest."""
+        self.number = len(blocks)
+        self.smallest = min(map(len, blocks), default=0)
+        self.single = max(map(len, blocks), default=1) == 1
+        self.aligned = all(one[-1] < other[0] for one, other in pairwise(blocks))
+        self.blocks = blocks
+        self._of: dict[int, int] | None = None
+        #: even and odd blocks apart, so that a carry out of one falls into a gap: lowest bits, marks, insides
+        self._halves: list[tuple[int, int, int]] = []
+        self._fill = 0  #: bits inside a block's span that are not of it
+        self._widths: dict[int, int] = {}  #: width → marks of the blocks so wide
+        self.union = _set(position for block in blocks for position in block)
+        if self.aligned and not self.single:
+            for half in (blocks[0::2], blocks[1::2]):
+                lows, tops = _set(block[0] for block in half), _set(block[-1] + 1 for block in half)
+                insides = tops - lows
+                self._halves.append((lows, tops, insides))
+                self._fill |= insides & ~self.union
+            widths: dict[int, list[int]] = {}
+            for block in blocks:
+                widths.setdefault(block[-1] + 1 - block[0], []).append(block[-1] + 1)
+            self._widths = {width: _set(ends) for width, ends in widths.items()}
+
+    @property
+    def of(self) -> dict[int, int]:
+        """Mark → the block."""
+        if self._of is None:
+            self._of = {self.mark(block): _set(block) for block in self.blocks}
+        return self._of
+
+    def mark(self, block: list[int]) -> int:
+        return 1 << (block[0] if self.single or not self.aligned else block[-1] + 1)
+
+    def whole(self, free: int) -> int:
+        """Marks of the blocks that are wholly free."""
+        if self.single:
+            return free & self.union
+        if not self._halves:
+            found = 0
+            for mark, mask in self.of.items():
+                if free & mask == mask:
+                    found |= mark
+            return found
+        full = free & self.union
+        if self._fill:
+            full |= self._fill
+        found = 0
+        for lows, tops, insides in self._halves:
+            found |= ((full & insides) + lows) & tops
+        return found
+
+    def with_at_least(self, bits: int, number: int) -> int:
+        """Marks of the blocks in which so many of these bits are set."""
+        if self.single:
+            return bits & self.union if number <= 1 else 0
+        if not self._halves or number > 2 * len(self.of):
+            found = 0
+            for mark, mask in self.of.items():
+                if (bits & mask).bit_count() >= number:
+                    found |= mark
+            return found
+        found = 0
+        for lows, tops, insides in self._halves:
+            rest = bits & insides
+            for _ in range(number - 1):
+                rest &= (rest | tops) - lows
+            found |= ((rest | tops) - lows) & tops
+        return found
+
+    def lowest_of_each(self, bits: int, number: int, within: int) -> int:
+        """Of these bits, the lowest so many of each block with one of these marks; each has so many."""
+        if self._halves and number < 2 * within.bit_count():
+            bits &= self.expand(within)
+            found = 0
+            for lows, tops, insides in self._halves:
+                rest = of_half = bits & insides
+                for _ in range(number):
+                    rest &= (rest | tops) - lows
+                found |= of_half ^ rest
+            return found
+        of = self.of
+        found = 0
+        for position in positions(within):
+            found |= lowest(bits & of[1 << position], number)
+        return found
+
+    def expand(self, marks: int) -> int:
+        """All resources of the blocks with these marks."""
+        if self.single:
+            return marks
+        if not self._halves:
+            found = 0
+            for position in positions(marks):
+                found |= self.of[1 << position]
+            return found
+        found = 0
+        for width, of_width in self._widths.items():
+            some = marks & of_width
+            found += some - (some >> width)
+        return found & self.union
+
+
+class Tree:
+    """The blocks of nested levels over some resources: each level's blocks lie in one block of the level above."""
+
+    def __init__(self, site: Site, levels: tuple[str, ...], eligible: int) -> None:
+        columns = [site.column(level) for level in levels]
+        everywhere = eligible == site.everything
+        there = list(range(site.count)) if everywhere else list(positions(eligible))
+        for column in columns:
+            if None in column:
+                there = [position for position in there if column[position] is not None]
+        blocks = [there] if there else []
+        self.levels: list[Blocks] = []
+        #: for each level but the last, its blocks as sets of the marks of the level below
+        self.over: list[Over] = []
+        for column in columns:
+            inside = [_by_value(column, block) for block in blocks]
+            blocks = sorted((block for some in inside for block in some), key=itemgetter(0))
+            lower = Blocks(blocks)
+            if self.levels:
+                self.over.append(Over(self.levels[-1], lower, inside))
+            self.levels.append(lower)
+
+
+def _by_value(column: list[Value | None], block: list[int]) -> list[list[int]]:
+    found: dict[Value | None, list[int]] = {}
+    for position in block:
+        value = column[position]
+        if value in found:
+            found[value].append(position)
+        else:
+            found[value] = [position]
+    return list(found.values())
+
+
+def _set(positions: Iterable[int]) -> int:
+    """The set of these bits."""
+    found = bytearray()
+    for position in positions:
+        byte = position >> 3
+        if byte >= len(found):
+            found.extend(bytes(byte + 1 - len(found)))
+        found[byte] |= 1 << (position & 7)
+    return int.from_bytes(found, "little")
+
+
+class Over:
+    """Blocks of one level, seen as sets of the marks of the level below."""
+
+    def __init__(self, upper: Blocks, lower: Blocks, inside: list[list[list[int]]]) -> None:
+        """`inside`: of each upper block, the lower ones in it."""
+        marks = [sorted(lower.mark(block).bit_length() - 1 for block in blocks) for blocks in inside]
+        #: mark → marks of the level below
+        self.below = {upper.mark(block): _set(each) for block, each in zip(upper.blocks, marks, strict=True)}
+        self._blocks = Blocks(sorted(marks, key=itemgetter(0)))
+        #: blocks whose marks lie one place further than the upper level's, as they do over wider blocks
+        self._shift = next(
+            (n for n in (0, 1) if {mark << n for mark in self.below} == self._blocks.of.keys()), None
+        )
+
+    def with_at_least(self, bits: int, number: int) -> int:
+        """Marks of the upper blocks that have so many of these marks below."""
+        if self._shift is not None:
+            return self._blocks.with_at_least(bits, number) >> self._shift
+        found = 0
+        for mark, below in self.below.items():
+            if (bits & below).bit_count() >= number:
+                found |= mark
+        return found
+
+    def lowest_of_each(self, bits: int, number: int, within: int) -> int:
+        """Of these marks below, the lowest so many of each upper block with one of these marks."""
+        if self._shift is not None:
+            return self._blocks.lowest_of_each(bits, number, within << self._shift)
+        found = 0
+        for position in positions(within):
+            found |= lowest(bits & self.below[1 << position], number)
+        return found
+
+
+def tree_of(site: Site, levels: tuple[str, ...], eligible: int) -> Tree:
+    """The tree of these levels, made once for each site."""
+    key = (levels, eligible)
+    found = site.made.get(key)
+    if not isinstance(found, Tree):
+        found = site.made[key] = Tree(site, levels, eligible)
+    return found
+
+
+class Fit:
+    """One group on one site: nested blocks, and how many of each."""
+
+    def __init__(self, group: Group, site: Site, *, within: int) -> None:
+        levels = tuple(site.level(level.name) for level in group.levels)
+        tree = tree_of(site, levels, site.matching(group.where) & within)
+        self.tree = tree
+        self._tree, self._over = tree.levels, tree.over
+        self.number = group.levels[0].number
+        self.numbers = [level.number for level in group.levels]
+        #: so many blocks of its only level; 0: it is not as simple as that
+        self.simple = self.number if isinstance(self.number, int) and len(levels) == 1 else 0
+        self.last = levels[-1]
+        self.aligned = all(blocks.aligned for blocks in self._tree)
+        self.eligible = self._tree[-1].union
+        self.even = self._tree[-1].smallest * self._tree[-1].number == self.eligible.bit_count()
+        self.least = self._least()
+
+    def _least(self) -> int:
+        """No set of fewer resources can do."""
+        if isinstance(self.number, str):
+            return self.eligible.bit_count() if self.number == ALL else 1
+        smallest = self._tree[-1].smallest
+        for number in self.numbers:
+            assert isinstance(number, int)
+            smallest *= number
+        return max(1, smallest)
+
+    def candidates(self, free: int) -> tuple[list[int], int]:
+        """Marks of what could be taken at each level, and how many are wanted at the first."""
+        found = [self._tree[-1].whole(free)]
+        for over, number in zip(reversed(self._over), reversed(self.numbers[1:]), strict=True):
+            assert isinstance(number, int)
+            found.append(over.with_at_least(found[-1], number))
+        found.reverse()
+        wanted = self.number
+        if isinstance(wanted, str):
+            there = found[0].bit_count()
+            if wanted == ALL:
+                wanted = self._tree[0].number
+            elif wanted == BEST:
+                wanted = max(1, there)
+            else:
+                assert wanted == HALF_BEST
+                wanted = there // 2
+        return found, wanted
+
+    def fits(self, free: int) -> bool:
+        if self.simple:
+            return self._tree[0].whole(free).bit_count() >= self.simple
+        found, wanted = self.candidates(free)
+        return found[0].bit_count() >= wanted
+
+    def choose(self, free: int, short: Short | None = None) -> int:
+        """The resources to take of those that are free, the preferred first; 0 if it does not fit."""
+        if self.simple and short is None:
+            marks = self._tree[0].whole(free)
+            return self._tree[0].expand(lowest(marks, self.simple)) if marks.bit_count() >= self.simple else 0
+        if short is not None and isinstance(self.number, str):
+            free &= ~short(free & self.eligible)  # what it may not have does not count as free
+        while True:
+            found, wanted = self.candidates(free)
+            if wanted < 1 or found[0].bit_count() < wanted:
+                return 0
+            taken = self._take(found, wanted)
+            lacking = short(taken) if short is not None else 0
+            if not lacking:
+                return taken
+            free &= ~lacking
+
+    def _take(self, found: list[int], wanted: int) -> int:
+        marks = lowest(found[0], wanted)
+        for over, number, candidates in zip(self._over, self.numbers[1:], found[1:], strict=True):
+            assert isinstance(number, int)
+            marks = over.lowest_of_each(candidates, number, marks)
+        return self._tree[-1].expand(marks)
+
+    def choices(self, free: int) -> Iterator[int]:
+        """Every way to take it, the preferred first."""
+        found, wanted = self.candidates(free)
+        yield from self._choices(0, found[0], wanted, found)
+
+    def _choices(self, depth: int, marks: int, number: int, found: list[int]) -> Iterator[int]:
+        for some in combinations([1 << position for position in positions(marks)], number):
+            if depth == len(self.numbers) - 1:
+                yield self._tree[-1].expand(sum(some))
+            else:
+                yield from self._products(depth, some, found)
+
+    def _products(self, depth: int, blocks: tuple[int, ...], found: list[int]) -> Iterator[int]:
+        if not blocks:
+            yield 0
+            return
+        below = self._over[depth].below
+        number = self.numbers[depth + 1]
+        assert isinstance(number, int)
+        for taken in self._choices(depth + 1, found[depth + 1] & below[blocks[0]], number, found):
+            for rest in self._products(depth, blocks[1:], found):
+                yield taken | rest
+
+
+class Shape:
+    """One alternative of a request on one site: groups that take different resources."""
+
+    def __init__(self, alternative: Alternative, site: Site, *, within: int) -> None:
+        for group in alternative.groups:
+            for level in group.levels:
+                if not site.is_level(level.name):
+                    raise BadInput(
+                        f"there is no level '{level.name}'", hint=f"levels are {', '.join(site.levels)}"
+                    )
+        self.fits = [Fit(group, site, within=within) for group in alternative.groups]
+        self.eligible = 0
+        self.least = 0
+        apart = True
+        for fit in self.fits:
+            apart = apart and not self.eligible & fit.eligible
+            self.eligible |= fit.eligible
+            self.least += fit.least
+        self._apart = apart  #: no two groups compete
+        self.bounded = False  #: at some time not every choice could be tried
+        self.plain = len(self.fits) == 1
+        #: shapes of one family differ only in `number`: what needs more of it cannot begin earlier
+        self.family: object = self
+        self.number = 1
+        numbers = self.fits[0].numbers
+        if self.plain and isinstance(numbers[-1], int):
+            self.family, self.number = (self.fits[0].tree, *numbers[:-1]), numbers[-1]
+        #: whatever is chosen, it is as many resources
+        self.even = all(isinstance(fit.number, int) and fit.even for fit in self.fits)
+        #: takes all or half of what is free
+        self.greedy = any(isinstance(fit.number, str) and fit.number != ALL for fit in self.fits)
+        #: better resources are always lower ones
+        self.ordered = self.plain and isinstance(numbers[0], int) and self.fits[0].aligned
+        #: with nobody else there it could be had
+        self.possible = bool(self.choose(within))
+        #: takes whole hosts, so all of what a host has besides resources
+        self.whole_hosts = any(fit.last in _whole(site) for fit in self.fits)
+
+    def may_fit(self, free: int) -> bool:
+        """Could each group, taken alone, be had of what is free?"""
+        if self.plain:
+            return self.fits[0].fits(free)
+        return all(fit.fits(free) for fit in self.fits)
+
+    def choose(self, free: int, short: Short | None = None) -> int:
+        """The resources to take of those that are free; 0 if they do not suffice."""
+        if self.plain:
+            return self.fits[0].choose(free, short)
+        taken = self._in_turn(self.fits, free, short)
+        if taken or self._apart:
+            return taken
+        narrow_first = sorted(self.fits, key=lambda fit: fit.eligible.bit_count())
+        return self._in_turn(narrow_first, free, short) or self._search(free, short)
+
+    def _in_turn(self, fits: list[Fit], free: int, short: Short | None) -> int:
+        taken = 0
+        for fit in fits:
+            some = fit.choose(free & ~taken, short)
+            if not some:
+                return 0
+            taken |= some
+        return taken
+
+    def _search(self, free: int, short: Short | None) -> int:
+        """Try every way to take the first groups, up to a bound."""
+        if short is not None:
+            free &= ~short(free & self.eligible)
+        left = [TRIES]
+
+        def rest(index: int, free: int) -> int:
+            fit = self.fits[index]
+            if index == len(self.fits) - 1:
+                return fit.choose(free)
+            for taken in fit.choices(free):
+                if left[0] <= 0:
+                    return 0
+                left[0] -= 1
+                more = rest(index + 1, free & ~taken)
+                if more:
+                    return taken | more
+            return 0
+
+        found = rest(0, free)
+        if not found and left[0] <= 0:
+            self.bounded = True
+        return found
+
+
+def _whole(site: Site) -> tuple[str, ...]:
+    """Levels whose blocks are one host or more."""
+    return site.levels[: site.levels.index("host") + 1] if "host" in site.levels else ("host",)

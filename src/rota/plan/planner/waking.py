@@ -1,0 +1,71 @@
+"""Hosts that sleep, in a plan: usable from the moment at which they can be awake, and not before.
+
+What sleeps lies last in the order of preference (`plan.site.resources`) and is taken only where nothing that is
+awake does as well. Nothing here wakes anybody; `core.energy` does, and asks here who is wanted when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from rota.plan.language.hostlist import fold
+from rota.plan.placement import Waits
+from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.overrun import new_end
+from rota.plan.site.resources import Site
+from rota.units import about_duration
+
+if TYPE_CHECKING:
+    from rota.plan.planner.planner import Planner
+
+#: Of many names only so many are said.
+_NAMED: Final = 5
+
+
+def ready_times(site: Site, now: float) -> list[tuple[float, int]]:
+    """When what sleeps can be used, were it wanted now: (moment, resources). Always later than now."""
+    found = []
+    for since, mask in site.sleeping.items():
+        if since is None:
+            found.append((now + site.wake_s, mask))
+            continue
+        expected = since + site.wake_s
+        # Like a job past its estimate: nobody knows, but it will not be at once.
+        found.append((expected if expected > now else new_end(since, now), mask))
+    return found
+
+
+def next_starts(planner: Planner, hosts: Iterable[str]) -> dict[str, float]:
+    """Of these hosts those on which something is planned: the first start there."""
+    site = planner.site
+    left = 0  #: of hosts of which nothing is known yet
+    for host in hosts:
+        left |= site.hosts.get(host, 0)
+    planned = [
+        (entry.start, entry.resources)
+        for entry in planner.entries.values()
+        if entry.state == WAITING and entry.start is not None and entry.resources & left
+    ]
+    # Where only the first waits, it has no place of its own.
+    planned += [klass.hope for klass in planner.classes if klass.hope is not None and klass.hope[1] & left]
+    found: dict[str, float] = {}
+    for start, resources in sorted(planned):
+        for host in site.hosts_of(resources & left):
+            found[host] = start
+            left &= ~site.hosts[host]
+    return found
+
+
+def why(planner: Planner, entry: Entry) -> Waits | None:
+    """What to say of a job whose planned resources sleep; None: that is not what it waits for."""
+    site, start = planner.site, entry.start
+    if planner.counted or start is None or not (sleeping := entry.resources & site.asleep):
+        return None
+    latest = max(ready for ready, mask in ready_times(site, planner.now) if mask & sleeping)
+    if start > latest + 1.0:
+        return None  # it waits for somebody's end, and they will be woken in time
+    hosts = site.hosts_of(sleeping)
+    named = ", ".join(hosts) if len(hosts) <= _NAMED else fold(hosts)
+    left = max(start, latest if start <= planner.now else start) - planner.now
+    return Waits("waking", f"waking {named}; expected in {about_duration(left)}", hint="rota node list")

@@ -1,0 +1,155 @@
+"""Use that fades: after a half-life it counts half, and beyond a window not at all.
+
+As all of it fades alike, everything is kept as of one moment, and shares never need to be worked out anew while
+time passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import log
+from typing import Final
+
+from rota.plan.policy.usage_history import HOUR_S, History, Who
+
+_MOST_HALVINGS: Final = 64.0
+#: Less than this part of all use is nothing that anybody has to be shared with for.
+_TRACE: Final = 1e-6
+#: A window is left behind in so many steps, or hour by hour.
+_STEPS: Final = 24
+
+
+class Usage:
+    """Resource-seconds that users and projects have used and asked for, as they fade."""
+
+    def __init__(
+        self, half_life_s: float, *, window_s: float | None = None, history: History | None = None
+    ) -> None:
+        self.half_life_s = half_life_s
+        self.window_s = window_s
+        if window_s is not None and history is None:
+            history = History(first_s=min(HOUR_S, window_s / _STEPS))
+        self._history = history if window_s is not None else None
+        self._looked = -1  #: at which span the window was last looked at
+        self._as_of = 0.0
+        self._pairs: dict[Who, list[float]] = {}  #: used, asked
+        self._used: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
+        self._by_project: dict[str, float] = {}
+        self._all_used = 0.0
+        self._all_asked = 0.0
+
+    @classmethod
+    def of(cls, history: History, now: float, *, half_life_s: float, window_s: float | None) -> Usage:
+        """What a history comes to now. The history stays as it is."""
+        found = cls(half_life_s, window_s=window_s, history=history.copy() if window_s is not None else None)
+        found._count(history, now)
+        return found
+
+    def _count(self, history: History, now: float) -> None:
+        self._as_of = now
+        since = now - self.window_s if self.window_s is not None else 0.0
+        for at, who, used, asked in history.all(now):
+            if at >= since:
+                self._add(who, used, asked, at)
+
+    # -- use comes
+
+    def add(self, user: str, project: str, used: float, asked: float, at: float) -> None:
+        """This was used, and so much asked for, at that time."""
+        if self._history is not None:
+            self._history.add((user, project), used, asked, at)
+        self._add((user, project), used, asked, at)
+
+    def charge(self, who: Who, width: float, since: float, until: float) -> None:
+        """So many resources were held, as they were asked for, from one moment to another: it fades meanwhile."""
+        held = width * max(0.0, until - since)
+        if self._history is not None:
+            self._history.add(who, held, held, (since + until) / 2)
+        halvings = max(0.0, until - since) / self.half_life_s
+        if halvings > 1e-6:
+            held = width * self.half_life_s / log(2) * (1 - 0.5**halvings)
+        self._add(who, held, held, until)
+
+    def _add(self, who: Who, used: float, asked: float, at: float) -> None:
+        halvings = (at - self._as_of) / self.half_life_s
+        if abs(halvings) > _MOST_HALVINGS:
+            # Numbers would grow beyond measure: everything as of now.
+            if not self._all_used and not self._all_asked:
+                self._as_of, halvings = at, 0.0
+            elif halvings > 0:
+                self._fade(0.5**halvings)
+                self._as_of, halvings = at, 0.0
+        weight = 2.0**halvings
+        user, project = who
+        used, asked = weight * used, weight * asked
+        pair = self._pairs.setdefault(who, [0.0, 0.0])
+        pair[0] += used
+        pair[1] += asked
+        self._used[user] = self._used.get(user, 0.0) + used
+        self._asked[user] = self._asked.get(user, 0.0) + asked
+        self._by_project[project] = self._by_project.get(project, 0.0) + used
+        self._all_used += used
+        self._all_asked += asked
+
+    def _fade(self, factor: float) -> None:
+        for amounts in (self._used, self._asked, self._by_project):
+            for name in amounts:
+                amounts[name] *= factor
+        for pair in self._pairs.values():
+            pair[0] *= factor
+            pair[1] *= factor
+        # From the parts: a total that loses to rounding differently would make shares of more than all.
+        self._all_used, self._all_asked = sum(self._used.values()), sum(self._asked.values())
+
+    def look(self, now: float) -> None:
+        """Time has passed: what is beyond the window does not count any more."""
+        history = self._history
+        if history is None or self._looked == (span := int(now // history.first_s)):
+            return
+        self._looked = span
+        for sums in (self._pairs, self._used, self._asked, self._by_project):
+            sums.clear()
+        self._all_used = self._all_asked = 0.0
+        self._count(history, now)
+
+    # -- what it comes to
+
+    def used(self, user: str, at: float) -> float:
+        """Resource-seconds used by a user, as they count at a time."""
+        return self._used.get(user, 0.0) * self._faded(at)
+
+    def asked(self, user: str, at: float) -> float:
+        """The same of what was asked for."""
+        return self._asked.get(user, 0.0) * self._faded(at)
+
+    def used_by_project(self, project: str, at: float) -> float:
+        """The same of what a project used."""
+        return self._by_project.get(project, 0.0) * self._faded(at)
+
+    def _faded(self, at: float) -> float:
+        halvings = (at - self._as_of) / self.half_life_s
+        return float(0.5 ** max(-_MOST_HALVINGS, halvings))
+
+    def share_used(self, user: str) -> float:
+        """The user's part of all use, at whatever time; 0 if there is none."""
+        return _share(self._used.get(user, 0.0), self._all_used)
+
+    def share_asked(self, user: str) -> float:
+        """The user's part of all that was asked for."""
+        return _share(self._asked.get(user, 0.0), self._all_asked)
+
+    def share_of_project(self, project: str) -> float:
+        """The project's part of all use."""
+        return _share(self._by_project.get(project, 0.0), self._all_used)
+
+    def crowd(self, jobs: Iterable[Who] = ()) -> set[Who]:
+        """Who has use that counts, or is among these, who have waiting or running jobs."""
+        least_used, least_asked = _TRACE * self._all_used, _TRACE * self._all_asked
+        found = {who for who, (used, asked) in self._pairs.items() if used > least_used or asked > least_asked}
+        found.update(jobs)
+        return found
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0

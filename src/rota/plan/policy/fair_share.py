@@ -1,0 +1,122 @@
+"""Fair share: what part of the site users and projects should have, and how far above it they are.
+
+Whatever is said of anybody's standing, by a plan or to a person, is worked out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from rota.plan.ask import Ask
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.policy import PROJECT, FairShare, Queue
+from rota.plan.policy.usage_history import Who
+
+_WEEK_S: Final = 7 * 86400.0
+
+
+class Targets:
+    """The parts of the site that users and projects should have, by the shares of one queue."""
+
+    def __init__(self, queue: Queue, crowd: Iterable[Who]) -> None:
+        self._shares = queue.shares
+        users: set[str] = set()
+        self._of_project: dict[str, set[str]] = {}  #: its active users
+        self._of_user: dict[str, set[str]] = {}  #: the projects that a user is active in
+        projects = {name.removeprefix(PROJECT) for name in queue.shares if name.startswith(PROJECT)}
+        for user, project in crowd:
+            users.add(user)
+            if projects:
+                self._of_project.setdefault(project, set()).add(user)
+                self._of_user.setdefault(user, set()).add(project)
+        self._equal = 1 / max(1, len(users))
+        self.projects = projects  #: that have shares here
+        self.by_project = bool(projects)
+        given = sum(queue.shares[f"{PROJECT}{name}"] for name in projects)
+        self._scale = 1 / given if given > 1 else 1.0
+        others = len(self._of_project.keys() - projects)
+        self._left = max(0.0, 1 - given) / max(1, others)
+
+    def project(self, name: str) -> float:
+        """Of a project: its share, or an equal part of what the shares of others leave."""
+        share = self._shares.get(f"{PROJECT}{name}")
+        if share is not None:
+            return share * self._scale
+        return self._left if self.by_project else self._equal
+
+    def user(self, name: str, project: str) -> float:
+        """Of a user: the share, or an equal part; where projects have shares, of those the user is active in."""
+        share = self._shares.get(name)
+        if share is not None:
+            return share
+        if not self.by_project:
+            return self._equal
+        projects = self._of_user.get(name) or {project}
+        return sum(self.project(each) / max(1, len(self._of_project.get(each, ()))) for each in projects)
+
+    def user_by(self, name: str) -> str:
+        """Where that comes from, in words."""
+        if name in self._shares:
+            return "share"
+        return "projects" if self.by_project else "equal"
+
+    def project_by(self, name: str) -> str:
+        """The same of a project."""
+        if f"{PROJECT}{name}" in self._shares:
+            return "share"
+        return "rest" if self.by_project else "equal"
+
+
+class Part(NamedTuple):
+    """One of the three parts of karma: a weight, and how far a share is above its target."""
+
+    name: str  #: project, used or asked
+    weight: float
+    share: float
+    target: float
+
+    @property
+    def value(self) -> float:
+        return self.weight * (self.share - self.target)
+
+
+def project_weight(fair_share: FairShare, targets: Targets) -> float:
+    """How much a project's use counts: where nobody said so, only if projects have shares."""
+    return fair_share.project if fair_share.project is not None else float(targets.by_project)
+
+
+def parts(who: Who, *, usage: Usage, targets: Targets, fair_share: FairShare) -> tuple[Part, Part, Part]:
+    """What a user's karma in a project is made of."""
+    user, project = who
+    goal = targets.user(user, project)
+    return (
+        Part(
+            "project",
+            project_weight(fair_share, targets),
+            usage.share_of_project(project),
+            targets.project(project),
+        ),
+        Part("used", fair_share.used, usage.share_used(user), goal),
+        Part("asked", fair_share.asked, usage.share_asked(user), goal),
+    )
+
+
+def karma(ask: Ask, *, usage: Usage, targets: Targets, fair_share: FairShare) -> float:
+    """How far above their share the user and the project are; the lowest goes first."""
+    of_project, used, asked = parts((ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share)
+    return of_project.value + used.value + asked.value
+
+
+def multifactor(ask: Ask, *, waited_s: float, usage: Usage, targets: Targets, fair_share: FairShare) -> float:
+    """Waiting, share and priority in one number; the highest goes first. A target of 0 is always exceeded."""
+    of_project, used, _asked = parts((ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share)
+    share = _left(used)
+    if of_project.weight > 0:
+        whole = of_project.weight + used.weight
+        share = (of_project.weight * _left(of_project) + used.weight * share) / whole
+    return 1000 * min(1.0, max(0.0, waited_s) / _WEEK_S) + 1000 * share + 100 * ask.priority / 255
+
+
+def _left(part: Part) -> float:
+    return 2.0 ** -(part.share / part.target) if part.target > 0 else 0.0

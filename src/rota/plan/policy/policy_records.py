@@ -1,0 +1,161 @@
+"""What records of queues and rules may say; `core.policing` makes a policy of them.
+
+A queue's record holds what differs from the defaults of a queue. A rule's record holds the rule without its
+name, its place among the others, or that a built-in rule is not wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rota.errors import BadInput
+from rota.plan.policy.admission_rules import Rule
+from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Queue
+from rota.plan.policy.rule_syntax import BUILT_IN, check_name, read_rule, write_rule
+from rota.plan.policy.usage_history import KEPT_S
+from rota.units import MAX_SECONDS
+
+MOST_PRIORITY: Final = 1000
+#: The setting of a site that holds the constants of fair share.
+FAIR_SHARE: Final = "fair_share"
+QUEUE_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Time = Annotated[float, Meta(gt=0, le=MAX_SECONDS)]
+
+
+class QueueRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A queue as it is written down: what is None is as in every queue."""
+
+    priority: Annotated[int, Meta(ge=0, le=MOST_PRIORITY)] | None = None
+    order: str | None = None
+    backfill: str | None = None
+    walltime_s: Time | None = None
+    max_wait_s: Time | None = None
+    shares: dict[str, Annotated[float, Meta(ge=0, le=1)]] | None = None
+    max_priority: Annotated[int, Meta(ge=0, le=255)] | None = None
+    admins_only: bool | None = None
+    closed: bool | None = None
+    closed_reason: Annotated[str, Meta(max_length=1000)] | None = None
+
+
+Weight = Annotated[float, Meta(ge=0, le=MOST_WEIGHT)]
+
+
+class FairShareRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Fair share as it is written down: what is None is as everywhere."""
+
+    project: Weight | None = None
+    used: Weight | None = None
+    asked: Weight | None = None
+    half_life_s: Annotated[float, Meta(ge=60, le=MAX_SECONDS)] | None = None
+    window_s: Annotated[float, Meta(ge=3600, le=KEPT_S)] | None = None
+
+
+def read_fair_share(value: Any) -> FairShare:
+    """The constants of fair share that a record holds. Raises `BadInput`."""
+    record = _converted(f"setting '{FAIR_SHARE}'", value, FairShareRecord)
+    own = {field: each for field in record.__struct_fields__ if (each := getattr(record, field)) is not None}
+    return FairShare(**own)
+
+
+def check_queue(name: str, value: Any) -> None:
+    """Raise `BadInput` unless there may be such a queue."""
+    read_queue(name, value)
+
+
+def read_queue(name: str, value: Any) -> Queue:
+    """The queue that a record describes. Raises `BadInput`."""
+    if not QUEUE_NAME.fullmatch(name):
+        raise BadInput(
+            f"'{name[:40]}' cannot be a queue", hint="names have letters, digits and . _ - (at most 64)"
+        )
+    record = _converted(f"queue '{name}'", value, QueueRecord)
+    for what, word, known in (("order", record.order, ORDERS), ("backfill", record.backfill, BACKFILLS)):
+        if word is not None and word not in known:
+            raise BadInput(f"queue '{name}': there is no {what} '{word[:40]}'", hint=f"use {', '.join(known)}")
+    for whom in record.shares or {}:
+        if not whom or whom == "project:" or not whom.isprintable():
+            raise BadInput(f"queue '{name}': a share needs a user or project:NAME")
+    if record.closed_reason is not None and not record.closed_reason.isprintable():
+        raise BadInput(f"queue '{name}': its reason has characters that cannot be printed")
+    own = {field: each for field in record.__struct_fields__ if (each := getattr(record, field)) is not None}
+    return msgspec.structs.replace(DEFAULT_QUEUES.get(name, Queue()), **own)
+
+
+#: Fields of a queue's record that decide who gets in, not how its jobs are planned.
+_OF_ADMISSION: Final = frozenset(("closed", "closed_reason"))
+
+
+def decides_plans(name: str, value: Any) -> bool:
+    """Does a queue's record change how jobs are planned?"""
+    return name not in DEFAULT_QUEUES or not value.keys() <= _OF_ADMISSION
+
+
+def opened_or_closed(name: str, value: Any, reason: str | None) -> dict[str, Any] | None:
+    """The record of a queue that takes no new jobs, for this reason, or (None) takes them again; None: it has
+    nothing to say any more. Raises `BadInput`."""
+    record = {field: each for field, each in (value or {}).items() if field not in _OF_ADMISSION}
+    if reason is not None:
+        record |= {"closed": True, **({"closed_reason": reason} if reason else {})}
+    read_queue(name, record)
+    return record if record or name not in DEFAULT_QUEUES else None
+
+
+def _converted(what: str, value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{what}: {error}".replace("`", "'")) from None
+
+
+# ------------------------------------------------------------------ rules
+
+
+class Placed(Struct, frozen=True):
+    """A rule and its place."""
+
+    rank: float
+    rule: Rule
+    built_in: bool  #: as every site has it
+
+
+#: Rules that come with Rota, with room between them.
+BUILT_IN_RULES: Final = {
+    rule.name: Placed(100.0 * place, rule, built_in=True) for place, rule in enumerate(BUILT_IN, 1)
+}
+
+REMOVED: Final = {"removed": True}
+
+
+def check_rule(name: str, value: Any) -> None:
+    """Raise `BadInput` unless there may be such a record of a rule."""
+    read_placed(name, value)
+
+
+def read_placed(name: str, value: Any) -> Placed | None:
+    """The rule that a record holds; None: a built-in rule is not wanted. Raises `BadInput`."""
+    check_name(name)
+    if value == REMOVED:
+        if name not in BUILT_IN_RULES:
+            raise BadInput(f"rule '{name}' is not built in", hint="remove its record")
+        return None
+    if not isinstance(value, dict):
+        raise BadInput(f"rule '{name}': must be a JSON object")
+    body = dict(value)
+    rank = body.pop("rank", None)
+    if isinstance(rank, bool) or not isinstance(rank, int | float) or not abs(rank) < 1e15:
+        raise BadInput(f"rule '{name}': 'rank' must be a number, its place among the rules")
+    if body.pop("name", name) != name:
+        raise BadInput(f"rule '{name}': its value has another name")
+    return Placed(float(rank), read_rule(body, name=name), built_in=False)
+
+
+def placed_record(rule: Rule, rank: float) -> dict[str, Any]:
+    """The record of a rule at this place."""
+    body = write_rule(rule)
+    del body["name"]
+    return {"rank": rank, **body}

@@ -1,0 +1,145 @@
+"""What the jobs hold that a rule of quotas counts together, and whether one more would be too much.
+
+Each question names the limit in the way and a moment before which no start is possible; whoever asks goes on
+from there.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Final, NamedTuple
+
+from rota.errors import Bug
+from rota.plan.policy.calendar import Occurrence, Piece
+from rota.plan.policy.quota_rules import NO_LIMIT, Rule
+from rota.plan.timeline.step_function import Steps
+
+RESOURCES: Final = "resources"
+JOBS: Final = "jobs"
+HOURS: Final = "resource-hours"
+
+
+class Held(NamedTuple):
+    """What a job holds, and when."""
+
+    resources: int
+    start: int
+    end: int
+
+
+class Counter:
+    """What the jobs hold that some rules count together."""
+
+    __slots__ = ("areas", "jobs", "rules", "steps")
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self.jobs: dict[int, Held] = {}
+        self.steps: dict[str, Steps] = {}
+        #: resources × microseconds within each period of a set that limits them
+        self.areas: dict[Occurrence, int] = {}
+        for rule in rules:
+            if rule.resources != NO_LIMIT:
+                self.steps.setdefault(RESOURCES, Steps())
+            if rule.jobs != NO_LIMIT:
+                self.steps.setdefault(JOBS, Steps())
+            if rule.area != NO_LIMIT and not rule.set:
+                self.steps.setdefault(HOURS, Steps())
+
+    def last(self) -> float:
+        """When the last of its jobs ends."""
+        return max((held.end for held in self.jobs.values()), default=-inf)
+
+
+class Hit(NamedTuple):
+    """A limit that a job would exceed if it started at a certain moment."""
+
+    rule: Rule
+    what: str
+    again: float  #: no start before this moment is possible
+    counter: Counter
+    since: int
+    until: int  #: those who hold something within [since, until) are in the way; nobody if it is empty
+
+
+def alone(rule: Rule, resources: int) -> str:
+    """What a job that is too much alone has too much of."""
+    if 0 <= rule.resources < resources:
+        return RESOURCES
+    return JOBS if rule.jobs == 0 else HOURS
+
+
+def always(counter: Counter, rule: Rule, resources: int, start: int, length: int) -> Hit | None:
+    """A rule without a calendar: too much at an instant, of any of the three."""
+    worst: Hit | None = None
+    limits = ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1), (HOURS, rule.area, resources * length))
+    for what, limit, own in limits:
+        if limit == NO_LIMIT or not own or length <= 0:
+            continue
+        if own > limit:
+            return Hit(rule, what, inf, counter, start, start)
+        over = counter.steps[what].over(start, start + length, limit - own)
+        if over is not None and (worst is None or over.until > worst.again):
+            worst = Hit(rule, what, over.until, counter, over.at, over.at + 1)
+    return worst
+
+
+def within(
+    counter: Counter, rule: Rule, resources: int, start: int, length: int, pieces: list[Piece]
+) -> Hit | None:
+    """A rule of the calendar: too much at an instant at which its set applies, or in all of a period."""
+    worst: Hit | None = None
+    for what, limit, own in ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1)):
+        if limit == NO_LIMIT or not own:
+            continue
+        for piece in reversed(pieces):
+            if any(occurrence.set == rule.set for occurrence in piece.occurrences):
+                hit = _at_instants(counter, rule, what, limit - own, start, length, piece)
+                if hit is not None:
+                    # An earlier one cannot stay in the way for longer.
+                    if worst is None or hit.again > worst.again:
+                        worst = hit
+                    break
+    if rule.area != NO_LIMIT and resources:
+        for occurrence in {occurrence: None for piece in pieces for occurrence in piece.occurrences}:
+            if occurrence.set == rule.set:
+                hit = _in_all(counter, rule, resources, start, length, occurrence)
+                if hit is not None and (worst is None or hit.again > worst.again):
+                    worst = hit
+    return worst
+
+
+def _at_instants(
+    counter: Counter, rule: Rule, what: str, room: int, start: int, length: int, piece: Piece
+) -> Hit | None:
+    first, last = max(start, piece.start), min(start + length, piece.end)
+    if room < 0:
+        return Hit(rule, what, piece.end, counter, first, first)
+    over = counter.steps[what].over(first, last, room, length=length, bound=piece.end)
+    return Hit(rule, what, over.until, counter, over.at, over.at + 1) if over is not None else None
+
+
+def _in_all(
+    counter: Counter, rule: Rule, resources: int, start: int, length: int, occurrence: Occurrence
+) -> Hit | None:
+    overlap = occurrence.overlap(start, start + length)
+    used = counter.areas.get(occurrence, 0)
+    if not overlap or used + resources * overlap <= rule.area:
+        return None
+    room = max(0, (rule.area - used) // resources)
+    again = _first_within(occurrence, start, length, room)
+    since, until = occurrence.parts[0][0], occurrence.parts[-1][1]
+    return Hit(rule, HOURS, again, counter, since, until if used else since)
+
+
+def _first_within(occurrence: Occurrence, start: int, length: int, room: int) -> int:
+    """The first later start at which no more than `room` of such a length lies in the occurrence.
+
+    The overlap is linear between starts at which either end of the job passes an edge of a part.
+    """
+    edges = (edge - shift for part in occurrence.parts for edge in part for shift in (0, length))
+    for edge in sorted(edge for edge in edges if edge > start):
+        overlap = occurrence.overlap(edge, edge + length)
+        if overlap <= room:
+            return edge - (room - overlap)
+    raise Bug("a job overlaps a period that it starts after")

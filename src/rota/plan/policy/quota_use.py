@@ -1,0 +1,67 @@
+"""What jobs hold now under each rule of quotas: for people who look, nothing is decided by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from rota.plan.policy.calendar import Occurrence
+from rota.plan.policy.quota_counters import Counter
+from rota.plan.policy.quota_rules import EACH, NO_LIMIT, Pattern, Rule
+
+
+class Holder(NamedTuple):
+    """Those whose jobs a rule counts together, and what they hold."""
+
+    names: Pattern  #: as the rule has it; in place of each `/` a `/` and the name of this one
+    resources: int
+    jobs: int
+    #: resources × microseconds of the present period (what ended jobs used, and running ones up to their planned
+    #: end), or of all that runs if the rule applies always; None: the rule does not limit them
+    area: int | None
+
+
+class Use(NamedTuple):
+    """A rule, and who holds what it counts."""
+
+    rule: Rule
+    applies: bool
+    holders: list[Holder]  #: where the rule counts each separately, only those who hold something
+
+
+def use_of(
+    rule: Rule,
+    cells: Iterable[tuple[Pattern, Counter]],
+    running: AbstractSet[int],
+    present: Sequence[Occurrence],
+) -> Use:
+    """The use of one rule by jobs that run. `present`: the periods in which we are."""
+    periods = [each for each in present if each.set == rule.set]
+    found = [_holder(rule, names, counter, running, periods) for names, counter in cells]
+    if EACH in rule.pattern:
+        found = [each for each in found if each.jobs or each.area]
+    elif not found:
+        found = [Holder(rule.pattern, 0, 0, None if rule.area == NO_LIMIT else 0)]
+    return Use(rule, not rule.set or bool(periods), found)
+
+
+def _holder(
+    rule: Rule, names: Pattern, counter: Counter, running: AbstractSet[int], periods: list[Occurrence]
+) -> Holder:
+    there = [counter.jobs[job] for job in counter.jobs.keys() & running]
+    area: int | None = None
+    if rule.area != NO_LIMIT and not rule.set:
+        area = sum(held.resources * (held.end - held.start) for held in there)
+    elif rule.area != NO_LIMIT:
+        # The counter knows of those that are only planned as well.
+        later = [counter.jobs[job] for job in counter.jobs.keys() - running] if periods else []
+        area = max(
+            (
+                counter.areas.get(period, 0)
+                - sum(held.resources * period.overlap(held.start, held.end) for held in later)
+                for period in periods
+            ),
+            default=0,
+        )
+    return Holder(names, sum(held.resources for held in there), len(there), area)

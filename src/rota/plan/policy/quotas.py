@@ -1,0 +1,304 @@
+"""Who may hold how much at once, and when a job that would be too much may start.
+
+At every instant the resources and the number of the jobs that a rule counts together stay within its limits.
+Resource-hours: in a period of the calendar, what these jobs hold within that period; of a rule that applies
+always, the whole resource-hours (resources × length) of the jobs that run at the same time. Both depend on who
+is planned when and not on the order of planning: a job that is taken out can always be put back. What jobs
+used of a period before they ended stays used until that period is over.
+
+Only bookkeeping: `take` asks nothing, so what runs already is counted even where it is too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from copy import copy
+from math import inf
+from typing import Final, NamedTuple
+
+from rota.errors import Bug
+from rota.plan.policy.calendar import Calendar, Occurrence, Piece
+from rota.plan.policy.quota_counters import HOURS, JOBS, RESOURCES, Counter, Held, Hit, alone, always, within
+from rota.plan.policy.quota_rules import NO_LIMIT, Pattern, Rule, Who, counters_of, parse_rules
+from rota.plan.policy.quota_use import Use, use_of
+from rota.plan.site.clock import SECOND, moment
+
+#: Nobody looks further ahead in a calendar for a period in which a job fits.
+HORIZON: Final = 2 * 365 * 86400 * SECOND
+_REMEMBERED: Final = 10_000
+
+
+class Counted(NamedTuple):
+    """The counters that a kind of job is counted in: a handle for `Quotas`."""
+
+    counters: tuple[Counter, ...]
+    hour_sets: frozenset[str]  #: sets that limit its resource-hours
+
+
+class Spent(NamedTuple):
+    """Whose jobs, that have ended, used something of which period."""
+
+    who: Who
+    set: str
+    start: int  #: of the period, as its end: moments of `rota.plan.site.clock`
+    end: int
+
+
+class Refusal:
+    """Why a job cannot start when it would: a rule, its limit, and when to try again."""
+
+    __slots__ = ("_hit", "again", "calendar", "limit", "rule", "what")
+
+    def __init__(self, hit: Hit, again: float) -> None:
+        self._hit = hit
+        self.rule = str(hit.rule)
+        self.what = hit.what
+        self.calendar = bool(hit.rule.set)
+        #: the earliest later start that no quota forbids such a job; inf: never
+        self.again = again
+        rule = hit.rule
+        self.limit: float = {RESOURCES: rule.resources, JOBS: rule.jobs, HOURS: rule.hours}[hit.what]
+
+    @property
+    def holders(self) -> list[int]:
+        """The jobs that hold it then; empty if the job alone is too much. Ask before anything else is taken."""
+        counter, since, until = self._hit.counter, self._hit.since, self._hit.until
+        if since >= until:
+            return []
+        return sorted(job for job, held in counter.jobs.items() if held.start < until and held.end > since)
+
+    def __repr__(self) -> str:
+        return f"Refusal({self.rule}: {self.what} {self.limit:g}, again {self.again})"
+
+
+class Quotas:
+    """All rules of a site and what is held under them."""
+
+    def __init__(
+        self,
+        rules: Mapping[str, Sequence[float | str]],
+        *,
+        total: int,
+        calendar: Calendar | None = None,
+    ) -> None:
+        parsed = parse_rules(rules, total=total)
+        if calendar is not None:
+            for name, of_set in calendar.sets.items():
+                parsed += parse_rules(of_set, total=total, name=name)
+        self._calendar = calendar
+        self._rules: dict[Pattern, list[Rule]] = {}
+        for rule in parsed:
+            if (rule.resources, rule.jobs, rule.area) != (NO_LIMIT, NO_LIMIT, NO_LIMIT):
+                self._rules.setdefault(rule.pattern, []).append(rule)
+        self._counted: dict[Who, Counted | None] = {}
+        self._counters: dict[tuple[Pattern, Pattern], Counter] = {}
+        #: (rule, resources, length) → no start within [from, to) is possible, whoever else is there
+        self._impossible: dict[tuple[Rule, int, int], tuple[int, int]] = {}
+        self.spent: dict[Spent, int] = {}  #: resources × microseconds
+        self.newly_spent = False  #: since somebody who keeps it looked
+
+    def without(self, names: AbstractSet[str]) -> Quotas:
+        """The same rules but these, and nothing held under them."""
+        new = copy(self)
+        new._rules = {}
+        for pattern, rules in self._rules.items():
+            if left := [rule for rule in rules if str(rule) not in names]:
+                new._rules[pattern] = left
+        new._counted, new._counters, new._impossible, new.spent = {}, {}, {}, {}
+        return new
+
+    def counted(self, who: Who) -> Counted | None:
+        """Where such a job is counted; None: no rule concerns it."""
+        try:
+            return self._counted[who]
+        except KeyError:
+            found = self._counted[who] = self._find_counters(who)
+            return found
+
+    def _find_counters(self, who: Who) -> Counted | None:
+        counters: list[Counter] = []
+        hour_sets: set[str] = set()
+        for pattern, rules in self._rules.items():
+            for names in counters_of(pattern, who):
+                counter = self._counters.get((pattern, names))
+                if counter is None:
+                    counter = self._counters[pattern, names] = Counter(tuple(rules))
+                counters.append(counter)
+                hour_sets.update(rule.set for rule in rules if rule.set and rule.area != NO_LIMIT)
+        return Counted(tuple(counters), frozenset(hour_sets)) if counters else None
+
+    # -- use
+
+    def take(self, counted: Counted, job: int, resources: int, start: float, end: float) -> None:
+        """From now on this job holds so many resources during [start, end)."""
+        held = Held(resources, moment(start), moment(end))
+        if job in counted.counters[0].jobs:
+            raise Bug(f"job {job} is counted in its quotas already")
+        for counter in counted.counters:
+            counter.jobs[job] = held
+        self._count(counted, held, 1)
+
+    def give(self, counted: Counted, job: int) -> None:
+        """It holds nothing any more, now or later."""
+        if job not in counted.counters[0].jobs:
+            raise Bug(f"job {job} is not counted in its quotas")
+        for counter in counted.counters:
+            held = counter.jobs.pop(job)
+        self._count(counted, held, -1)
+
+    def _count(self, counted: Counted, held: Held, times: int) -> None:
+        resources, start, end = held
+        amounts = {RESOURCES: resources, JOBS: 1, HOURS: resources * (end - start)}
+        for counter in counted.counters:
+            for what, steps in counter.steps.items():
+                steps.add(start, end, times * amounts[what])
+        for occurrence in self._occurrences(start, end, counted.hour_sets):
+            _use(counted, occurrence, times * resources * occurrence.overlap(start, end))
+
+    def _pieces(self, start: int, end: int) -> list[Piece]:
+        return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
+
+    def _occurrences(self, start: int, end: int, sets: frozenset[str]) -> Iterator[Occurrence]:
+        """Periods of these sets that [start, end) touches, each once."""
+        if not sets:
+            return iter(())
+        pieces = self._pieces(start, end)
+        found = dict.fromkeys(occurrence for piece in pieces for occurrence in piece.occurrences)
+        return (occurrence for occurrence in found if occurrence.set in sets)
+
+    # -- what is over
+
+    def spend(self, counted: Counted, who: Who, resources: int, start: float, end: float) -> None:
+        """A job has ended that held so many resources: what it used of a period that is not over stays used."""
+        if not counted.hour_sets:
+            return
+        first, last = moment(start), moment(end)
+        areas = {}
+        for each in self._occurrences(first, last, counted.hour_sets):
+            period = Spent(who, each.set, each.parts[0][0], each.parts[-1][1])
+            areas[period] = self.spent.get(period, 0) + resources * each.overlap(first, last)
+        self.remember({period: area for period, area in areas.items() if period.end > last})
+        for period in [period for period in self.spent if period.end <= last]:
+            self._count_spent(period, -self.spent.pop(period))
+
+    def remember(self, spent: Mapping[Spent, int]) -> None:
+        """So much was spent in all, as far as there still are such periods and rules that count it."""
+        for period, area in spent.items():
+            more = area - self.spent.get(period, 0)
+            if more > 0 and self._count_spent(period, more):
+                self.spent[period] = area
+                self.newly_spent = True
+
+    def _count_spent(self, spent: Spent, area: int) -> bool:
+        counted = self.counted(spent.who)
+        if counted is None:
+            return False
+        found = [
+            each
+            for each in self._occurrences(spent.start, spent.start + 1, counted.hour_sets)
+            if (each.set, each.parts[0][0], each.parts[-1][1]) == (spent.set, spent.start, spent.end)
+        ]
+        for occurrence in found:
+            _use(counted, occurrence, area)
+        return bool(found)
+
+    # -- questions
+
+    def uses(self, running: AbstractSet[int], now: float) -> list[Use]:
+        """What these of the jobs hold under each rule, and whether it applies now."""
+        at = moment(now)
+        present = [occurrence for piece in self._pieces(at, at + 1) for occurrence in piece.occurrences]
+        cells: dict[Pattern, list[tuple[Pattern, Counter]]] = {}
+        for (pattern, names), counter in self._counters.items():
+            cells.setdefault(pattern, []).append((names, counter))
+        return [
+            use_of(rule, cells.get(pattern, ()), running, present)
+            for pattern, rules in self._rules.items()
+            for rule in rules
+        ]
+
+    def following(self, counted: Counted, after: float) -> float:
+        """When one of the jobs that are counted with it begins or ends next."""
+        first = moment(after)
+        moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:])
+        return min((each / SECOND for each in moments if each > first), default=inf)
+
+    def starts(self, counted: Counted) -> list[float]:
+        """When the jobs that are counted with it begin."""
+        return [held.start / SECOND for counter in counted.counters for held in counter.jobs.values()]
+
+    def refusal(self, counted: Counted, resources: int, start: float, end: float) -> Refusal | None:
+        """Which rule such a job would break if it held so many resources during [start, end)."""
+        first = moment(start)
+        length = moment(end) - first
+        hit = self._hit(counted, resources, first, length)
+        if hit is None:
+            return None
+        again, worst = hit.again, hit
+        furthest: float = inf if self._calendar is None else first + HORIZON
+        while again < inf:
+            if again > furthest:
+                # Once nobody holds anything any more only the calendar is left to be in the way.
+                furthest = max(first, *(counter.last() for counter in counted.counters)) + HORIZON
+                if again > furthest:
+                    break
+            following = self._hit(counted, resources, int(again), length)
+            if following is None:
+                return Refusal(hit, again / SECOND)
+            again, worst = following.again, following
+        # The one that never lets it go is the one to name.
+        return Refusal(worst, inf)
+
+    def _hit(self, counted: Counted, resources: int, start: int, length: int) -> Hit | None:
+        """The limit in the way at this start that stays there for longest."""
+        worst: Hit | None = None
+        pieces: list[Piece] | None = None
+        for counter in counted.counters:
+            for rule in counter.rules:
+                if not rule.set:
+                    found = always(counter, rule, resources, start, length)
+                else:
+                    if pieces is None:
+                        pieces = self._pieces(start, start + length)
+                    found = self._in_periods(counter, rule, resources, start, length, pieces)
+                if found is not None and (worst is None or found.again > worst.again):
+                    worst = found
+        return worst
+
+    def _in_periods(
+        self, counter: Counter, rule: Rule, resources: int, start: int, length: int, pieces: list[Piece]
+    ) -> Hit | None:
+        if length > 0 and rule.tight(resources, length):
+            possible = self._possible(counter, rule, resources, start, length)
+            if possible > start:
+                return Hit(rule, alone(rule, resources), possible, counter, start, start)
+        return within(counter, rule, resources, start, length, pieces)
+
+    def _possible(self, counter: Counter, rule: Rule, resources: int, start: int, length: int) -> float:
+        """When it could start if nobody else were there."""
+        key = (rule, resources, length)
+        known_from, known_to = self._impossible.get(key, (start, start))
+        if not known_from <= start <= known_to:
+            known_from, known_to = start, start
+        empty = Counter(counter.rules)
+        at: float = known_to
+        while at <= start + HORIZON:
+            hit = within(empty, rule, resources, int(at), length, self._pieces(int(at), int(at) + length))
+            if hit is None:
+                break
+            at = hit.again
+        if len(self._impossible) >= _REMEMBERED:
+            self._impossible.clear()
+        self._impossible[key] = (known_from, int(at))
+        return at if at <= start + HORIZON else inf
+
+
+def _use(counted: Counted, occurrence: Occurrence, area: int) -> None:
+    """So much more of a period is used, or, if it is negative, less."""
+    for counter in counted.counters:
+        used = counter.areas.get(occurrence, 0) + area
+        if used:
+            counter.areas[occurrence] = used
+        else:
+            counter.areas.pop(occurrence, None)

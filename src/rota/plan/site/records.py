@@ -1,0 +1,227 @@
+"""What an administrator writes down about a site, kind by kind, and what such a record may say.
+
+A record is (kind, name, value), the value plain JSON. Resources have numbers for names and their values of
+properties as value; everything about a whole host is in its own record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rota.errors import BadInput
+from rota.plan.language.expression_tree import Kind
+from rota.plan.policy.policy_records import FAIR_SHARE, check_queue, check_rule, read_fair_share
+from rota.plan.policy.quota_records import check_period, check_quota
+from rota.plan.site.availability import parse_hours
+from rota.plan.site.node_facts import Figure, NodeFacts
+
+KINDS: Final = (
+    "property", "resource", "host", "node", "energy", "queue", "quota", "calendar", "rule", "share", "setting",
+)  # fmt: skip
+
+#: kind → name → value
+Records = Mapping[str, Mapping[str, Any]]
+
+State = Literal["alive", "absent", "suspected", "dead"]
+#: `failed`: it was to be woken, and did not come.
+EnergyState = Literal["falling", "asleep", "waking", "failed"]
+
+#: The setting that names the levels of the hierarchy, the widest first.
+LEVELS_SETTING: Final = "levels"
+LEVELS: Final = ("cluster", "switch", "host", "cpu", "core")
+#: The setting that names the properties by which resources are preferred, `-name` for the larger first.
+PREFER_SETTING: Final = "prefer"
+#: Properties that every resource has. The core is the resource itself: its value is its id.
+BUILT_IN: Final[dict[str, Kind]] = {
+    "cluster": "text", "switch": "text", "host": "text", "cpu": "integer", "core": "integer",
+}  # fmt: skip
+#: Of these, what says where a resource is; nobody sets it.
+PLACE: Final = ("host", "cpu", "core")
+
+#: All of them travel in one message.
+MOST_RESOURCES: Final = 100_000
+MOST_ID: Final = 1_000_000
+_NAME_MAX: Final = 255
+_TEXT_MAX: Final = 200
+_PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+#: Words with a meaning of their own in requests and expressions.
+_RESERVED: Final = frozenset("all and best false half_best in like no node nodes not or true walltime yes".split())
+
+
+class PropertyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A property that resources may have."""
+
+    type: Kind = "text"
+
+
+class HostRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a host has beside its cores, and whether jobs may run there."""
+
+    mem: Figure | None = None  #: bytes; None: any amount
+    disk: Figure | None = None
+    gpus: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    limits: dict[str, Figure] = {}
+    state: State = "alive"
+    by: str = ""  #: who says so, where it was no administrator: a hook of the site
+    why: str = ""  #: and why
+    drain: bool = False  #: no new jobs
+    reason: Annotated[str, Meta(max_length=200)] = ""  #: of an administrator, for its state or its drain
+    available_until: float | None = None  #: wall time at which it may not be used any more
+    hours: str = ""  #: when it may be used (`plan.site.availability`); empty: what its agent says, else always
+
+
+class EnergyRecord(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """That a node is not awake, by our doing. Of one that is awake there is none."""
+
+    state: EnergyState
+    since: float  #: wall time
+    why: str = ""
+
+
+class NodeRecord(NodeFacts, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The same as it was said last: a node that is away is known, and its ids stay. What an administrator says in
+    the host's own record goes before it."""
+
+    ids: list[int] = msgspec.field(default_factory=list)  #: of its cores
+
+
+Check = Callable[[str, Any], None]
+
+
+def check_record(kind: str, name: str, value: Any) -> None:
+    """Raise `BadInput` unless there may be such a record, whatever else there is."""
+    if kind not in KINDS:
+        raise BadInput(f"there is no kind '{_short(kind)}' of records", hint=f"use one of {', '.join(KINDS)}")
+    if not 0 < len(name) <= _NAME_MAX or not name.isprintable():
+        raise BadInput(
+            f"'{_short(name)}' cannot be the name of a {kind}", hint="use up to 255 printable characters"
+        )
+    check = CHECKS.get(kind)
+    if check is not None and value is not None:
+        check(name, value)
+
+
+def as_struct(what: str, value: Any, kind: Any) -> Any:
+    """A value as the struct that its kind has. Raises `BadInput` that names the field."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        text = str(error).replace("`", "'").replace("Object contains unknown field", "there is no field")
+        raise BadInput(f"{what}: {text[:1].lower()}{text[1:]}", hint="see 'rota --help'") from None
+
+
+def _check_property(name: str, value: Any) -> None:
+    if not _PROPERTY.fullmatch(name):
+        raise BadInput(
+            f"'{_short(name)}' cannot be the name of a property",
+            hint="begin with a letter, then letters, digits and _, at most 64",
+        )
+    if name.lower() in _RESERVED:
+        raise BadInput(f"'{name}' has a meaning of its own in requests", hint="use another name")
+    if name in BUILT_IN:
+        raise BadInput(f"property '{name}' is built in", hint="see 'rota property list'")
+    as_struct(f"property '{name}'", value, PropertyRecord)
+
+
+def _check_resource(name: str, value: Any) -> None:
+    if not (name.isascii() and name.isdigit() and str(int(name)) == name and 0 < int(name) <= MOST_ID):
+        raise BadInput(f"'{_short(name)}' is not the id of a resource", hint=f"use 1 to {MOST_ID:,}")
+    if not isinstance(value, dict) or not isinstance(value.get("host"), str):
+        raise BadInput(f"resource {name} has no host", hint="give it one")
+
+
+def _check_host(name: str, value: Any) -> None:
+    record: HostRecord = as_struct(f"host '{_short(name)}'", value, HostRecord)
+    if record.hours:
+        parse_hours(record.hours)
+
+
+def _check_node(name: str, value: Any) -> None:
+    record: NodeRecord = as_struct(f"node '{_short(name)}'", value, NodeRecord)
+    if record.hours:
+        parse_hours(record.hours)
+
+
+def _check_energy(name: str, value: Any) -> None:
+    as_struct(f"energy of '{_short(name)}'", value, EnergyRecord)
+
+
+def _check_setting(name: str, value: Any) -> None:
+    if name == LEVELS_SETTING:
+        levels = as_struct("setting 'levels'", value, list[str])
+        if len(set(levels)) < len(levels) or "host" not in levels or levels[-1:] != ["core"]:
+            raise BadInput("the levels must be different, 'host' among them and 'core' last")
+    elif name == PREFER_SETTING:
+        as_struct("setting 'prefer'", value, list[str])
+    elif name == FAIR_SHARE:
+        read_fair_share(value)
+
+
+#: What a value of each kind must be; a kind that is not here may be any JSON.
+CHECKS: Final[dict[str, Check]] = {
+    "property": _check_property,
+    "resource": _check_resource,
+    "host": _check_host,
+    "node": _check_node,
+    "energy": _check_energy,
+    "setting": _check_setting,
+    "queue": check_queue,
+    "rule": check_rule,
+    "quota": check_quota,
+    "calendar": check_period,
+}
+
+# ------------------------------------------------------------------ properties and levels
+
+
+def kinds_of(records: Records) -> dict[str, Kind]:
+    """Every property there is, and its type."""
+    added = {name: value.get("type", "text") for name, value in records.get("property", {}).items()}
+    return {**BUILT_IN, **added}
+
+
+def levels_of(records: Records) -> tuple[str, ...]:
+    """The hierarchy, the widest level first."""
+    return tuple(records.get("setting", {}).get(LEVELS_SETTING, LEVELS))
+
+
+def check_value(name: str, value: Any, kind: Kind) -> None:
+    """Raise `BadInput` unless this may be a resource's value of a property of this type."""
+    if kind == "text":
+        fits = isinstance(value, str) and 0 < len(value) <= _TEXT_MAX and value.isprintable()
+    elif kind == "integer":
+        fits = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53
+    else:
+        fits = isinstance(value, bool)
+    if not fits:
+        example = {"text": "short text", "integer": "a whole number", "yesno": "yes or no"}[kind]
+        raise BadInput(f"property '{name}': {_short(repr(value))} is not {example}", hint=f"give {example}")
+
+
+def read_value(name: str, text: str, kind: Kind) -> str | int | bool:
+    """A value as a person writes it. Raises `BadInput`."""
+    value: str | int | bool = text
+    if kind == "integer" and re.fullmatch(r"[-+]?\d{1,16}", text, re.ASCII):
+        value = int(text)
+    elif kind == "yesno" and text.lower() in _YES_NO:
+        value = _YES_NO[text.lower()]
+    check_value(name, value, kind)
+    return value
+
+
+_YES_NO: Final = {"yes": True, "true": True, "no": False, "false": False}
+
+
+def show_value(value: Any) -> str:
+    """As `read_value` reads it."""
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _short(text: str) -> str:
+    shown = text.encode("unicode_escape", "backslashreplace").decode("ascii")
+    return shown if len(shown) <= 60 else shown[:57] + "..."

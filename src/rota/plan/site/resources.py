@@ -1,0 +1,232 @@
+"""The resources of a site: what there is, in which hierarchy, and which of it may be used.
+
+A `Site` gives each resource one bit, in the order in which resources are preferred, so that a set of
+resources is an integer and the lowest bits are always the ones to take. It never changes: when
+resources do, a new site is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
+from itertools import pairwise
+from typing import Final
+
+from msgspec import Struct
+
+from rota.errors import BadInput
+from rota.plan.language.expression import Kind, Value, check, matches, parse
+from rota.plan.site.clock import Clock
+from rota.plan.timeline.bitset import positions, runs, spans_of
+
+#: Other names of a level.
+ALIASES: Final = {"nodes": "host", "node": "host"}
+
+
+#: Why a host may not be used, in a word: what is recorded about it, or how its agent is.
+DRAINED: Final = "drained"
+ABSENT: Final = "absent"
+SUSPECTED: Final = "suspected"
+LEAVING: Final = "leaving"
+DEAD: Final = "dead"
+ASLEEP: Final = "asleep"
+
+
+class Resource(Struct, frozen=True):
+    """The smallest thing that can be allocated."""
+
+    id: int
+    values: dict[str, Value]  #: levels of the hierarchy and properties alike
+
+
+class Figures(Struct, frozen=True):
+    """What a host has besides resources; None is unlimited."""
+
+    mem: int | None = None
+    disk: int | None = None
+    gpus: int = 0
+    limits: dict[str, int] = {}
+
+
+class Site:
+    """Resources as bits."""
+
+    def __init__(
+        self,
+        resources: Sequence[Resource],
+        *,
+        levels: tuple[str, ...] = ("host", "core"),
+        hosts: Mapping[str, Figures] | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        usable: Collection[int] | None = None,
+        until: Mapping[int, float] | None = None,
+        prefer: Sequence[str] = (),
+        away: Mapping[str, str] | None = None,
+        reasons: Mapping[str, str] | None = None,
+        silent: Mapping[str, bool] | None = None,
+        hours: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        asleep: Mapping[str, float | None] | None = None,
+        wake_s: float = 0.0,
+    ) -> None:
+        """`hours`: of hosts that may not always be used, when they may, by this clock. `asleep`: hosts that sleep,
+        and since when each is being woken, if it is; that takes `wake_s`."""
+        self.levels = levels
+        self.unit = levels[-1] if levels else "core"
+        sleeping = asleep or {}
+        self.resources = sorted(
+            resources,
+            # What is awake is taken first.
+            key=lambda resource: (resource.values.get("host") in sleeping, *_preference(resource, prefer)),
+        )
+        self.figures = dict(hosts or {})
+        self.kinds = dict(kinds) if kinds is not None else kinds_of(self.resources)
+        self.count = len(self.resources)
+        self.everything = (1 << self.count) - 1
+        self._bit = {resource.id: bit for bit, resource in enumerate(self.resources)}
+        if len(self._bit) != self.count:
+            twice = next(r.id for bit, r in enumerate(self.resources) if self._bit[r.id] != bit)
+            raise BadInput(f"resource {twice} is there twice", hint="give each resource an id of its own")
+        #: those on which something may be placed
+        self.usable = self.everything if usable is None else self.mask(usable)
+        self.away = dict(away or {})  #: host of which nothing may be used → why, in a word
+        self.reasons = dict(reasons or {})  #: host → what an administrator or a hook said about that
+        #: those of `away` that are it only because of their agent → is it one that `rota node add` starts?
+        self.silent = dict(silent or {})
+        self.until: dict[float, int] = {}  #: moment → what may not be used from then on
+        for id, moment in (until or {}).items():
+            self.until[moment] = self.until.get(moment, 0) | 1 << self._bit[id]
+        self.hosts: dict[str, int] = {}  #: host → its resources
+        for bit, resource in enumerate(self.resources):
+            host = resource.values.get("host")
+            if host is not None:
+                self.hosts[str(host)] = self.hosts.get(str(host), 0) | 1 << bit
+        self.clock = clock
+        self.hours: dict[str, int] = {}  #: hours → what may be used only then (`plan.site.availability`)
+        for name, text in (hours or {}).items():
+            self.hours[text] = self.hours.get(text, 0) | self.hosts.get(name, 0)
+        self.wake_s = wake_s
+        self.sleeping: dict[
+            float | None, int
+        ] = {}  #: since when it is being woken → what sleeps (`plan.planner.waking`)
+        for name, since in sleeping.items():
+            self.sleeping[since] = self.sleeping.get(since, 0) | self.hosts.get(name, 0)
+        self.asleep = 0  #: all that sleeps
+        for mask in self.sleeping.values():
+            self.asleep |= mask
+        self._in_order: bool | None = None  #: do ids ascend as bits do?
+        self._matching: dict[str, int] = {"": self.everything}
+        self._columns: dict[str, list[Value | None]] = {}
+        #: what others made of this site, to be made once
+        self.made: dict[object, object] = {}
+
+    def using(self, usable: int) -> Site:
+        """The same resources, of which only these may be used."""
+        site = copy(self)
+        site.usable = usable
+        return site
+
+    # -- ids and bits
+
+    def mask(self, ids: Iterable[int]) -> int:
+        """These resources as a set. Unknown ones are an error."""
+        found = 0
+        for id in ids:
+            bit = self._bit.get(id)
+            if bit is None:
+                raise BadInput(
+                    f"there is no resource {id}", hint=f"there are {self.spans(self.everything) or 'none'}"
+                )
+            found |= 1 << bit
+        return found
+
+    def knows(self, id: int) -> bool:
+        return id in self._bit
+
+    def ids(self, mask: int) -> list[int]:
+        """The ids of a set, ascending."""
+        resources = self.resources
+        return sorted(resources[bit].id for bit in positions(mask))
+
+    def spans(self, mask: int) -> str:
+        """A set as text: ``1-8,17``."""
+        if self._in_order is None:
+            self._in_order = all(one.id < other.id for one, other in pairwise(self.resources))
+        if not self._in_order:
+            return spans_of(self.ids(mask))
+        resources, parts = self.resources, []
+        for first, last in runs(mask):
+            low, high = resources[first].id, resources[last].id
+            if high - low == last - first:
+                parts.append(str(low) if low == high else f"{low}-{high}")
+            else:
+                parts.append(spans_of(resources[bit].id for bit in range(first, last + 1)))
+        return ",".join(parts)
+
+    def hosts_of(self, mask: int) -> list[str]:
+        """The hosts on which these resources lie, in order of preference."""
+        found: dict[str, None] = {}
+        for bit in positions(mask):
+            host = self.resources[bit].values.get("host")
+            if host is not None:
+                found[str(host)] = None
+        return list(found)
+
+    # -- names
+
+    def level(self, name: str) -> str:
+        """The property that a level's name stands for."""
+        return ALIASES.get(name, name) if name not in self.levels else name
+
+    def is_level(self, name: str) -> bool:
+        return self.level(name) in self.levels or self.level(name) in self.kinds
+
+    def matching(self, where: str) -> int:
+        """The resources that satisfy an expression. A bad expression is an error, never a wider match."""
+        found = self._matching.get(where)
+        if found is None:
+            expression = parse(where)
+            check(expression, self.kinds)
+            found = 0
+            for bit, resource in enumerate(self.resources):
+                if matches(expression, resource.values):
+                    found |= 1 << bit
+            if len(self._matching) > 10_000:
+                self._matching = {"": self.everything}
+            self._matching[where] = found
+        return found
+
+    def column(self, level: str) -> list[Value | None]:
+        """The value of a level or property of each resource; resources that have none are in no block of it."""
+        name = self.level(level)
+        found = self._columns.get(name)
+        if found is None:
+            unit = name == self.unit
+            found = [each.values.get(name, each.id if unit else None) for each in self.resources]
+            self._columns[name] = found
+        return found
+
+
+def _preference(resource: Resource, prefer: Sequence[str]) -> tuple[object, ...]:
+    """Sort key: the properties to prefer by (``-name``: larger first), then the id."""
+    key: list[object] = []
+    for word in prefer:
+        name = word.removeprefix("-")
+        value = resource.values.get(name)
+        if isinstance(value, int):
+            key.append((0, -value if word != name else value, ""))
+        else:
+            key.append((1, 0, "" if value is None else value))
+    return (*key, resource.id)
+
+
+def kinds_of(resources: Iterable[Resource]) -> dict[str, Kind]:
+    """The kind of each property, as its values show it."""
+    seen: dict[str, set[type]] = {}
+    for resource in resources:
+        for name, value in resource.values.items():
+            seen.setdefault(name, set()).add(type(value))
+    kinds: dict[str, Kind] = {}
+    for name, types in seen.items():
+        kinds[name] = "yesno" if types == {bool} else "integer" if types == {int} else "text"
+    return kinds

@@ -1,0 +1,199 @@
+"""What jobs take besides resources, over time: memory, disk, GPUs and limits of a host, and limits of the site.
+
+Kept sparsely: only hosts that have a figure, and only what somebody takes there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from math import inf
+
+from rota.plan.ask import Ask
+from rota.plan.site.clock import SECOND, moment
+from rota.plan.site.resources import Figures, Site
+from rota.plan.timeline.step_function import Steps
+
+#: The place of what belongs to no host.
+EVERYWHERE = ""
+
+#: What is taken, of each host of an allocation: name → amount.
+Taking = dict[str, int]
+
+
+class Ledger:
+    """Capacities of hosts, and what is in use of them when."""
+
+    def __init__(self, site: Site, limits: Mapping[str, int] | None = None) -> None:
+        self._site = site
+        self._limits = dict(limits or {})  #: limits of the whole site
+        self._capacity = {host: _capacities(site.figures.get(host, Figures())) for host in site.hosts}
+        self._named = {name for capacity in self._capacity.values() for name in capacity}
+        self._used: dict[tuple[str, str], Steps] = {}
+        self._guests: dict[tuple[str, str], Steps] = {}  #: the same with besteffort jobs, which others do not see
+        self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
+        self._low: set[int] = set()  #: besteffort jobs that hold something
+        self._ends: list[int] = []  #: moments at which something is given back, ascending, one for each job
+        #: name → so much of it each core of every host could have
+        self._fair: dict[str, int] = {}
+        for host, capacities in self._capacity.items():
+            cores = site.hosts[host].bit_count()
+            for name, capacity in capacities.items():
+                self._fair[name] = min(self._fair.get(name, capacity), capacity // cores)
+        self._most: dict[str, int] = {}  #: name → the most that any job has asked of it
+
+    def taking(self, ask: Ask) -> Taking | None:
+        """What a job takes of each host of which there is not plenty; None: nothing."""
+        if not self._named and not ask.gpus:
+            return None
+        asked = {"mem": ask.mem, "disk": ask.disk, "gpus": ask.gpus}
+        for use in ask.limits:
+            asked[f"limit {use.name}"] = use.units
+        found = {name: amount for name, amount in asked.items() if amount and name in self._named}
+        if ask.gpus and "gpus" not in self._named:
+            found["gpus"] = ask.gpus  # a host without a figure has none
+        for name, amount in found.items():
+            if amount > self._most.get(name, 0):
+                self._most[name] = amount
+        return found or None
+
+    def may_lack(self, taking: Taking) -> bool:
+        """Might there be too little? Not if each core could have the most of it that anybody takes."""
+        return any(name == "gpus" or self._most.get(name, 0) > self._fair.get(name, 0) for name in taking)
+
+    def everywhere(self, ask: Ask) -> Taking:
+        """Limits of the site that it takes; who wants one alone takes all of it."""
+        return {
+            use.name: max(use.units, self._limits[use.name]) if use.exclusive else use.units
+            for use in ask.limits
+            if use.name in self._limits
+        }
+
+    def short(self, taking: Taking, mask: int, start: float, end: float, *, low: bool = False) -> int:
+        """Of these resources, those on hosts that have too little left at some time from start to end.
+
+        `low`: for a besteffort job, which sees what all others take; those do not see what besteffort jobs take.
+        """
+        used = self._guests if low else self._used
+        first, last = (moment(start), moment(end)) if start != inf else (0, 0)
+        lacking = 0
+        while mask:
+            host = self._host(mask)
+            if host is None:
+                mask &= mask - 1
+                continue
+            of_host = self._site.hosts[host]
+            mask &= ~of_host
+            if any(not self._enough(used, host, name, amount, (first, last)) for name, amount in taking.items()):
+                lacking |= of_host
+        return lacking
+
+    def never(self, taking: Taking, mask: int) -> int:
+        """Of these resources, those on hosts that have too little even when nobody uses anything."""
+        return self.short(taking, mask, inf, inf)
+
+    def _host(self, mask: int) -> str | None:
+        value = self._site.resources[(mask & -mask).bit_length() - 1].values.get("host")
+        return None if value is None else str(value)
+
+    def _enough(
+        self, used: dict[tuple[str, str], Steps], host: str, name: str, amount: int, span: tuple[int, int]
+    ) -> bool:
+        capacity = self._capacity[host].get(name, 0 if name == "gpus" else None)
+        if capacity is None:
+            return True
+        if amount > capacity:
+            return False
+        first, last = span
+        steps = used.get((host, name)) if first < last else None
+        return steps is None or steps.over(first, last, capacity - amount, length=last - first) is None
+
+    def again(
+        self, everywhere: Taking, start: float, end: float, *, low: bool = False
+    ) -> tuple[str, float] | None:
+        """A limit of the site of which there is too little, and when to look again; None if there is enough."""
+        for name, amount in everywhere.items():
+            capacity = self._limits[name]
+            if amount > capacity:
+                return name, inf
+            steps = (self._guests if low else self._used).get((EVERYWHERE, name))
+            first, last = moment(start), moment(end)
+            over = steps.over(first, last, capacity - amount, length=last - first) if steps is not None else None
+            if over is not None:
+                return name, over.until / SECOND
+        return None
+
+    def excess(self, host: str, name: str, now: float) -> int:
+        """How much more is taken of a host now, besteffort jobs included, than there is."""
+        capacity = self._capacity[host].get(name)
+        steps = self._guests.get((host, name))
+        if capacity is None or steps is None:
+            return 0
+        over = steps.over(moment(now), moment(now) + 1, capacity, length=1)
+        return 0 if over is None else over.amount - capacity
+
+    def take(
+        self,
+        job: int,
+        taking: Taking | None,
+        everywhere: Taking,
+        mask: int,
+        span: tuple[float, float],
+        *,
+        low: bool = False,
+    ) -> None:
+        """A job holds this on the hosts of these resources."""
+        first, last = moment(span[0]), moment(span[1])
+        held = [(EVERYWHERE, name, amount, first, last) for name, amount in everywhere.items()]
+        if taking:
+            held += [
+                (host, name, amount, first, last)
+                for host in self._site.hosts_of(mask)
+                for name, amount in taking.items()
+            ]
+        if held:
+            self._held[job] = held
+            insort(self._ends, last)
+            if low:
+                self._low.add(job)
+            self._count(held, 1, low=low)
+
+    def give(self, job: int) -> None:
+        """The job holds nothing of it any more."""
+        held = self._held.pop(job, None)
+        if held:
+            del self._ends[bisect_left(self._ends, held[0][-1])]
+            self._count(held, -1, low=job in self._low)
+            self._low.discard(job)
+
+    def _count(self, held: list[tuple[str, str, int, int, int]], times: int, *, low: bool) -> None:
+        for used in (self._guests,) if low else (self._guests, self._used):
+            for host, name, amount, first, last in held:
+                steps = used.get((host, name))
+                if steps is None:
+                    steps = used[host, name] = Steps()
+                steps.add(first, last, times * amount)
+
+    def ends(self) -> list[float]:
+        """Moments at which something is given back, ascending."""
+        return [last / SECOND for last in self._ends]
+
+    def starts(self) -> list[float]:
+        """Moments at which something is taken."""
+        return [held[0][-2] / SECOND for held in self._held.values()]
+
+    def holders(self, name: str) -> Iterator[int]:
+        """Jobs that hold a limit of the site."""
+        found = (job for job, held in self._held.items() if any(each[:2] == (EVERYWHERE, name) for each in held))
+        return (job if job >= -1 else ~job for job in found)  # suspended ones hold theirs under another number
+
+
+def _capacities(figures: Figures) -> dict[str, int]:
+    found = {f"limit {name}": units for name, units in figures.limits.items()}
+    if figures.mem is not None:
+        found["mem"] = figures.mem
+    if figures.disk is not None:
+        found["disk"] = figures.disk
+    if figures.gpus:
+        found["gpus"] = figures.gpus
+    return found

@@ -1,0 +1,299 @@
+"""What is free, over time: a list of spans, each with the set of resources that nobody holds or has planned.
+
+A search looks at a span's number of free resources before it looks at the set, jumps past spans that
+can not be part of an answer, and remembers from when on there is no use in looking.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate
+from math import inf
+from operator import and_
+from typing import NamedTuple
+
+from rota.plan.planner.shapes import Shape
+
+#: Chooses resources out of those that are free from a start to an end; 0 if they do not suffice.
+Pick = Callable[[int, float, float], int]
+
+
+class Choosing(NamedTuple):
+    """How to choose where it is not enough that resources are free."""
+
+    pick: Pick
+    also: Sequence[float] = ()  #: moments at which more may be chosen, ascending
+
+
+class Slots:
+    """Spans of time and the resources that are free in each; the last has no end."""
+
+    def __init__(self, free: int, start: float = -inf) -> None:
+        self.times = [start]
+        self.free = [free]
+        self.counts = [free.bit_count()]
+
+    @classmethod
+    def within(cls, free: int, start: float, end: float) -> Slots:
+        """These resources from a start to an end, and nothing besides."""
+        slots = cls(0)
+        slots.give(free, start, end)
+        return slots
+
+    def copy(self) -> Slots:
+        new = Slots.__new__(type(self))
+        new.times, new.free, new.counts = self.times[:], self.free[:], self.counts[:]
+        return new
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def index(self, moment: float) -> int:
+        """The span in which this moment lies."""
+        return bisect_right(self.times, moment) - 1
+
+    def following(self, moment: float) -> float:
+        """When the next span begins."""
+        at = bisect_right(self.times, moment)
+        return self.times[at] if at < len(self.times) else inf
+
+    def snapped(self, moment: float) -> float:
+        """This moment, or the beginning of a span that is less than two microseconds later.
+
+        Quotas and limits count in microseconds: what they say is over may go on for a fraction of one.
+        """
+        at = bisect_left(self.times, moment)
+        return self.times[at] if at < len(self.times) and self.times[at] - moment < 2e-6 else moment
+
+    def forget_before(self, now: float) -> None:
+        """What was free in the past is of no interest, once there is much of it."""
+        past = self.index(now)
+        if past > 64:
+            del self.times[:past], self.free[:past], self.counts[:past]
+
+    def _split(self, moment: float) -> int:
+        """The span that begins at this moment; there is one from now on."""
+        at = bisect_left(self.times, moment)
+        if at == len(self.times) or self.times[at] != moment:
+            self.times.insert(at, moment)
+            self.free.insert(at, self.free[at - 1])
+            self.counts.insert(at, self.counts[at - 1])
+        return at
+
+    def take(self, what: int, start: float, end: float) -> None:
+        """These resources, all of them free, are held from start to end."""
+        self._flip(what, -what.bit_count(), start, end)
+
+    def give(self, what: int, start: float, end: float) -> None:
+        """These resources, which were held, are free from start to end."""
+        self._flip(what, what.bit_count(), start, end)
+
+    def _flip(self, what: int, more: int, start: float, end: float) -> None:
+        if start >= end:
+            return
+        first = self._split(start)
+        last = self._split(end) if end != inf else len(self.times)
+        self.free[first:last] = [free ^ what for free in self.free[first:last]]
+        self.counts[first:last] = [count + more for count in self.counts[first:last]]
+        self._merge(last)
+        self._merge(first)
+
+    def cover(self, what: int, start: float, end: float) -> None:
+        """Nobody else may have these resources from start to end, whether they are free or not."""
+        if start >= end:
+            return
+        first = self._split(start)
+        last = self._split(end) if end != inf else len(self.times)
+        rest = ~what
+        for at in range(first, last):
+            free = self.free[at] = self.free[at] & rest
+            self.counts[at] = free.bit_count()
+        self._merge(last)
+        self._merge(first)
+
+    def uncover(self, what: int, start: float, end: float) -> None:
+        """These resources are free from start to end, whether they were before or not."""
+        if start >= end:
+            return
+        first = self._split(start)
+        last = self._split(end) if end != inf else len(self.times)
+        for at in range(first, last):
+            free = self.free[at] = self.free[at] | what
+            self.counts[at] = free.bit_count()
+        self._merge(last)
+        self._merge(first)
+
+    def _merge(self, at: int) -> None:
+        """Join a span with the one before if they are alike."""
+        if 0 < at < len(self.times) and self.free[at] == self.free[at - 1]:
+            del self.times[at], self.free[at], self.counts[at]
+
+    def common(self, start: float, end: float) -> int:
+        """What is free all the time from start to end."""
+        at = self.index(start)
+        found = self.free[at]
+        times, free = self.times, self.free
+        at += 1
+        while at < len(times) and times[at] < end:
+            found &= free[at]
+            at += 1
+        return found
+
+    def earliest(
+        self,
+        shape: Shape,
+        length: float,
+        *,
+        after: float,
+        before: float = inf,
+        choosing: Choosing | None = None,
+    ) -> tuple[float, int] | None:
+        """The first start from `after` on, before `before`, from which it fits for so long, and what to take.
+
+        A start is `after`, the beginning of a span, or one of the moments at which more may be chosen.
+        """
+        times, free, counts = self.times, self.free, self.counts
+        number, least, eligible = len(times), shape.least, shape.eligible
+        pick, also = choosing or (None, ())
+        start, first = after, self.index(after)
+        # The window is the spans from `first` up to `at`. What they have in common is never worked out twice:
+        # `since` is that of the spans from `middle` on, `until` that of the last one before, the last two, …
+        middle = at = first
+        since = eligible
+        until: list[int] = []
+        while start < before:
+            end = start + length
+            last = bisect_left(times, end, at)
+            if last == first:
+                last += 1
+            if last > at:
+                if min(counts[at:last]) < least:
+                    # No window may touch these spans.
+                    first = last - 1
+                    while counts[first] >= least:
+                        first -= 1
+                    first += 1
+                    while first < number and counts[first] < least:
+                        first += 1
+                    if first == number:
+                        return None
+                    start, middle, at = times[first], first, first
+                    since, until = eligible, []
+                    continue
+                since = reduce(and_, free[at:last], since)
+                at = last
+            common = since if first >= middle else since & until[middle - 1 - first]
+            if common.bit_count() >= least:
+                taken = shape.choose(common) if pick is None else pick(common, start, end)
+                if taken:
+                    return start, taken
+                if also:
+                    nearest = bisect_right(also, start)
+                    if nearest < len(also) and (first + 1 == number or also[nearest] < times[first + 1]):
+                        start = also[nearest]
+                        continue
+            # Every window that begins before the span that spoils this one reaches at least as far.
+            first += 1
+            if first < middle:
+                first = middle - _so_far(until[: middle - first], since, shape, exact=pick is None)
+            if first >= middle:
+                until = list(accumulate(reversed(free[first:at]), and_))
+                middle, since = at, eligible
+                first = at - _so_far(until, eligible, shape, exact=pick is None)
+            if first == number:
+                return None
+            start = times[first]
+        return None
+
+
+def _so_far(sets: Sequence[int], within: int, shape: Shape, *, exact: bool) -> int:
+    """How many of these sets, each of which lies in the one before, might do."""
+    low, high = 0, len(sets)
+    while low < high:
+        middle = (low + high + 1) >> 1
+        common = sets[middle - 1] & within
+        if common.bit_count() >= shape.least and (not exact or shape.may_fit(common)):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class Counted(Slots):
+    """Only numbers matter: which resources a job takes is nobody's concern."""
+
+    def __init__(self, free: int, start: float = -inf) -> None:
+        self.times = [start]
+        self.free = [free]
+        self.counts = self.free  # the same list: what is free is a number
+
+    def copy(self) -> Slots:
+        new = Counted(0)
+        new.times = self.times[:]
+        new.free = new.counts = self.free[:]
+        return new
+
+    def forget_before(self, now: float) -> None:
+        past = self.index(now)
+        if past > 64:
+            del self.times[:past], self.free[:past]
+
+    def _split(self, moment: float) -> int:
+        at = bisect_left(self.times, moment)
+        if at == len(self.times) or self.times[at] != moment:
+            self.times.insert(at, moment)
+            self.free.insert(at, self.free[at - 1])
+        return at
+
+    def _add(self, more: int, start: float, end: float) -> None:
+        if start >= end:
+            return
+        first = self._split(start)
+        last = self._split(end) if end != inf else len(self.times)
+        free = self.free
+        for at in range(first, last):
+            free[at] += more
+        self._merge(last)
+        self._merge(first)
+
+    def take(self, what: int, start: float, end: float) -> None:
+        self._add(-what, start, end)
+
+    def give(self, what: int, start: float, end: float) -> None:
+        self._add(what, start, end)
+
+    def _merge(self, at: int) -> None:
+        if 0 < at < len(self.times) and self.free[at] == self.free[at - 1]:
+            del self.times[at], self.free[at]
+
+    def common(self, start: float, end: float) -> int:
+        first = self.index(start)
+        last = bisect_left(self.times, end)
+        return min(self.free[first : max(last, first + 1)])
+
+    def earliest(
+        self,
+        shape: Shape,
+        length: float,
+        *,
+        after: float,
+        before: float = inf,
+        choosing: Choosing | None = None,
+    ) -> tuple[float, int] | None:
+        times, free = self.times, self.free
+        number, least = len(times), shape.least
+        start, at = after, self.index(after)
+        while start < before:
+            end = start + length
+            while free[at] >= least:
+                at += 1
+                if at == number or times[at] >= end:
+                    return start, least
+            while free[at] < least:
+                at += 1
+                if at == number:
+                    return None
+            start = times[at]
+        return None

@@ -1,0 +1,175 @@
+"""Who waits for a plan: in lanes, of which the first is in it; and who has been called and cannot begin yet."""
+
+from __future__ import annotations
+
+from rota.plan.ask import Ask, Types
+from rota.plan.dispatch.due_jobs import Standby
+from rota.plan.dispatch.plan_leases import ids_of, still_there
+from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.need import Need
+from rota.plan.placement import Held, Reserved
+from rota.plan.planner.entry import Begin, Entry
+from rota.plan.planner.planner import Planner
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.policy import Policy
+from rota.plan.site.resources import Resource, Site
+from rota.plan.size import Size
+
+SITE = Site([Resource(id, {"host": f"h{(id + 1) // 2}"}) for id in range(1, 7)])
+PLAIN = Need(Size(cpus=200))
+ON_TERMS = Need(Size(cpus=200), terms=7)
+
+
+class Alike:
+    """`Terms` of a site where every job asks for two cores."""
+
+    def __init__(self, types: Types | None = None) -> None:
+        self._ask = Ask(alternatives=(Alternative((Group((Level("core", 2),)),), 60.0),), types=types or Types())
+
+    def ask(self, job: int) -> Ask:
+        del job
+        return self._ask
+
+    def submitted(self, job: int) -> float:
+        return float(job)
+
+    def group(self, job: int) -> int:
+        return 1 + job // 100
+
+    def held(self) -> list[Held]:
+        return []
+
+    def reserved(self, job: int) -> Reserved | None:
+        del job
+        return None
+
+    def runs_at(self, job: int) -> str | None:
+        del job
+        return None
+
+    def patience_s(self) -> float:
+        return 300.0
+
+    def wanted(self) -> bool:
+        return True
+
+    def site(self) -> Site:
+        return SITE
+
+    def policy(self) -> Policy:
+        return Policy()
+
+    def usage(self, wall: float) -> Usage:
+        del wall
+        return Usage(1.0)
+
+    def quotas(self, site: Site) -> None:
+        del site
+
+
+def lined_up(need: Need, jobs: list[int], *, terms: Alike | None = None, plan: bool = True) -> Lineup:
+    made = Lineup()
+    planner = Planner(SITE, Policy()) if plan else None
+    made.add(need, 0, jobs, terms=terms or Alike(), planner=planner)
+    assert made.broken() == []
+    return made
+
+
+def jobs_of(made: Lineup) -> list[list[int]]:
+    return sorted(sorted(lane.jobs()) for lane in made.lanes.values())
+
+
+def test_there_are_as_many_lanes_as_jobs_could_run_at_once() -> None:
+    assert jobs_of(lined_up(PLAIN, [1, 2, 3, 4, 5, 6, 7])) == [[1, 4, 7], [2, 5], [3, 6]]
+
+
+def test_jobs_of_other_groups_stand_in_other_lanes() -> None:
+    assert jobs_of(lined_up(PLAIN, [3, 6, 102, 105])) == [[3, 6], [102, 105]]
+
+
+def test_without_a_plan_jobs_on_terms_wait_in_one_lane_and_leave_it_together() -> None:
+    made = lined_up(ON_TERMS, [1, 2, 3], plan=False)
+    assert jobs_of(made) == [[1, 2, 3]]
+    assert made.hand_over() == [(0, ON_TERMS, [1, 2, 3])]
+    assert not made.where
+    assert made.broken() == []
+
+
+def test_jobs_with_a_moment_of_their_own_stand_alone() -> None:
+    timed = Alike(Types(deadline=1000.0))
+    assert jobs_of(lined_up(ON_TERMS, [1, 4, 7], terms=timed)) == [[1], [4], [7]]
+
+
+def test_lanes_are_planned_by_rank() -> None:
+    made = lined_up(PLAIN, [4, 5, 6])
+    made.add(PLAIN, 9, [8], terms=Alike(), planner=Planner(SITE, Policy()))
+    assert [made.lanes[key].head() for key in made.to_plan()] == [8, 4, 5, 6]
+
+
+def test_when_the_first_leaves_its_lane_should_have_another_in_the_plan() -> None:
+    made = lined_up(PLAIN, [1, 4])
+    (key,) = made.to_plan()
+    made.fresh.clear()
+    made.put_in(key, 1)
+    assert (made.before(4), made.behind()) == (1, 1)
+    assert made.leave(1)
+    assert made.to_plan() == [key]
+    assert not made.leave(4), "it was not in the plan"
+    assert not made.lanes
+    assert made.broken() == []
+
+
+def test_a_lineup_that_does_not_agree_with_itself_says_so() -> None:
+    made = lined_up(PLAIN, [1, 4])
+    (key,) = made.lanes
+    made.put_in(key, 2)
+    assert made.broken() == [f"plan: job 2 is first in lane {key}, where it does not wait"]
+    del made.firsts[key]
+    made.parked.add(key._replace(number=9))
+    assert made.broken() == [f"plan: there is no lane {key._replace(number=9)}, but it is parked"]
+    made.parked.clear()
+    made.lanes[key].gone.update((1, 4))
+    assert made.broken() == [
+        "plan: 0 jobs stand in lanes, 2 are known where",
+        f"plan: lane {key} is empty",
+    ]
+
+
+# ------------------------------------------------------------------ called, and not begun
+
+
+def begin(job: int) -> Begin:
+    return Begin(Entry(job, Alike().ask(job), 0.0), [])
+
+
+def test_who_is_blocked_is_tried_when_the_last_victim_has_ended() -> None:
+    standby, waits = Standby(), begin(1)
+    standby.block(waits, {7, 8})
+    standby.ended(7)
+    assert standby.take() == []
+    assert standby.jobs() == {1}
+    standby.ended(8)
+    assert standby.take() == [waits]
+    assert standby.jobs() == set()
+
+
+def test_who_does_not_begin_is_forgotten() -> None:
+    standby = Standby()
+    standby.block(begin(1), {7})
+    standby.stick(begin(2))
+    standby.stick(begin(3))
+    standby.forget(1)
+    standby.forget(2)
+    standby.ended(7)
+    assert [each.entry.id for each in standby.take()] == [3]
+
+
+# ------------------------------------------------------------------ what a lease was given
+
+
+def test_a_lease_keeps_what_the_site_still_has() -> None:
+    assert ids_of("") == []
+    assert ids_of("1-3,9") == [1, 2, 3, 9]
+    assert SITE.ids(still_there(SITE, "2-3,6-9")) == [2, 3, 6]
+    assert still_there(SITE, "") == 0
