@@ -18,8 +18,8 @@ import time
 
 import uvloop
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished, Started
+from rota.core.attempts.leases import Finished, Started
+from rota.core.jobs.job import Outcome
 from rota.plan.site.node_facts import NodeFacts
 from rota.runner.link import FIRST_DELAY_S, MAX_DELAY_S
 from rota.wire import codec, passes

@@ -13,12 +13,12 @@ from random import Random
 import msgspec
 
 from rota.core import events
+from rota.core.attempts.leases import Finished, Started
 from rota.core.effects import SendWork
 from rota.core.engine import Engine
-from rota.core.estimate import largest_of
-from rota.core.identity import key_maker
-from rota.core.job import Condition, Outcome, Spec
-from rota.core.leases import Finished, Started
+from rota.core.jobs.job import Condition, Outcome, Spec
+from rota.core.learning.estimate import largest_of
+from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
 from rota.plan.dispatch.planning import Planning

@@ -18,8 +18,8 @@ from math import exp, log
 from typing import NamedTuple
 
 from deployment import print_table, save
-from rota.core.durations import usual_s
-from rota.core.learning import KEPT_TIMES
+from rota.core.learning.durations import usual_s
+from rota.core.learning.model import KEPT_TIMES
 from rota.plan.ask import Ask
 from rota.plan.forecast.planned_jobs import foreseen, snapshot, with_lengths
 from rota.plan.language.request import Alternative, Group, Level

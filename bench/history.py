@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from rota.core.changes import Changes
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.states import State
 from rota.store.sqlite import SqliteStore
 

@@ -4,7 +4,7 @@ Jobs of one learning group come one after another. Each is given what the rule r
 more is killed there and tried again with what Rota asks for after a failure, until it fits; then its peak is
 seen. Every rule starts from 1G and its recommendations are rounded as Rota rounds them. The rules:
 
-  rota      the model in `rota.core.learning`
+  rota      the model in `rota.core.learning.model`
   wr        up to 100 distinct values (in MB) the top five are dropped and the next is recommended, above that
             the top 5 % of the distinct values; with five or fewer, the largest
   maximum   the largest peak seen
@@ -26,9 +26,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from deployment import print_table, save
-from rota.core.learning import Model
-from rota.core.observation import Observation
-from rota.core.sizing import after_failure, decide, round_mem
+from rota.core.learning.model import Model
+from rota.core.learning.observation import Observation
+from rota.core.learning.sizing import after_failure, decide, round_mem
 from rota.plan.size import Size
 
 G = 1 << 30

@@ -15,7 +15,7 @@ import statistics
 from bare_engine import BareEngine, spec
 from deployment import print_table, save
 from rota.core.events import LimitsDeclared
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.plan.need import LimitUse
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Size

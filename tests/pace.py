@@ -15,7 +15,7 @@ LONGEST = (
     "web/test_everywhere.py", "cli/test_top.py", "system/test_energy.py", "system/test_docs.py",
     "system/test_docs_for_users.py", "system/test_docs_of_nodes.py", "cluster/test_campaign.py",
     "cluster/test_partitions.py", "cluster/test_crashes.py", "faults/test_lost.py", "system/test_types.py",
-    "system/test_pause_and_backup.py", "core/test_parts_properties.py", "core/test_suspending.py",
+    "system/test_pause_and_backup.py", "core/attempts/test_parts_properties.py", "core/attempts/test_suspension.py",
     "system/test_interactive.py", "api/test_stream.py", "cluster/test_parts.py", "cluster/test_hooks.py",
     "cli/test_contract.py", "cluster/test_channels.py", "system/test_running.py", "system/test_planned_jobs.py",
     "system/test_suspend.py", "pools/test_demand.py", "cli/test_node.py", "system/test_docs_of_sites.py",
@@ -24,7 +24,7 @@ LONGEST = (
     "runner/test_enforcement.py", "system/test_hooks.py", "system/test_attached_output.py", "system/test_why.py",
     "web/test_login.py", "web/test_gantt.py", "web/test_groups.py", "web/test_overview.py", "web/test_machines.py",
     "web/test_accounting.py", "faults/test_kills.py", "faults/test_one_manager.py", "faults/test_clock_steps.py",
-    "core/test_planned_properties.py", "core/test_clock_steps.py", "core/test_flapping.py", "plan/explain/test_whatif.py",
+    "core/test_planned_properties.py", "core/test_clock_steps.py", "core/machines/test_flapping.py", "plan/explain/test_whatif.py",
     "plan/explain/test_causes.py", "sim/test_policies.py", "sim/test_bad_jobs.py",
 )  # fmt: skip
 

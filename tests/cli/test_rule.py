@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rota.cli.rule import inserted
-from rota.core.policing import placed_rules
+from rota.core.site.policy import placed_rules
 from rota.plan.policy.rule_syntax import read_rule
 from tests.deployment import Deployment
 

@@ -14,7 +14,7 @@ from random import Random
 
 from rota.core import events
 from rota.core.engine import ORPHAN_MARGIN_S, Engine
-from rota.core.job import Outcome
+from rota.core.jobs.job import Outcome
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Batch
 from rota.plan.size import Size

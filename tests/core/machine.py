@@ -16,19 +16,19 @@ import msgspec
 from rota.core import effects as e
 from rota.core import events
 from rota.core.answers import Acted, Added, entries_of, kept_of
-from rota.core.dependencies import verdict
+from rota.core.attempts.parts import PARTS
 from rota.core.engine import Engine
-from rota.core.estimate import largest_of
-from rota.core.identity import key_maker
 from rota.core.invariants import broken
-from rota.core.job import Command, Condition, Element, Job, Outcome, Parent, Reason, Spec
-from rota.core.limiting import minute_of_day
-from rota.core.parts import PARTS
-from rota.core.pausing import PAUSED, YES
-from rota.core.plan_news import RESERVED, restore_reservations
-from rota.core.policing import SPENT, restore_spent
+from rota.core.jobs.dependencies import verdict
+from rota.core.jobs.job import Command, Condition, Element, Job, Outcome, Parent, Reason, Spec
+from rota.core.learning.estimate import largest_of
 from rota.core.recovery import OpenAttempt, Remembered, recover
+from rota.core.site.limits import minute_of_day
+from rota.core.site.manager_pause import PAUSED, YES
+from rota.core.site.plan_news import RESERVED, restore_reservations
+from rota.core.site.policy import SPENT, restore_spent
 from rota.core.states import LEASED, RETRYABLE, TERMINAL, State
+from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, forget
 from rota.errors import RotaError

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rota.core.attempts.leases import Finished, Held, LeaseRef, PartOpened, Paused, Started
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
-from rota.core.job import Outcome, Spec
-from rota.core.leases import Finished, Held, LeaseRef, PartOpened, Paused, Started
+from rota.core.jobs.job import Outcome, Spec
 from rota.plan.placement import Capacity, Given
 from rota.plan.size import Size
 from rota.plan.timeline.bitset import parse_spans

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from rota.core import effects as e
-from rota.core.energy import state_of
-from rota.core.energy_rules import EnergyRules
-from rota.core.explain import why
+from rota.core.jobs.explain import why
+from rota.core.machines.energy import state_of
+from rota.core.machines.energy_rules import EnergyRules
 from rota.plan.site.node_facts import NodeFacts
 from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from rota.core import events
+from rota.core.attempts.reported_times import SLACK_S
 from rota.core.changes import Changes
-from rota.core.job import Condition, Outcome, Spec
+from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.states import State
-from rota.core.times import SLACK_S
 from rota.manager import accounts
 from rota.manager.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, beginning, reading_of
 from rota.plan.size import CORE

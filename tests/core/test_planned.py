@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from rota.core import events
-from rota.core.asking import ask_of
-from rota.core.energy_rules import EnergyRules
-from rota.core.explain import why
-from rota.core.job import Condition, Outcome
-from rota.core.leases import NodeFault
-from rota.core.leaving import Leaving
+from rota.core.attempts.leases import NodeFault
+from rota.core.attempts.leave_time import Leaving
+from rota.core.jobs.explain import why
+from rota.core.jobs.job import Condition, Outcome
+from rota.core.machines.energy_rules import EnergyRules
+from rota.core.site.planning_terms import ask_of
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
 from rota.manager import nodes
@@ -27,10 +27,10 @@ from rota.plan.placement import Capacity, Promised
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.size import Size
 from rota.units import about_duration
+from tests.core.jobs.test_modification import modify
 from tests.core.machine import GIB, Entry, Machine, spec
 from tests.core.runners import Report
 from tests.core.sleepers import Cluster
-from tests.core.test_modify import modify
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from rota.core import events
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.states import RETRYABLE, WAITING, State
 from rota.plan.need import LimitUse
 from rota.plan.policy.limits import Limit

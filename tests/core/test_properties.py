@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rota.core.job import Condition, Outcome, Spec
-from rota.core.parts import parts_by_host
+from rota.core.attempts.parts import parts_by_host
+from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.states import HOLDABLE, LEASED, LIVE, RETRYABLE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import Bug

@@ -108,10 +108,14 @@ def test_an_illegal_transition_is_our_bug_and_carries_the_story() -> None:
 
 
 def test_every_state_the_engine_moves_to_is_a_target_in_the_table() -> None:
-    from rota.core import acting, attempts, dependencies, engine, granting, plan_news, runners, world
+    from rota.core import engine, world
+    from rota.core.attempts import attempt, grants
+    from rota.core.jobs import actions, dependencies
+    from rota.core.machines import runners
+    from rota.core.site import plan_news
 
     targets = {new for news in TRANSITIONS.values() for new in news}
-    movers = (acting, attempts, dependencies, engine, granting, plan_news, runners, world)
+    movers = (actions, attempt, dependencies, engine, grants, plan_news, runners, world)
     source = "".join(inspect.getsource(module) for module in movers)
     named = {State[name] for name in re.findall(r"move\([^)]*State\.(\w+)\)", source)}
     assert named

@@ -1,4 +1,4 @@
-"""Thousands of days on a flapping network: the larger dose of `tests/core/test_flapping.py`."""
+"""Thousands of days on a flapping network: the larger dose of `tests/core/machines/test_flapping.py`."""
 
 from __future__ import annotations
 

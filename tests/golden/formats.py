@@ -81,7 +81,7 @@ def journals() -> list[dict[str, Any]]:
 
 
 def keys() -> list[dict[str, Any]]:
-    from rota.core.identity import key_maker
+    from rota.core.submit.identity import key_maker
 
     found = []
     for user in USERS:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.job import After, Behaved, Element, Outcome, Reason, Spec, Wrote
-from rota.core.job import Ended as StoredEnd
-from rota.core.kept import Kept
-from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.jobs.job import After, Behaved, Element, Outcome, Reason, Spec, Wrote
+from rota.core.jobs.job import Ended as StoredEnd
+from rota.core.output.output_report import Kept
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse
 from rota.plan.placement import Given, Pause, Promised

@@ -22,8 +22,8 @@ from rota import errors
 from rota.cli.reference import commands
 from rota.client.fields import FIELDS
 from rota.config import all_settings
-from rota.core.codes import _SENTENCES
-from tests.core.test_codes import given_codes
+from rota.core.jobs.reason_texts import _SENTENCES
+from tests.core.jobs.test_reason_texts import given_codes
 
 _KNOWN = json.loads(Path(__file__).with_name("external.json").read_bytes())
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.identity import key_maker
+from rota.core.submit.identity import key_maker
 from rota.runner import journal
 from rota.wire import codec
 from tests.golden import formats

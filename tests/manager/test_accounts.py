@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize
 
-from rota.core.accounting import ACCOUNT_COLUMNS, ASKED, GIVEN, HOUR_US, USED, Key, micros, spread
+from rota.core.accounts.accounting import ACCOUNT_COLUMNS, ASKED, GIVEN, HOUR_US, USED, Key, micros, spread
 from rota.core.changes import Changes
-from rota.core.job import Outcome, Spec
+from rota.core.jobs.job import Outcome, Spec
 from rota.errors import BadInput
 from rota.manager import accounts, clock
 from rota.plan.size import Size

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.amounts import asked_of
-from rota.core.job import Job, Spec
+from rota.core.accounts.amounts import asked_of
+from rota.core.jobs.job import Job, Spec
 from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.amounts import asked_of
-from rota.core.job import Outcome, Spec
+from rota.core.accounts.amounts import asked_of
+from rota.core.jobs.job import Outcome, Spec
 from rota.manager import accounts, learning
 from rota.manager.queries import Queries
 from rota.plan.placement import Given

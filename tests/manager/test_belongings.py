@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.errors import Denied, NotFound
 from rota.manager.belongings import Belongings, restricted, without_output
 from rota.store.base import Clause

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rota.client.submission import spec_of
 from rota.client.trial import trial
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission

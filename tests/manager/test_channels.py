@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rota.core.job import Job, Lease, Spec
+from rota.core.jobs.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.world import NO_JOB
 from rota.manager.channels import Channels

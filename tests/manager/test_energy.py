@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from rota.core.energy_rules import KeepAlive
 from rota.core.events import PowerCommandEnded
+from rota.core.machines.energy_rules import KeepAlive
 from rota.errors import BadInput
 from rota.manager.energy import AT_ONCE, Energy, rules_of, run_command
 from rota.settings import Settings

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.job import Condition
+from rota.core.jobs.job import Condition
 from rota.core.states import State
 from rota.core.world import MOST_TOUCHED
 from rota.errors import BadInput
@@ -18,8 +18,8 @@ from rota.manager import feed as module
 from rota.manager.feed import Feeds
 from rota.wire import messages as m
 from rota.wire.views import FeedView
+from tests.core.jobs.test_modification import modify
 from tests.core.machine import Machine
-from tests.core.test_modify import modify
 
 
 class _Peer:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rota.core import events
-from rota.core.expectation import snapshot
-from rota.core.expected import Expectations
-from rota.core.job import Job
+from rota.core.forecast.expectation import snapshot
+from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.job import Job
 from rota.core.states import State
 from rota.manager import nodes
 from rota.manager.forecast import foresee, measure

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.changes import Changes
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.states import State
 from rota.manager.gantt import encoded
 from rota.manager.gantt_lines import Bar, lines_needed, placed

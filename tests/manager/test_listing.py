@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.changes import Changes
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager import listing

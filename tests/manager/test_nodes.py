@@ -7,8 +7,8 @@ from math import nan
 import pytest
 
 from rota.core import events
-from rota.core.energy_rules import EnergyRules
-from rota.core.job import Outcome
+from rota.core.jobs.job import Outcome
+from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager import gantt, nodes
@@ -19,10 +19,10 @@ from rota.plan.size import Size
 from rota.wire import messages as m
 from rota.wire.sums import NodeView
 from rota.wire.views import StatusView
+from tests.core.attempts.test_parts import running, talk
 from tests.core.machine import GIB, Machine, spec
+from tests.core.machines.test_host_hours import hours_from
 from tests.core.sleepers import Cluster
-from tests.core.test_hours import hours_from
-from tests.core.test_parts import running, talk
 
 
 def shown(machine: Machine) -> dict[str, NodeView]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rota.core.job import Outcome
-from rota.core.kept import Kept
-from rota.core.outputs import checksums
+from rota.core.jobs.job import Outcome
+from rota.core.output.output_blocks import checksums
+from rota.core.output.output_report import Kept
 from rota.errors import WireError
 from rota.manager.pieces import Pieces
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from rota.core.effects import RemoveSegments
 from rota.core.events import OutputOutdated
-from rota.core.kept import Kept
-from rota.core.outputs import checksums
-from rota.core.pruning import on_output_outdated
+from rota.core.output.output_blocks import checksums
+from rota.core.output.output_pruning import on_output_outdated
+from rota.core.output.output_report import Kept
 from rota.core.turn import Batch, Turn
 from rota.core.world import World
 from rota.manager.outputs import Checks

@@ -15,9 +15,9 @@ from rota.manager.queries import Queries
 from rota.manager.terms import modified
 from rota.plan.size import Size
 from rota.wire.views import JobView
+from tests.core.attempts.test_parts import running, silence
+from tests.core.attempts.test_suspension import wait
 from tests.core.machine import Machine, spec
-from tests.core.test_parts import running, silence
-from tests.core.test_suspending import wait
 
 
 def view(**fields: Any) -> JobView:

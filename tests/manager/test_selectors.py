@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.job import Element, Job, Spec
+from rota.core.jobs.job import Element, Job, Spec
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager import selectors
@@ -19,8 +19,8 @@ from rota.store.base import Clause, Order
 from rota.store.memory import MemoryStore
 from rota.store.sqlite import SqliteStore
 from tests.core import machine
+from tests.core.attempts.test_parts import TWO, cluster, running, silence
 from tests.core.machine import Machine
-from tests.core.test_parts import TWO, cluster, running, silence
 
 
 def test_every_form_is_understood() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager.specs import check_spec, check_texts
 

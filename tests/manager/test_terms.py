@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager.terms import agreed, modified
 from rota.plan.size import CORE, Size

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.core.changes import Changes
-from rota.core.usage import STATES
+from rota.core.machines.host_usage import STATES
 from rota.errors import BadInput
 from rota.manager import usage
 from rota.store.memory import MemoryStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.manager.admission import Admission

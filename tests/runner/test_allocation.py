@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
 from rota.errors import BadInput
 from rota.plan.size import Size
 from rota.plan.timeline.bitset import spans_of

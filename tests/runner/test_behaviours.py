@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rota.core.job import Behaved
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Behaved
 from rota.runner import procfs
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Outcome
 from rota.runner import journal
 from rota.runner.journal import Acked, Began, Contained, Ended, Intent, Over, Record, Spawned, Story, Void
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rota.core.leases import LeaseRef, PartOpened
+from rota.core.attempts.leases import LeaseRef, PartOpened
 from rota.wire import messages as m
 from tests.deployment import is_alive
 from tests.runner.manager import FakeManager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from itertools import pairwise
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Outcome
 from rota.runner.link import Outbox
 from rota.wire import codec
 from rota.wire import messages as m

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
 from rota.plan.size import Size
 from tests.runner.manager import FakeManager
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rota.core.changes import Changes
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.core.states import State
 
 SPEC = msgspec.json.encode(Spec(user="ann", cwd="/home/ann", env=1)).decode()

@@ -17,8 +17,8 @@ import pytest
 from committer import SIZE, batch
 from rows import an_add, changes
 
-from rota.core.pausing import PAUSED, YES
-from rota.core.restored import RESTORED_AT, RESTORED_LEASES
+from rota.core.restored_leases import RESTORED_AT, RESTORED_LEASES
+from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreRefused
 from rota.store.backup import back_up
 from rota.store.restore import Restoration, Restored

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, key_of, state_row
 
-from rota.core.job import After, Condition
-from rota.core.kept import Kept
-from rota.core.outputs import Output
+from rota.core.jobs.job import After, Condition
+from rota.core.output.output_blocks import Output
+from rota.core.output.output_report import Kept
 from rota.core.states import State
 from rota.errors import Bug, NotFound
 from rota.store.base import Clause, StoredAttempt, StoredSubmission

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rota.core.kept import Kept
-from rota.core.outputs import Output, block_size, blocks, checksums
+from rota.core.output.output_blocks import Output, block_size, blocks, checksums
+from rota.core.output.output_report import Kept
 from rota.store import segments
 from rota.store.segments import Missing
 

@@ -18,8 +18,8 @@ from tests.dose import dose
 from tests.store.rows import a_world, an_add
 
 from rota.boot import boot_id
-from rota.core.job import Outcome
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Outcome
 from rota.errors import RotaError, StoreRefused
 from rota.runner import journal
 from rota.store import log_check

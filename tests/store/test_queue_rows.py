@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, observation, state_row
 
-from rota.core.job import After, Behaved, Condition, Spec
+from rota.core.jobs.job import After, Behaved, Condition, Spec
 from rota.core.states import State
 from rota.plan.size import Floor, Size
 from rota.store.base import OBSERVATIONS, Clause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rows import an_add, changes, key_of, state_row
 
-from rota.core.job import After, Condition
+from rota.core.jobs.job import After, Condition
 from rota.core.states import State
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rows import a_world, attempt_row, changes, observation
 from tests.dose import dose
 
-from rota.core.accounting import ACCOUNT_COLUMNS, GIVEN, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
+from rota.core.accounts.accounting import ACCOUNT_COLUMNS, GIVEN, HOUR_US, MINUTES_KEPT, USED, Key, micros, spread
 from rota.core.changes import Changes
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.plan.placement import Given
 from rota.plan.size import Size
 from rota.store.backup import back_up

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rows import attempt_row, changes, key_of, observation
 
-from rota.core.job import After
+from rota.core.jobs.job import After
 from rota.core.states import State
 from rota.store.base import Clause
 from rota.store.opening import APPLICATION_ID

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from rota.core.job import Outcome
-from rota.core.kept import Kept
-from rota.core.leases import Finished, Held
-from rota.core.outputs import checksums
+from rota.core.attempts.leases import Finished, Held
+from rota.core.jobs.job import Outcome
+from rota.core.output.output_blocks import checksums
+from rota.core.output.output_report import Kept
 from rota.plan.site.node_facts import NodeFacts
 from rota.wire import codec
 from rota.wire import messages as m

@@ -256,7 +256,7 @@ def _nodes(call: Invocation, _home: Home) -> Iterator[Finding]:
 
 def node_findings(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterator[Finding]:
     """How many may be used, and which of the others need somebody. `site`: records of hosts and their energy."""
-    from rota.core.energy import SLEEPING
+    from rota.core.machines.energy import SLEEPING
 
     usable = [each for each in nodes if each.usable]
     cores = sum(each.cores for each in usable)

@@ -69,7 +69,7 @@ def wr(
     from rota.cli.add import finish
     from rota.cli.interrupts import telling
     from rota.cli.wr_submission import WrSubmission
-    from rota.core.report_groups import names_of
+    from rota.core.jobs.report_groups import names_of
     from rota.errors import BadInput
 
     fields = given(options)

@@ -70,7 +70,7 @@ def limit(call: Invocation, limits: tuple[str, ...], host: str | None) -> int:
 def _check(wanted: list[str]) -> None:
     """A mistake in one must not leave the others done. Raises `BadInput`."""
     if len(wanted) > 1:
-        from rota.core.limiting import parse_limit
+        from rota.core.site.limits import parse_limit
 
         for text in wanted:
             parse_limit(text)

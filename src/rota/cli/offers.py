@@ -61,13 +61,13 @@ def offers(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
 
 def _queues(client: Client) -> list[str]:
-    from rota.core.policing import queues_of
+    from rota.core.site.policy import queues_of
 
     return list(queues_of(client.site("queue").site()))
 
 
 def _rules(client: Client) -> list[str]:
-    from rota.core.policing import rules_of
+    from rota.core.site.policy import rules_of
 
     return [rule.name for rule in rules_of(client.site("rule").site())]
 

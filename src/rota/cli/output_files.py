@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from rota.core.file_names import expand
+from rota.core.output.output_file_names import expand
 
 if TYPE_CHECKING:
     from rota.wire.views import JobView

@@ -62,7 +62,7 @@ def list_queues(call: Invocation) -> int:
       rota queue list
     """
     from rota.cli import records
-    from rota.core.policing import queues_of
+    from rota.core.site.policy import queues_of
 
     with call.connect() as client:
         found = queues_of(client.site("queue").site())
@@ -169,7 +169,7 @@ def open_queue(call: Invocation, name: str) -> int:
 
 def _open_or_close(call: Invocation, name: str, reason: str | None) -> int:
     from rota.cli import records
-    from rota.core.policing import queues_of
+    from rota.core.site.policy import queues_of
     from rota.plan.policy.policy_records import opened_or_closed, read_queue
 
     def make(site: SiteView) -> tuple[list[SiteChange], tuple[Queue, bool]]:
@@ -220,7 +220,7 @@ def _known(name: str, site: SiteView) -> None:
     """Raises `NotFound`."""
     from difflib import get_close_matches
 
-    from rota.core.policing import queues_of
+    from rota.core.site.policy import queues_of
     from rota.errors import NotFound
 
     found = queues_of(site.site())
@@ -231,7 +231,7 @@ def _known(name: str, site: SiteView) -> None:
 
 
 def _refuse_known(name: str, site: SiteView) -> None:
-    from rota.core.policing import queues_of
+    from rota.core.site.policy import queues_of
     from rota.errors import BadInput
 
     if name in queues_of(site.site()):

@@ -267,7 +267,7 @@ def _moment(text: str) -> float | None:
 
 
 def _units(text: str) -> tuple[str, int | None]:
-    from rota.core.limiting import parse_limit
+    from rota.core.site.limits import parse_limit
     from rota.errors import BadInput
 
     name, units, withdrawn, window = parse_limit(text)

@@ -64,7 +64,7 @@ def list_rules(call: Invocation) -> int:
       rota rule list
     """
     from rota.cli import records
-    from rota.core.policing import placed_rules
+    from rota.core.site.policy import placed_rules
     from rota.plan.policy.rule_syntax import words_of
 
     with call.connect() as client:
@@ -118,7 +118,7 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
       rota rule add --file rule.json
     """
     from rota.cli import records
-    from rota.core.policing import placed_rules
+    from rota.core.site.policy import placed_rules
     from rota.errors import BadInput
     from rota.plan.policy.rule_syntax import read_rule
 
@@ -230,7 +230,7 @@ def move_rule(call: Invocation, name: str, position: int) -> int:
       rota rule move short 1
     """
     from rota.cli import records
-    from rota.core.policing import placed_rules
+    from rota.core.site.policy import placed_rules
 
     def make(site: SiteView) -> tuple[list[SiteChange], int]:
         place, each = _find(name, site)
@@ -294,7 +294,7 @@ def _find(name: str, site: SiteView) -> tuple[int, Placed]:
     """The rule and its place. Raises `NotFound`."""
     from difflib import get_close_matches
 
-    from rota.core.policing import placed_rules
+    from rota.core.site.policy import placed_rules
     from rota.errors import NotFound
 
     found = placed_rules(site.site())
@@ -308,7 +308,7 @@ def _find(name: str, site: SiteView) -> tuple[int, Placed]:
 
 def inserted(made: Rule, others: list[Placed], position: int | None) -> tuple[list[SiteChange], int]:
     """Records that put a rule at a position among others, and the position."""
-    from rota.core.policing import STEP
+    from rota.core.site.policy import STEP
     from rota.plan.policy.policy_records import placed_record
 
     at = len(others) if position is None else min(position - 1, len(others))

@@ -11,7 +11,7 @@ from rota.cli.job_options import given, options_for
 from rota.cli.printing import say
 
 if TYPE_CHECKING:
-    from rota.core.job import Spec
+    from rota.core.jobs.job import Spec
     from rota.plan.policy.admission_rules import Verdict
 
 #: Options of `add` that rules may look at or change.

@@ -83,7 +83,7 @@ def _reason(ended: Ended) -> str:
         return harmless(ended.message)
     if ended.exit_code:
         return f"exit {ended.exit_code}"
-    from rota.core.codes import sentence
+    from rota.core.jobs.reason_texts import sentence
 
     return harmless(sentence(ended.reason, ended.message) or "no reason given")
 

@@ -18,7 +18,7 @@ from rota.client.dial import Endpoint, find, slow_manager, unreachable
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet
-from rota.core.signals import signal_name
+from rota.core.attempts.signal_names import signal_name
 from rota.errors import NoManager, TimedOut
 from rota.home import Home
 from rota.unix import short

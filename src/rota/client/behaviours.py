@@ -7,7 +7,7 @@ from typing import Final
 
 from rota.client import values
 from rota.client.values import kind, shown
-from rota.core.file_names import LETTERS
+from rota.core.output.output_file_names import LETTERS
 from rota.errors import BadInput
 
 MAX_BEHAVIOURS: Final = 100

@@ -20,7 +20,7 @@ from rota.client.behaviours import behaviours, check_cleanup, pattern
 from rota.client.limits import limits
 from rota.client.moments import moment
 from rota.client.values import shown
-from rota.core.signals import signal_name
+from rota.core.attempts.signal_names import signal_name
 from rota.errors import BadInput
 from rota.plan.language.retry_codes import retry_codes
 from rota.plan.size import CORE, Size

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rota.client.new_spec import new_spec
 from rota.client.submission import base_wanted
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager.admission import By, Rulebook
 from rota.manager.rows import size_view

@@ -141,10 +141,10 @@ def group(value: object, text: bool) -> str:
 
 
 def groups(value: object, text: bool) -> str:
-    """The report groups of a job, one or several, as `core.report_groups` joins them."""
+    """The report groups of a job, one or several, as `core.jobs.report_groups` joins them."""
     if not isinstance(value, list | tuple):
         return group(value, text)
-    from rota.core import report_groups  # few jobs are in several: most commands do without it
+    from rota.core.jobs import report_groups  # few jobs are in several: most commands do without it
 
     names = list(value)
     if not 0 < len(names) <= report_groups.MOST:

@@ -114,7 +114,7 @@ class Changes:
         self.tally: dict[tuple[str, int], int] = {}
         #: key → value, small facts about the deployment
         self.meta: dict[str, str] = {}
-        #: (hour, user, project, queue) → what is added to each of its columns (`core.accounting`)
+        #: (hour, user, project, queue) → what is added to each of its columns (`core.accounts.accounting`)
         self.accounts: dict[tuple[int, str, str, str], list[int]] = {}
         #: minute since 1970 → what is added to each of its columns
         self.minutes: dict[int, list[int]] = {}

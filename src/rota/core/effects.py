@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from rota.core.events import Asker
-from rota.core.job import Job, Outcome
+from rota.core.jobs.job import Job, Outcome
 from rota.errors import RotaError
 from rota.plan.placement import Opened
 

@@ -11,38 +11,21 @@ from functools import partial
 from heapq import heappop
 from typing import Any
 
-from rota.core import (
-    acting,
-    adding,
-    clock_moves,
-    elsewhere,
-    energy,
-    estimate,
-    events,
-    fencing,
-    hours,
-    limiting,
-    modifying,
-    pausing,
-    plan_news,
-    promises,
-    pruning,
-    removing,
-    runners,
-    script_ends,
-    signalling,
-    siting,
-    suspecting,
-    suspending,
-    usage,
-    walltimes,
-)
-from rota.core.asking import WorldTerms
-from rota.core.dependencies import enter, waiting_state
+from rota.core import clock_steps, events
+from rota.core.attempts import jobs_elsewhere, signals, suspension, walltimes
+from rota.core.attempts.grants import grant_leases
 from rota.core.effects import Refuse
-from rota.core.granting import grant_leases
-from rota.core.retry import MAX_DELAY_S
+from rota.core.hooks import server_script_ends
+from rota.core.jobs import actions, modification, removal
+from rota.core.jobs.dependencies import enter, waiting_state
+from rota.core.jobs.retry import MAX_DELAY_S
+from rota.core.learning import estimate
+from rota.core.machines import energy, fencing, host_hours, host_usage, runners, suspected_hosts
+from rota.core.output import output_pruning
+from rota.core.site import limits, manager_pause, plan_news, promised_starts, site_records
+from rota.core.site.planning_terms import WorldTerms
 from rota.core.states import State
+from rota.core.submit import submission
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import RotaError
@@ -60,7 +43,7 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
 
 
 def _on_runner_joined(world: World, turn: Turn, event: events.RunnerJoined) -> None:
-    pausing.on_runner_joined(world, turn, event)
+    manager_pause.on_runner_joined(world, turn, event)
     energy.follow(world, turn, event.host)
 
 
@@ -73,37 +56,37 @@ def _on_runner_parted(world: World, turn: Turn, event: events.RunnerParted) -> N
 
 _HANDLERS: dict[type[events.Event], _Handler] = {
     events.RunnerReported: runners.on_runner_reported,
-    events.ChunkArrived: adding.on_chunk_arrived,
-    events.LibraryGrew: adding.on_library_grew,
-    events.UploadDropped: adding.on_upload_dropped,
-    events.JobsKilled: acting.on_jobs_killed,
-    events.JobsHeld: acting.on_jobs_held,
-    events.JobsReleased: acting.on_jobs_released,
-    events.JobsRetried: acting.on_jobs_retried,
-    events.JobsRemoved: removing.on_jobs_removed,
-    events.JobsSuspended: suspending.on_jobs_suspended,
-    events.JobsResumed: suspending.on_jobs_resumed,
-    events.JobsSignalled: signalling.on_jobs_signalled,
+    events.ChunkArrived: submission.on_chunk_arrived,
+    events.LibraryGrew: submission.on_library_grew,
+    events.UploadDropped: submission.on_upload_dropped,
+    events.JobsKilled: actions.on_jobs_killed,
+    events.JobsHeld: actions.on_jobs_held,
+    events.JobsReleased: actions.on_jobs_released,
+    events.JobsRetried: actions.on_jobs_retried,
+    events.JobsRemoved: removal.on_jobs_removed,
+    events.JobsSuspended: suspension.on_jobs_suspended,
+    events.JobsResumed: suspension.on_jobs_resumed,
+    events.JobsSignalled: signals.on_jobs_signalled,
     events.WalltimeAsked: walltimes.on_walltime_asked,
-    events.DeathConfirmed: acting.on_death_confirmed,
+    events.DeathConfirmed: actions.on_death_confirmed,
     events.HostAppeared: _on_host_appeared,
     events.RunnerJoined: _on_runner_joined,
     events.RunnerParted: _on_runner_parted,
     events.PowerCommandEnded: energy.on_power_command_ended,
-    events.HostHealed: suspecting.on_host_healed,
+    events.HostHealed: suspected_hosts.on_host_healed,
     events.HostFenced: fencing.on_host_fenced,
-    events.ServerScriptEnded: script_ends.on_server_script_ended,
+    events.ServerScriptEnded: server_script_ends.on_server_script_ended,
     events.RunnerIdled: runners.on_runner_idled,
     events.RunnerSettled: runners.on_runner_settled,
-    events.ManagerPaused: pausing.on_manager_paused,
-    events.ManagerDrained: pausing.on_manager_drained,
-    events.ManagerResumed: pausing.on_manager_resumed,
-    events.LimitsDeclared: limiting.on_limits_declared,
-    events.SiteChanged: siting.on_site_changed,
-    events.JobsModified: modifying.on_jobs_modified,
+    events.ManagerPaused: manager_pause.on_manager_paused,
+    events.ManagerDrained: manager_pause.on_manager_drained,
+    events.ManagerResumed: manager_pause.on_manager_resumed,
+    events.LimitsDeclared: limits.on_limits_declared,
+    events.SiteChanged: site_records.on_site_changed,
+    events.JobsModified: modification.on_jobs_modified,
     events.LearningForgotten: estimate.on_learning_forgotten,
-    events.OutputOutdated: pruning.on_output_outdated,
-    events.ClockMoved: clock_moves.on_clock_moved,
+    events.OutputOutdated: output_pruning.on_output_outdated,
+    events.ClockMoved: clock_steps.on_clock_moved,
 }
 
 
@@ -142,12 +125,12 @@ class Engine:
                 by = getattr(event, "by", None)
                 if by is not None:
                     turn.effects.append(Refuse(by, error))
-        if not pausing.starts_nothing(self.world):
+        if not manager_pause.starts_nothing(self.world):
             grant_leases(self.world, turn)
         if ticked:
             energy.look(self.world, turn)  # once all that wait have been planned
         if self.world.promises_told:
-            promises.tell_gathered(self.world, turn)
+            promised_starts.tell_gathered(self.world, turn)
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
             grant_leases(self.world, turn)
         return refused
@@ -163,8 +146,8 @@ class Engine:
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
         if self.world.nowhere:
-            elsewhere.end_those_due(self.world, turn)
-        limiting.follow_clock(self.world, turn)
+            jobs_elsewhere.end_those_due(self.world, turn)
+        limits.follow_clock(self.world, turn)
         if self.world.stretching:
             walltimes.grant_more(self.world, turn)
         runners.check_silence(
@@ -174,13 +157,13 @@ class Engine:
             given_up_after_s=self._given_up_after_s,
             dead_after_s=self._dead_after_s,
         )
-        hours.look_at_hours(self.world, turn)
-        usage.look_at_hosts(self.world, turn)
+        host_hours.look_at_hours(self.world, turn)
+        host_usage.look_at_hosts(self.world, turn)
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over, or start that is planned."""
-        times = [self._next_delay(), elsewhere.next_end(self.world)]
-        if not pausing.starts_nothing(self.world):
+        times = [self._next_delay(), jobs_elsewhere.next_end(self.world)]
+        if not manager_pause.starts_nothing(self.world):
             times.append(self.world.placement.next_event())
         return min((at for at in times if at is not None), default=None)
 

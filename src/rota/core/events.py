@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rota.core.job import Command, Condition, Job, Parent, Spec
-from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.plan.need import Need
 from rota.plan.placement import Capacity
 from rota.plan.policy.limits import Limit

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from rota.core.dependencies import verdict
-from rota.core.job import Job, Parent
-from rota.core.parts import all_leased
-from rota.core.pauses import has_given_up
+from rota.core.attempts.parts import all_leased
+from rota.core.attempts.suspension_phases import has_given_up
+from rota.core.jobs.dependencies import verdict
+from rota.core.jobs.job import Job, Parent
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import OPEN, World
 from rota.plan.size import CORE

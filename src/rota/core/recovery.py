@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.core.asking import WorldTerms
-from rota.core.dependencies import listen, register, spoken_for, waiting_state
-from rota.core.elsewhere import is_nowhere, restore_nowhere
-from rota.core.estimate import MOST_MODELS, offer
-from rota.core.hosts import restore_site
-from rota.core.job import Ended, Job, Lease, Parent, Spec
-from rota.core.learning import Model
-from rota.core.nodes import restore_nodes
-from rota.core.parts import first_holders, kept_leases, restore_parts
-from rota.core.runners import make_host
-from rota.core.seating import adopt_seat, take_lease
+from rota.core.attempts.jobs_elsewhere import is_nowhere, restore_nowhere
+from rota.core.attempts.parts import first_holders, kept_leases, restore_parts
+from rota.core.attempts.seats import adopt_seat, take_lease
+from rota.core.attempts.suspension import restore_pause
+from rota.core.jobs.dependencies import listen, register, spoken_for, waiting_state
+from rota.core.jobs.job import Ended, Job, Lease, Parent, Spec
+from rota.core.learning.estimate import MOST_MODELS, offer
+from rota.core.learning.model import Model
+from rota.core.machines.host_usage import AWAY
+from rota.core.machines.hosts import restore_site
+from rota.core.machines.nodes import restore_nodes
+from rota.core.machines.runners import make_host
+from rota.core.site.planning_terms import WorldTerms
 from rota.core.states import LEASED, State
-from rota.core.suspending import restore_pause
-from rota.core.usage import AWAY
 from rota.core.world import OPEN, Runner, World, move
 from rota.plan.need import Need
 from rota.plan.placement import Given
@@ -61,7 +61,7 @@ class Remembered(Struct, frozen=True, kw_only=True):
     observations: list[tuple[Any, ...]] = []
     site: dict[tuple[str, str], str] = {}
     host_states: dict[str, tuple[str, int]] = {}
-    parts: str = ""  #: see `core.parts.remember`
+    parts: str = ""  #: see `core.attempts.parts.remember`
     replaced: list[int] = []
 
 

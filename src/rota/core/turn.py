@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rota.core.changes import Changes
 from rota.core.effects import Effect
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 
 #: In the story of events: what happens to the deployment and to no job.
 NO_JOB_ID = 0
@@ -26,7 +26,8 @@ class Batch:
         self.effects: list[Effect] = []
         #: Finished jobs: they may leave memory once this batch is on disk.
         self.leaving: list[int] = []
-        #: hour → the last specification that was accounted for, and where in `changes` (`core.accounting`)
+        #: hour → the last specification that was accounted for, and where in `changes`
+        #: (`core.accounts.accounting`)
         self.sums: dict[int, tuple[Spec, list[int]]] = {}
 
     def __bool__(self) -> bool:

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rota.core.accounting import count_end
+from rota.core.accounts.accounting import count_end
+from rota.core.attempts.leave_time import Leaving
 from rota.core.effects import NotifySettled
-from rota.core.energy_rules import EnergyRules
 from rota.core.events import Former
-from rota.core.groups import DepGroup
-from rota.core.hook_records import ServerHooks
-from rota.core.job import Command, Job, Outcome, Parent, Reason, Spec
-from rota.core.learning import Model, Usual
-from rota.core.leaving import Leaving
-from rota.core.reach import Reaches
+from rota.core.hooks.hook_records import ServerHooks
+from rota.core.jobs.dependency_groups import DepGroup
+from rota.core.jobs.group_reach import Reaches
+from rota.core.jobs.job import Command, Job, Outcome, Parent, Reason, Spec
+from rota.core.learning.model import Model, Usual
+from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
@@ -155,18 +155,20 @@ class World:
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
         self.homes: dict[str, str] = {}  #: runner → its host, of all that ever joined
-        self.parts_at: dict[str, set[int]] = {}  #: host → jobs that have a part there (`core.parts`)
+        self.parts_at: dict[str, set[int]] = {}  #: host → jobs that have a part there (`core.attempts.parts`)
         self.closing: set[int] = set()  #: jobs whose attempt is over and whose parts are being closed
         self.moved_parts: set[int] = set()  #: jobs of which another runner has a part than was first asked
         self.energy = EnergyRules()  #: when nodes may sleep
         #: node → when (monotonic) it was last seen to become idle, or to get into the state that its record says
         self.idle_since: dict[str, float] = {}
         self.energy_since: dict[str, float] = {}
-        self.closed_hosts: set[str] = set()  #: those whose hours or time are over (`core.hours`)
+        self.closed_hosts: set[str] = set()  #: those whose hours or time are over (`core.machines.host_hours`)
         self.hours_now: dict[str, tuple[bool, float, float]] = {}  #: hours → are they now; known from when to when
         self.energy_doubt = ""  #: what is wrong with its rules, as it was said last
-        self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.serving`)
-        self.nowhere: set[int] = set()  #: jobs that hold resources and run nowhere (`core.elsewhere`)
+        self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.hooks.server_scripts`)
+        self.nowhere: set[int] = (
+            set()
+        )  #: jobs that hold resources and run nowhere (`core.attempts.jobs_elsewhere`)
         self.special_hosts: dict[str, str] = {}  #: type of job → the host that commands of such jobs run on
         self.time_to_leave = Leaving()  #: how long jobs may take to make room for others
         self.patience_s = PATIENCE_S  #: how long reservations wait for resources that are missing

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
-from rota.core.accounting import (
+from rota.core.accounts.accounting import (
     ACCOUNT_COLUMNS,
     ASKED,
     ASKED_STEP,
@@ -34,8 +34,8 @@ from rota.core.accounting import (
     spread,
     suspended_us,
 )
-from rota.core.amounts import cores_of
-from rota.core.job import Spec
+from rota.core.accounts.amounts import cores_of
+from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.manager import clock, windows
 from rota.manager.windows import zone_of

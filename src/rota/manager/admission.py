@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.core.hosts import site_now
-from rota.core.job import Job, Spec, Wrote
-from rota.core.policing import queues_of, rules_of
-from rota.core.report_groups import names_of
+from rota.core.jobs.job import Job, Spec, Wrote
+from rota.core.jobs.report_groups import names_of
+from rota.core.machines.hosts import site_now
+from rota.core.site.policy import queues_of, rules_of
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput

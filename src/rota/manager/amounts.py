@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rota.core.amounts import asked_of, cores_of, given_s, limit_of
-from rota.core.job import Spec
-from rota.core.sizing import Decision
+from rota.core.accounts.amounts import asked_of, cores_of, given_s, limit_of
+from rota.core.jobs.job import Spec
+from rota.core.learning.sizing import Decision
 from rota.plan.placement import Given
 from rota.plan.size import CORE, Size
 from rota.wire.views import AmountsView, BytesView, QuantityView

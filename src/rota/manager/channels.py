@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from rota.core.job import Job
+from rota.core.jobs.job import Job
 from rota.core.states import State
 from rota.core.world import NO_JOB
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound, RotaError

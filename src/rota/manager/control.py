@@ -13,7 +13,7 @@ import msgspec
 
 from rota.core import events
 from rota.core.events import Asker
-from rota.core.pausing import leased, starts_nothing, unstarted
+from rota.core.site.manager_pause import leased, starts_nothing, unstarted
 from rota.errors import BadInput, Denied, EnvironmentFault
 from rota.manager import clock
 from rota.manager.figures import metrics_view

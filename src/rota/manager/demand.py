@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from rota.core.pausing import starts_nothing
+from rota.core.site.manager_pause import starts_nothing
 from rota.plan.need import Need
 
 if TYPE_CHECKING:

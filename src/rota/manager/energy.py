@@ -1,6 +1,7 @@
 """Runs the commands that put nodes to sleep and wake them, beside the loop, each for one node and not for ever.
 
-What becomes of a node is not decided here: `core.energy` is told how its command ended, and sees the node itself.
+What becomes of a node is not decided here: `core.machines.energy` is told how its command ended, and sees the
+node itself.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from rota.core.energy_rules import EnergyRules, parse_keep_alive
 from rota.core.events import PowerCommandEnded
+from rota.core.machines.energy_rules import EnergyRules, parse_keep_alive
 from rota.errors import BadInput
 from rota.settings import Settings
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from rota.core.report_groups import by_name, names_of
+from rota.core.jobs.report_groups import by_name, names_of
 from rota.core.states import State
 from rota.core.world import MOST_TOUCHED, NO_JOB, OPEN
 from rota.errors import BadInput

@@ -17,7 +17,7 @@ from rota.wire.views import MetricsView
 
 if TYPE_CHECKING:
     from rota.core.changes import Changes
-    from rota.core.job import Job
+    from rota.core.jobs.job import Job
     from rota.manager.service import Manager
 
 _SHARES: Final = (0.5, 0.9, 0.99)

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from rota.core.expectation import RESTING, Snapshot, Unknown, snapshot
-from rota.core.expected import Expectations
-from rota.core.holding import cores_held, holders
-from rota.core.hosts import counted_cores, may_begin_there
-from rota.core.job import Job
-from rota.core.report_groups import by_name, names_of
+from rota.core.attempts.held_resources import cores_held, holders
+from rota.core.forecast.expectation import RESTING, Snapshot, Unknown, snapshot
+from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.job import Job
+from rota.core.jobs.report_groups import by_name, names_of
+from rota.core.machines.hosts import counted_cores, may_begin_there
 from rota.core.states import LIVE, State
 from rota.core.world import World
 from rota.manager import clock

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from rota.core import expectation
-from rota.core.codes import sentence
-from rota.core.expected import Expectations
-from rota.core.explain import Why, why
-from rota.core.hosts import site_now
-from rota.core.job import Job
-from rota.core.report_groups import first_of
+from rota.core.forecast import expectation
+from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.explain import Why, why
+from rota.core.jobs.job import Job
+from rota.core.jobs.reason_texts import sentence
+from rota.core.jobs.report_groups import first_of
+from rota.core.machines.hosts import site_now
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput

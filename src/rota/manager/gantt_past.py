@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rota.core.accounting import ATTEMPTS, HOUR_S, micros
-from rota.core.amounts import cores_of
-from rota.core.job import Spec
-from rota.core.report_groups import first_of
-from rota.core.usage import BUSY, IDLE
+from rota.core.accounts.accounting import ATTEMPTS, HOUR_S, micros
+from rota.core.accounts.amounts import cores_of
+from rota.core.jobs.job import Spec
+from rota.core.jobs.report_groups import first_of
+from rota.core.machines.host_usage import BUSY, IDLE
 from rota.manager.gantt_lines import Bar, lines_needed, placed
 from rota.manager.usage import Span, spans
 from rota.plan.size import CORE

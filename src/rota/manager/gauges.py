@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from rota import __version__
-from rota.core.job import Job
-from rota.core.policing import queues_of
+from rota.core.jobs.job import Job
+from rota.core.site.policy import queues_of
 from rota.core.states import WAITING, State
 from rota.core.world import World
 from rota.manager import nodes, quotas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.job import After, Condition, Parent, Spec
+from rota.core.jobs.job import After, Condition, Parent, Spec
 from rota.core.states import State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound

@@ -19,12 +19,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from rota.core.attempts.leave_time import Leaving
 from rota.core.effects import RunServerScript
 from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
-from rota.core.fencing import to_fence
-from rota.core.leaving import Leaving
-from rota.core.serving import EPILOGUE, PROLOGUE
-from rota.core.suspecting import to_heal
+from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE
+from rota.core.machines.fencing import to_fence
+from rota.core.machines.suspected_hosts import to_heal
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.settings import Settings

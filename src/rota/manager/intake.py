@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
-from rota.core.identity import KeyMaker, key_maker
-from rota.core.job import Command, Condition, Job, Parent, Spec
+from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
+from rota.core.submit.identity import KeyMaker, key_maker
 from rota.errors import BadInput
 from rota.manager.admission import Admission
 from rota.manager.limits import resolve

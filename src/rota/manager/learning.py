@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from rota.core.learned import describe, histogram
-from rota.core.learning import Model
-from rota.core.observation import Resource
+from rota.core.learning.learned_view import describe, histogram
+from rota.core.learning.model import Model
+from rota.core.learning.observation import Resource
 from rota.core.world import World
 from rota.errors import NotFound
 from rota.store.base import Point

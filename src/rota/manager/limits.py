@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from rota.core.limiting import ALWAYS, LIMIT_NAME, MOST_UNITS, array_limit, parse_limit
+from rota.core.site.limits import ALWAYS, LIMIT_NAME, MOST_UNITS, array_limit, parse_limit
 from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.language.hostlist import natural

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from rota.core.answers import entries_of, kept_of
 from rota.core.events import Former
-from rota.core.identity import key_maker
-from rota.core.job import Job, Parent
+from rota.core.jobs.job import Job, Parent
 from rota.core.states import RETRYABLE, TERMINAL, State
+from rota.core.submit.identity import key_maker
 from rota.errors import BadInput, NotFound
 from rota.manager.intake import Library, line_of
 from rota.manager.rows import job_from_row

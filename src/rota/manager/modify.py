@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from rota.core.job import Spec, Wrote
+from rota.core.jobs.job import Spec, Wrote
 from rota.errors import BadInput
 from rota.manager.admission import Admission, Admitted
 from rota.manager.intake import Library

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from rota.core.energy import WORDS
-from rota.core.holding import cores_held, holders
-from rota.core.hosts import agents, away_word, counted_cores
+from rota.core.attempts.held_resources import cores_held, holders
+from rota.core.machines.energy import WORDS
+from rota.core.machines.hosts import agents, away_word, counted_cores
 from rota.core.world import World
 from rota.manager.limits import view as limits_view
 from rota.plan.language.hostlist import natural

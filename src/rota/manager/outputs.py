@@ -11,9 +11,9 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Final
 
-from rota.core.job import Outcome
-from rota.core.kept import CUT, GONE, PRUNED, Kept
-from rota.core.outputs import Output
+from rota.core.jobs.job import Outcome
+from rota.core.output.output_blocks import Output
+from rota.core.output.output_report import CUT, GONE, PRUNED, Kept
 from rota.manager.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of

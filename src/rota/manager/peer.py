@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rota.core.times import SLACK_S
+from rota.core.attempts.reported_times import SLACK_S
 from rota.errors import Denied, RotaError, WireError
 from rota.manager import clock
 from rota.manager.unfinished import SMALL

@@ -11,9 +11,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rota.core import effects as e
-from rota.core.job import Job
-from rota.core.leases import LeaseRef
-from rota.core.report_groups import first_of
+from rota.core.attempts.leases import LeaseRef
+from rota.core.jobs.job import Job
+from rota.core.jobs.report_groups import first_of
 from rota.core.states import State
 from rota.errors import Bug, Denied, RotaError
 from rota.plan.placement import Given

@@ -16,8 +16,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rota.core.job import Outcome
-from rota.core.kept import NOT_SENT, Kept, not_kept
+from rota.core.jobs.job import Outcome
+from rota.core.output.output_report import NOT_SENT, Kept, not_kept
 from rota.errors import WireError
 from rota.manager.open_files import OpenFiles
 

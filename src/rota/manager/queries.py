@@ -13,13 +13,13 @@ from itertools import compress
 import msgspec
 
 from rota.core.answers import expand_answer, ranges
-from rota.core.codes import sentence
-from rota.core.estimate import decision
-from rota.core.expectation import Expected
-from rota.core.expected import Expectations
-from rota.core.explain import replaced, why
-from rota.core.job import Job, Spec
-from rota.core.report_groups import names_of
+from rota.core.forecast.expectation import Expected
+from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.explain import replaced, why
+from rota.core.jobs.job import Job, Spec
+from rota.core.jobs.reason_texts import sentence
+from rota.core.jobs.report_groups import names_of
+from rota.core.learning.estimate import decision
 from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound

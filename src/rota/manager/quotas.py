@@ -5,8 +5,8 @@ from __future__ import annotations
 from heapq import nlargest
 from typing import Final
 
-from rota.core.asking import WorldTerms
-from rota.core.hosts import site_now
+from rota.core.machines.hosts import site_now
+from rota.core.site.planning_terms import WorldTerms
 from rota.core.world import World
 from rota.plan.policy.quota_records import read_quota
 from rota.plan.policy.quota_rules import EACH, FIELDS, NO_LIMIT, Rule

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.estimate import largest_of
-from rota.core.limiting import minute_of_day
-from rota.core.parts import PARTS
+from rota.core.attempts.parts import PARTS
+from rota.core.learning.estimate import largest_of
 from rota.core.recovery import OpenAttempt, Remembered, recover
+from rota.core.site.limits import minute_of_day
 from rota.core.world import World
 from rota.host import local_zone
 from rota.manager.intake import Library

@@ -12,12 +12,12 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from rota.core import events
+from rota.core.attempts.signal_names import signal_name
 from rota.core.events import Asker
-from rota.core.expected import Expectations
-from rota.core.permitted import would_change
-from rota.core.removing import would_remove
-from rota.core.report_groups import is_in
-from rota.core.signals import signal_name
+from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.allowed_actions import would_change
+from rota.core.jobs.removal import would_remove
+from rota.core.jobs.report_groups import is_in
 from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, Denied, NotFound

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from signal import Signals
 
-from rota.core import promises
-from rota.core.amounts import limit_of, walltime_of
-from rota.core.codes import sentence
-from rota.core.estimate import learning_group
-from rota.core.expectation import Expected
-from rota.core.explain import MOST_BLOCKERS, Why
-from rota.core.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
-from rota.core.parts import lease_hosts
-from rota.core.report_groups import first_of, names_of
+from rota.core.accounts.amounts import limit_of, walltime_of
+from rota.core.attempts.parts import lease_hosts
+from rota.core.forecast.expectation import Expected
+from rota.core.jobs.explain import MOST_BLOCKERS, Why
+from rota.core.jobs.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
+from rota.core.jobs.reason_texts import sentence
+from rota.core.jobs.report_groups import first_of, names_of
+from rota.core.learning.estimate import learning_group
+from rota.core.site import promised_starts
 from rota.core.states import WAITING, State
 from rota.manager import clock
 from rota.manager.amounts import Attempted, amounts
@@ -307,9 +307,9 @@ def together(lines: list[StoryLine]) -> list[StoryLine]:
     found: list[StoryLine] = []
     for line in lines:
         before = found[-1] if found else None
-        if before and line.event == before.event == promises.MOVED and line.attempt == before.attempt:
-            times, cause = promises.parts_of(line.text)
-            text = promises.gathered(times + promises.parts_of(before.text)[0], cause)
+        if before and line.event == before.event == promised_starts.MOVED and line.attempt == before.attempt:
+            times, cause = promised_starts.parts_of(line.text)
+            text = promised_starts.gathered(times + promised_starts.parts_of(before.text)[0], cause)
             found[-1] = StoryLine(line.at, line.attempt, line.event, text)
         else:
             found.append(line)

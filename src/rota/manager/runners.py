@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from rota.core import events
-from rota.core.leases import Finished
-from rota.core.nodes import check_facts
+from rota.core.attempts.leases import Finished
+from rota.core.machines.nodes import check_facts
 from rota.errors import Denied
 from rota.manager import clock, said
 from rota.plan.site.node_facts import NodeFacts

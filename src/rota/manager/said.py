@@ -3,7 +3,8 @@
 An agent may be anybody who has its token. What it says about its own jobs is believed as far as it can be true:
 a field that cannot is brought within its bounds, and the rest of the report counts. Nobody is hung up on for
 what a report says, since a runner would come back with the same report, and its jobs would never end. Times are
-told by the runner's clock, and made those of the manager's; whether they fit the lease, `core.times` says.
+told by the runner's clock, and made those of the manager's; whether they fit the lease,
+`core.attempts.reported_times` says.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from rota.core.job import Behaved, Outcome
-from rota.core.kept import NOT_SENT, Kept
-from rota.core.leases import Finished, Held, NodeFault, PartOpened, Paused, Started
+from rota.core.attempts.leases import Finished, Held, NodeFault, PartOpened, Paused, Started
+from rota.core.jobs.job import Behaved, Outcome
+from rota.core.output.output_report import NOT_SENT, Kept
 from rota.errors import WireError
 from rota.wire import messages as m
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.core.job import Job, Spec
-from rota.core.report_groups import is_in, names_of
+from rota.core.jobs.job import Job, Spec
+from rota.core.jobs.report_groups import is_in, names_of
 from rota.core.states import BY_LABEL, LEASED, TERMINAL
 from rota.errors import BadInput
 from rota.store.base import Clause

@@ -20,11 +20,11 @@ from typing import Any, TypeVar
 from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
-from rota.core.job import Outcome
-from rota.core.pausing import leased
+from rota.core.jobs.job import Outcome
+from rota.core.machines.host_usage import leave_hosts
+from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.turn import Batch, Turn
-from rota.core.usage import leave_hosts
 from rota.core.world import World, forget
 from rota.errors import Bug
 from rota.home import Home

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 from msgspec import structs
 
-from rota.core.parts import all_leased
-from rota.core.policing import policy_of
-from rota.core.use import usage_now
+from rota.core.accounts.fair_share_usage import usage_now
+from rota.core.attempts.parts import all_leased
+from rota.core.site.policy import policy_of
 from rota.core.world import World
 from rota.errors import NotFound
 from rota.plan.policy.decay import Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.events import Asker, SiteChanged
-from rota.core.hosts import own_resources, shared_hosts
+from rota.core.machines.hosts import own_resources, shared_hosts
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.plan.site.records import KINDS

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.core.job import Spec
-from rota.core.limiting import MOST_UNITS
-from rota.core.report_groups import MOST as MOST_GROUPS
-from rota.core.report_groups import names_of
-from rota.core.signals import signal_name
+from rota.core.attempts.signal_names import signal_name
+from rota.core.jobs.job import Spec
+from rota.core.jobs.report_groups import MOST as MOST_GROUPS
+from rota.core.jobs.report_groups import names_of
+from rota.core.site.limits import MOST_UNITS
 from rota.errors import BadInput
 from rota.plan.language.reading import shown
 from rota.plan.language.retry_codes import retry_codes

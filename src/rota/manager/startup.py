@@ -22,15 +22,15 @@ import msgspec
 
 from rota import __version__, config
 from rota.boot import boot_id, since_boot
-from rota.core import restored
-from rota.core.accounting import HOUR_S
+from rota.core import restored_leases
+from rota.core.accounts.accounting import HOUR_S
+from rota.core.accounts.fair_share_usage import KEPT_HOURS, restore_use
 from rota.core.changes import Changes
-from rota.core.pausing import PAUSED, YES
-from rota.core.plan_news import RESERVED, restore_reservations
-from rota.core.policing import SPENT, restore_spent
-from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
-from rota.core.serving import HOOKS, restore_hooks
-from rota.core.use import KEPT_HOURS, restore_use
+from rota.core.hooks.server_scripts import HOOKS, restore_hooks
+from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
+from rota.core.site.manager_pause import PAUSED, YES
+from rota.core.site.plan_news import RESERVED, restore_reservations
+from rota.core.site.policy import SPENT, restore_spent
 from rota.core.world import World
 from rota.errors import Bug, EnvironmentFault, RotaError
 from rota.home import Home, ManagerFile, check_private
@@ -257,11 +257,11 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
     if not restored_at:
         return
     leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
-    jobs = restored.mark(world, leases)
+    jobs = restored_leases.mark(world, leases)
     if meta.get(RESTORED_SEEN) != restored_at:
         origin = meta.get(RESTORED_FROM) or "a backup"
         why = f"restored at {restored_at} from {origin} in which it was leased; what became of it is unknown"
-        restored.doubt(world, jobs, why=why)
+        restored_leases.doubt(world, jobs, why=why)
 
 
 # ------------------------------------------------------------------ listening

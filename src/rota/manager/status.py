@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rota import __version__
-from rota.core.elsewhere import is_nowhere
-from rota.core.parts import parts_of
+from rota.core.attempts.jobs_elsewhere import is_nowhere
+from rota.core.attempts.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World
 from rota.manager import clock

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.plan.language.request_parser import parse_request
 from rota.plan.language.types import check_reservation, parse_types

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from rota.core.expectation import Expected, Unknown
+from rota.core.forecast.expectation import Expected, Unknown
 from rota.wire.views import ReasonView
 
 #: Times further ahead are not written.

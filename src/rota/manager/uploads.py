@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from rota.core import events
 from rota.core.answers import expand_answer
 from rota.core.events import Asker
-from rota.core.job import Job
+from rota.core.jobs.job import Job
 from rota.core.states import RETRYABLE
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.admission import Admission

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from rota.core.accounting import micros
-from rota.core.usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
+from rota.core.accounts.accounting import micros
+from rota.core.machines.host_usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
 from rota.errors import BadInput
 from rota.manager import clock
 from rota.plan.language.hostlist import natural

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from rota.core.job import Command, Job, Outcome
+from rota.core.jobs.job import Command, Job, Outcome
 from rota.manager.tails import Reader, Tails
 from rota.manager.watching import Watcher
 from rota.wire import codec

@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from rota.core.job import Command, Outcome
+from rota.core.jobs.job import Command, Outcome
 from rota.core.states import State
 from rota.core.world import World
 from rota.wire import messages as m

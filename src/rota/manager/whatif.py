@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from rota.core.asking import ask_of, refuse_unplannable
-from rota.core.expectation import Snapshot
-from rota.core.expected import Expectations
-from rota.core.hosts import site_now
-from rota.core.job import Job, Spec
-from rota.core.pausing import why_nothing_starts
+from rota.core.forecast.expectation import Snapshot
+from rota.core.forecast.expected_times import Expectations
+from rota.core.jobs.job import Job, Spec
+from rota.core.machines.hosts import site_now
+from rota.core.site.manager_pause import why_nothing_starts
+from rota.core.site.planning_terms import ask_of, refuse_unplannable
 from rota.core.states import State
 from rota.core.world import World
 from rota.errors import BadInput, NeverFits

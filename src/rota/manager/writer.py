@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from rota.core.changes import Row
-from rota.core.kept import not_kept
+from rota.core.output.output_report import not_kept
 from rota.core.turn import Batch
 from rota.errors import StoreFull
 from rota.manager import clock

@@ -11,8 +11,8 @@ import select
 import signal
 import time
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Outcome
 from rota.runner import clock, journal, libc, procfs
 from rota.runner.beginnings import Beginnings
 from rota.runner.behaviours import Behaviours

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rota.core.job import Outcome
+from rota.core.jobs.job import Outcome
 from rota.runner import clock, procfs
 from rota.runner.allocation import bind_child
 from rota.runner.journal import Key, Void

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from rota.core.job import Behaved, Outcome
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Behaved, Outcome
 from rota.runner import libc, procfs
 from rota.runner.allocation import on_its_cores
 from rota.runner.environment import scratch_goes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from rota.core.job import Outcome
+from rota.core.jobs.job import Outcome
 from rota.runner.conduit import Conduit
 from rota.runner.log import say
 from rota.runner.output import Capture

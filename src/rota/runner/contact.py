@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota import __version__
-from rota.core.leases import Held, LeaseRef
+from rota.core.attempts.leases import Held, LeaseRef
 from rota.errors import BadInput, Denied, WireError
 from rota.runner import clock, fences, settle
 from rota.runner.identity import name_of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 
-from rota.core import file_names
+from rota.core.output import output_file_names
 from rota.runner import libc
 from rota.runner.process import CannotRun, Refused
 from rota.runner.seats import Pipes
@@ -26,7 +26,7 @@ def expand(pattern: str, spec: RunSpec, grant: Grant, host: str) -> str:
     """The path that a pattern means for one attempt."""
     element = grant.element
     array, index = (None, None) if element is None else (element.array, element.index)
-    return file_names.expand(
+    return output_file_names.expand(
         pattern, job=grant.job, array=array, index=index, name=spec.name, user=spec.user, host=host
     )
 

@@ -11,8 +11,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished, NodeFault, Phase
+from rota.core.attempts.leases import Finished, NodeFault, Phase
+from rota.core.jobs.job import Outcome
 from rota.plan.size import CORE, Size
 from rota.runner import libc, mark, process, procfs
 from rota.runner.allocation import nodefile_path, write_nodefile

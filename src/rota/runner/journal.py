@@ -19,7 +19,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
 
 COMPACT_OVER = 4 * 1024 * 1024
 COMPACT_IDLE_OVER = 64 * 1024

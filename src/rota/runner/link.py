@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
+from rota.core.attempts.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
+from rota.core.jobs.job import Outcome
 from rota.errors import WireError
 from rota.runner.journal import Key
 from rota.runner.task import Task

@@ -17,7 +17,7 @@ from rota.wire.greeting import Chunk
 from rota.wire.reports import Full, Live, LiveEnd
 
 if TYPE_CHECKING:
-    from rota.core.job import Outcome
+    from rota.core.jobs.job import Outcome
     from rota.runner.agent import Agent
 
 COALESCE_S = 0.03

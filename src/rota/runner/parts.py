@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from rota.core.leases import LeaseRef, PartOpened
+from rota.core.attempts.leases import LeaseRef, PartOpened
 from rota.runner import clock, procfs
 from rota.runner.allocation import nodefile_path, write_nodefile
 from rota.runner.hooks import EPILOGUE, PROLOGUE, about

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rota.core.leases import Paused
+from rota.core.attempts.leases import Paused
 from rota.plan.timeline.bitset import spans_of
 from rota.runner import clock
 from rota.runner.hooks import RESUME, SUSPEND

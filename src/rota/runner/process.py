@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Container, Sequence
 
-from rota.core.job import Command
+from rota.core.jobs.job import Command
 from rota.runner import libc, procfs
 from rota.runner.environment import Environment, Variables
 from rota.runner.seats import Pipes

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import time
 
-from rota.core.job import Outcome
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Outcome
 from rota.runner import clock, fences, journal, mark, process, procfs, scratch
 from rota.runner.allocation import nodefile_path, remove_nodefile
 from rota.runner.fence import Fence

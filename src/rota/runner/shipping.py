@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from rota.core.leases import Finished
+from rota.core.attempts.leases import Finished
 from rota.runner.log import say
 from rota.wire import codec
 from rota.wire.reports import Piece

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rota.core.leases import Started
+from rota.core.attempts.leases import Started
 from rota.runner import mark
 from rota.runner.environment import Environment, index_entry, job_entry
 from rota.runner.journal import Intent, Key, Spawned, pack
 from rota.runner.output import Capture
 
 if TYPE_CHECKING:
-    from rota.core.job import Outcome
+    from rota.core.jobs.job import Outcome
     from rota.runner.behaviours import Afterwards
     from rota.runner.conduit import Conduit
     from rota.runner.cores import Share

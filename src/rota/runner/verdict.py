@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import signal
 
-from rota.core.job import Outcome
-from rota.core.kept import Kept, not_kept
-from rota.core.outputs import checksums
+from rota.core.jobs.job import Outcome
+from rota.core.output.output_blocks import checksums
+from rota.core.output.output_report import Kept, not_kept
 from rota.runner import clock
 from rota.runner.measure import Sampler, about_size, is_own, peak
 from rota.runner.process import CannotRun

@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from rota.core.changes import Changes
-from rota.core.job import After, Behaved, Command, Parent, Spec
-from rota.core.kept import Kept
-from rota.core.outputs import Output
+from rota.core.jobs.job import After, Behaved, Command, Parent, Spec
+from rota.core.output.output_blocks import Output
+from rota.core.output.output_report import Kept
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 from rota.store.past import PastAttempt, PastSum
@@ -176,7 +176,7 @@ class RunningAttempt(Struct, frozen=True, gc=False):
 class Accounts(Struct, gc=False):
     """Sums of hours and what is not in them yet, of one moment."""
 
-    #: (hour, user, project, queue, and the columns of `core.accounting`); of one key there may be several
+    #: (hour, user, project, queue, and the columns of `core.accounts.accounting`); of one key there may be several
     rows: list[tuple[Any, ...]]
     running: list[RunningAttempt]
     asked_since: int = 0  #: the first hour of which it is known what was asked for
@@ -189,7 +189,7 @@ class Point(Struct, frozen=True, gc=False):
     at: float
     input_bytes: int | None
     given_mem: int
-    used_mem: int  #: as in `core.observation`
+    used_mem: int  #: as in `core.learning.observation`
     given_time_s: float
     used_time_s: float
     ok: bool
@@ -323,7 +323,8 @@ class Store(Protocol):
         is a step at that hour."""
 
     def minutes(self, *, since: int) -> list[tuple[int, ...]]:
-        """(minute, and the columns of `core.accounting`) from this minute on, in order. A week is kept."""
+        """(minute, and the columns of `core.accounts.accounting`) from this minute on, in order. A week is
+        kept."""
 
     def host_states(self, *, host: str, since: int, until: int) -> list[tuple[str, int, str]]:
         """(host, at, state), by host and time: what it did between two moments (microseconds), beginning with

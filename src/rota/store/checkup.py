@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from rota.core.kept import PRUNED
+from rota.core.output.output_report import PRUNED
 from rota.errors import StoreFailed, StoreRefused
 from rota.store import page_sums
 from rota.store.keys import RUN, Keys

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.job import After, Behaved
-from rota.core.kept import Kept
+from rota.core.jobs.job import After, Behaved
+from rota.core.output.output_report import Kept
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 

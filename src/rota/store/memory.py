@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
+from rota.core.attempts.parts import lease_hosts
 from rota.core.changes import Changes, Row
-from rota.core.job import Parent, Spec, command_from_text, command_to_text
-from rota.core.outputs import Output
-from rota.core.parts import lease_hosts
-from rota.core.report_groups import is_in
+from rota.core.jobs.job import Parent, Spec, command_from_text, command_to_text
+from rota.core.jobs.report_groups import is_in
+from rota.core.output.output_blocks import Output
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
 from rota.store import columns

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.core.accounting import ACCOUNT_COLUMNS, ASKED_STEP, GIVEN_STEP, MINUTES_KEPT, USED_STEP, Key
+from rota.core.accounts.accounting import ACCOUNT_COLUMNS, ASKED_STEP, GIVEN_STEP, MINUTES_KEPT, USED_STEP, Key
 from rota.core.changes import Changes
-from rota.core.usage import GONE
+from rota.core.machines.host_usage import GONE
 
 
 class MemorySums:

@@ -20,8 +20,8 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from rota.core.pausing import PAUSED, YES
-from rota.core.restored import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
+from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
+from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, NotFound, RotaError, StoreRefused
 from rota.store import identity, page_sums
 from rota.store.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now

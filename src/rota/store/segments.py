@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeVar
 from zlib import crc32
 
-from rota.core.kept import CUT, DAMAGED, GONE, PRUNED, UNREADABLE
-from rota.core.outputs import Output, block_size
+from rota.core.output.output_blocks import Output, block_size
+from rota.core.output.output_report import CUT, DAMAGED, GONE, PRUNED, UNREADABLE
 
 K = TypeVar("K")
 
@@ -35,7 +35,7 @@ MESSAGES: Final = {
 
 
 class Missing(NamedTuple):
-    """Why an output is not all there: a code of `core.kept`, and a sentence."""
+    """Why an output is not all there: a code of `core.output.output_report`, and a sentence."""
 
     code: str
     message: str

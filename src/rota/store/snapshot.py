@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rota.core.job import Spec, command_from_text
+from rota.core.jobs.job import Spec, command_from_text
 from rota.errors import StoreFailed
 from rota.store import columns
 from rota.store.base import OBSERVATIONS, Snapshot, StoredAttempt, StoredJob

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from rota.core.accounting import MINUTES_KEPT
+from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
 from rota.store import page_sums

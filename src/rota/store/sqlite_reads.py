@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from rota.core.job import Parent, command_from_text
-from rota.core.outputs import Output
+from rota.core.jobs.job import Parent, command_from_text
+from rota.core.output.output_blocks import Output
 from rota.errors import NotFound, StoreFailed
 from rota.store import columns, ordering
 from rota.store.base import Brief, Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission

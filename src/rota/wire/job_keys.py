@@ -11,7 +11,7 @@ import re
 import secrets
 from typing import Final
 
-from rota.core.job import Spec
+from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 
 KEY: Final = "key"  #: the role of whoever has nothing but the key of a job

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rota.core.job import Command, Element
-from rota.core.leases import LeaseRef
+from rota.core.attempts.leases import LeaseRef
+from rota.core.jobs.job import Command, Element
 from rota.plan.size import Size
 from rota.wire.channels import InChannel, StartChannel
 from rota.wire.greeting import Failure, Message, Welcome

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.plan.site.node_facts import NodeFacts
 from rota.wire.channels import Relayed
 from rota.wire.greeting import Chunk, Hello, Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
-from rota.core.job import Command
+from rota.core.jobs.job import Command
 from rota.plan.size import Size
 from rota.wire.channels import InChannel, OpenChannel
 from rota.wire.greeting import Hello, Message

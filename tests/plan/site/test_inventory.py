@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.core.siting import changed
+from rota.core.site.site_records import changed
 from rota.errors import BadInput, NotFound
 from rota.plan.placement import Capacity
 from rota.plan.site.inventory import HostChange, Inventory

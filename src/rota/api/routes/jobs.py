@@ -12,7 +12,7 @@ from rota.client import calls, submission
 from rota.client.batches import Batch, Most
 from rota.client.changes import spec_change
 from rota.client.session import AddOptions
-from rota.core.signals import signal_name
+from rota.core.attempts.signal_names import signal_name
 from rota.errors import BadInput
 from rota.wire.views import GraphView, JobPage, JobView, WhyView
 

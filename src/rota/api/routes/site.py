@@ -11,7 +11,7 @@ from rota.api.operations import Ask, Table
 from rota.api.routes.policy_views import QueuesView, RulesView, queues_view, rules_view
 from rota.client import calls
 from rota.client.trial import KINDS, TrialView, trial
-from rota.core.policing import queues_of
+from rota.core.site.policy import queues_of
 from rota.errors import NotFound
 from rota.plan.policy.policy_records import opened_or_closed
 from rota.wire.views import QuotasView, SiteView

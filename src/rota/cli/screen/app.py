@@ -26,7 +26,7 @@ from rota.cli.screen.table import Table
 from rota.cli.status_text import busiest
 from rota.cli.terminal import count, harmless
 from rota.client.values import with_commas
-from rota.core.codes import sentence
+from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput
 
 if TYPE_CHECKING:

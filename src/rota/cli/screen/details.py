@@ -19,7 +19,7 @@ from rota.cli.screen.output import OutputOver, Printed, Tail
 from rota.cli.screen.rows import STYLES
 from rota.cli.status_text import span_text
 from rota.cli.terminal import command_text, harmless
-from rota.core.codes import sentence
+from rota.core.jobs.reason_texts import sentence
 from rota.units import about_duration, about_size
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Hosts that sleep, in a plan: usable from the moment at which they can be awake, and not before.
 
 What sleeps lies last in the order of preference (`plan.site.resources`) and is taken only where nothing that is
-awake does as well. Nothing here wakes anybody; `core.energy` does, and asks here who is wanted when.
+awake does as well. Nothing here wakes anybody; `core.machines.energy` does, and asks here who is wanted when.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What records of queues and rules may say; `core.policing` makes a policy of them.
+"""What records of queues and rules may say; `core.site.policy` makes a policy of them.
 
 A queue's record holds what differs from the defaults of a queue. A rule's record holds the rule without its
 name, its place among the others, or that a built-in rule is not wanted.

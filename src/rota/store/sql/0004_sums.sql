@@ -1,7 +1,7 @@
 -- Sums for accounting and history, what hosts did when, and which job taught what.
 
 -- What the attempts of an hour used and asked for, in microseconds (times cores). A step is so many hundredths
--- of cores more in every whole hour from this one on: see core/accounting.py.
+-- of cores more in every whole hour from this one on: see core/accounts/accounting.py.
 CREATE TABLE accounts (
     hour       INTEGER NOT NULL,
     user       TEXT NOT NULL,

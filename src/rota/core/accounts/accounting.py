@@ -1,0 +1,209 @@
+"""Who used what, and how fast jobs went: sums that are written in the commit of what they sum up.
+
+All are whole numbers of microseconds, so that sums are exact in any order. What lasts for many hours is not
+written hour by hour: see `spread`. How an attempt is accounted for depends only on what is stored of it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.core.accounts.amounts import asked_s, cores_of, given_s
+from rota.core.jobs.job import Job, Lease, Spec
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.plan.placement import Given
+from rota.plan.policy.usage_history import KEPT_S, History
+from rota.plan.size import CORE, Size
+from rota.units import MAX_SECONDS
+
+HOUR_S: Final = 3600
+HOUR_US: Final = HOUR_S * 1_000_000
+#: What a hundredth of a core is in an hour.
+CORE_HOUR_US: Final = HOUR_US // CORE
+#: What a core is in a second, in hundredths of cores and microseconds.
+_CORE_S: Final = CORE * 1e6
+#: Fair share forgets what is older.
+_KEPT_US: Final = int(KEPT_S * 1e6)
+
+#: (hour since 1970, user, project, queue)
+Key = tuple[int, str, str, str]
+#: The columns of a sum after its key. `*_STEP`: so many hundredths of cores more in all whole hours from then on.
+#: UNASKED: attempts of which nobody said for how long.
+ATTEMPTS, JOBS, FAILED, USED, USED_STEP, GIVEN, GIVEN_STEP, CPU, WAIT, ASKED, ASKED_STEP, UNASKED = range(12)
+ACCOUNT_COLUMNS: Final = 12
+
+#: The columns of a minute. Times are those of the manager's clock.
+STARTED, COMPLETE, FAILED_NOW, CANCELLED, WAITED, RAN = range(6)
+MINUTE_COLUMNS: Final = 6
+#: So many minutes are kept: a week.
+MINUTES_KEPT: Final = 7 * 24 * 60
+
+_ENDS: Final = {State.COMPLETE: COMPLETE, State.FAILED: FAILED_NOW, State.CANCELLED: CANCELLED}
+#: No clock shows more.
+_LATEST: Final = 253_402_300_799.0
+
+
+def micros(at: float | None) -> int:
+    """Whole microseconds of a moment or a duration; 0 for what can be neither, whoever said it."""
+    return int(at * 1e6) if at is not None and 0.0 <= at <= _LATEST else 0
+
+
+def suspended_us(given: Given | None, now: int) -> int:
+    """For how long an attempt has been suspended up to now."""
+    pause = given.pause if given is not None else None
+    if pause is None:
+        return 0
+    return micros(pause.before_s) + (max(0, now - micros(pause.since)) if pause.since is not None else 0)
+
+
+def given_us(spec: Spec, size: Size, given: Given | None) -> int:
+    """For how long an attempt was given its cores."""
+    seconds = given_s(spec, size, given)
+    return micros(seconds if seconds < MAX_SECONDS else MAX_SECONDS)
+
+
+def asked_us(spec: Spec, given: Given | None) -> int | None:
+    """For how long it was asked; None: nobody said."""
+    seconds = asked_s(spec, given)
+    return None if seconds is None else micros(seconds if seconds < MAX_SECONDS else MAX_SECONDS)
+
+
+def spread(
+    rows: dict[Key, list[int]], who: tuple[str, str, str], start: int, end: int, cpus: int, column: int
+) -> None:
+    """Add so many cores from `start` to `end` to the sums of the hours that they lie in.
+
+    Only the first and the last hour get their part. Those between are meant by a step up at the first of them
+    and a step down behind the last, in the column after `column`: a job of a month is no more than four rows.
+    """
+    if not cpus or end <= start:
+        return
+    first, last = start // HOUR_US, end // HOUR_US
+    whole = cpus * (end - start) // CORE
+    if first == last:
+        _row(rows, (first, *who))[column] += whole
+        return
+    head = cpus * ((first + 1) * HOUR_US - start) // CORE
+    _row(rows, (first, *who))[column] += head
+    between = last - first - 1
+    row = _row(rows, (last, *who))
+    row[column] += whole - head - between * cpus * CORE_HOUR_US
+    if between:
+        row[column + 1] -= cpus
+        _row(rows, (first + 1, *who))[column + 1] += cpus
+
+
+def account_attempt(
+    turn: Turn,
+    use: History,
+    job: Job,
+    lease: Lease,
+    *,
+    failed: bool,
+    started_at: float | None,
+    ended_at: float,
+    cpu_s: float,
+    suspended_s: float = 0.0,
+) -> None:
+    """An attempt is over: what it used, was given and asked for, in the hours in which it did.
+
+    What it was suspended for is left out at its beginning.
+
+    What it was given or asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in
+    an hour that is still to come, so that windows of any length that end now have the same sums. `use`, which fair
+    share goes by, gets the same amounts.
+    """
+    spec, given = job.spec, lease.given
+    start, end = micros(started_at), micros(ended_at) or micros(turn.wall)
+    hour = end // HOUR_US
+    row = _row_of(turn, spec, hour)
+    row[ATTEMPTS] += 1
+    row[FAILED] += failed
+    if cpu_s:
+        row[CPU] += micros(cpu_s)
+    if not start:
+        return
+    if job.ready_at is not None and (waited := start - micros(job.ready_at)) > 0:
+        row[WAIT] += waited
+    if suspended_s:
+        start = min(end, start + micros(suspended_s))
+    size = job.learned or spec.size
+    cpus = size.cpus if given is None else cores_of(size, given)
+    held, lent, asked = max(0, end - start), given_us(spec, size, given), asked_us(spec, given)
+    if asked is None:
+        row[UNASKED] += 1
+        asked = 0
+    if start // HOUR_US == hour and start < end:
+        # As nearly always, and just what `spread` would do.
+        row[USED] += cpus * held // CORE
+        row[GIVEN] += cpus * lent // CORE
+        row[ASKED] += cpus * asked // CORE
+        use.add((spec.user, spec.project), cpus * held / _CORE_S, cpus * lent / _CORE_S, end / 1e6)
+    else:
+        who = (spec.user, spec.project, spec.queue)
+        spread(turn.changes.accounts, who, start, end, cpus, USED)
+        for column, whole in ((GIVEN, lent), (ASKED, asked)):
+            while_held = min(whole, held)
+            spread(turn.changes.accounts, who, start, start + while_held, cpus, column)
+            row[column] += cpus * whole // CORE - cpus * while_held // CORE
+        _spread_use(use, spec, start, end, cpus, lent)
+    if held:
+        _minute(turn)[RAN] += held
+    if lease.started_at is None:
+        count_start(turn, job, started_at)  # of which nobody told before
+
+
+def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent: int) -> None:
+    """The same for fair share, which has no steps: hour by hour."""
+    who = (spec.user, spec.project)
+    at = max(start, end - _KEPT_US)
+    while at < end:
+        until = min(end, (at // HOUR_US + 1) * HOUR_US)
+        lent_now = max(0, min(until, start + lent) - at)
+        use.add(who, cpus * (until - at) / _CORE_S, cpus * lent_now / _CORE_S, at / 1e6)
+        at = until
+    beyond = lent - max(0, end - start)
+    if beyond > 0:
+        use.add(who, 0.0, cpus * beyond / _CORE_S, end / 1e6)
+
+
+def count_start(turn: Turn, job: Job, started_at: float | None) -> None:
+    """An attempt began."""
+    row = _minute(turn)
+    row[STARTED] += 1
+    # Unless it is not known any more since when it was ready.
+    if job.ready_at is not None and (start := micros(started_at)) and (waited := start - micros(job.ready_at)) > 0:
+        row[WAITED] += waited
+
+
+def count_end(turn: Turn, job: Job, state: State) -> None:
+    """A job, not only an attempt of it, came to its end."""
+    _row_of(turn, job.spec, int(turn.wall // HOUR_S))[JOBS] += 1
+    _minute(turn)[_ENDS[state]] += 1
+
+
+def _row_of(turn: Turn, spec: Spec, hour: int) -> list[int]:
+    """The sums of an hour to which jobs of this specification add. Many jobs of a batch share both."""
+    sums = turn.batch.sums
+    found = sums.get(hour)
+    if found is not None and found[0] is spec:
+        return found[1]
+    row = _row(turn.changes.accounts, (hour, spec.user, spec.project, spec.queue))
+    sums[hour] = (spec, row)
+    return row
+
+
+def _row(rows: dict[Key, list[int]], key: Key) -> list[int]:
+    row = rows.get(key)
+    if row is None:
+        row = rows[key] = [0] * ACCOUNT_COLUMNS
+    return row
+
+
+def _minute(turn: Turn) -> list[int]:
+    row = turn.minute
+    if row is None:
+        at = int(turn.wall // 60)
+        row = turn.minute = turn.changes.minutes.setdefault(at, [0] * MINUTE_COLUMNS)
+    return row

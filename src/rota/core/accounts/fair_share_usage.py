@@ -1,0 +1,70 @@
+"""What users and projects have used, as fair share counts it: out of the accounts, and on as attempts end.
+
+What runs is not in it: a plan counts that by itself, up to any moment. An attempt asks for as long as a plan keeps
+its cores for it: its walltime, else its estimate, whoever gave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from rota.core.accounts.accounting import (
+    CORE_HOUR_US,
+    GIVEN,
+    GIVEN_STEP,
+    HOUR_S,
+    USED,
+    USED_STEP,
+)
+from rota.core.accounts.amounts import cores_of
+from rota.core.attempts.parts import all_leased
+from rota.core.world import World
+from rota.plan.policy.decay import Usage
+from rota.plan.policy.policy import FairShare, Policy
+from rota.plan.policy.usage_history import KEPT_S, Who
+from rota.plan.size import CORE
+
+KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
+
+
+def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
+    """Rows of the accounts, up to the hour of number `end`, as they are kept for a restart."""
+    steps: dict[Who, list[tuple[int, int, int]]] = {}
+    add = world.use.add
+    for hour, user, project, _queue, *row in rows:
+        used, asked = row[USED], row[GIVEN]
+        if used or asked:
+            add((user, project), used / 1e6, asked / 1e6, hour * HOUR_S)
+        if row[USED_STEP] or row[GIVEN_STEP]:
+            steps.setdefault((user, project), []).append((hour, row[USED_STEP], row[GIVEN_STEP]))
+    for who, changes in steps.items():
+        changes.sort()
+        used = asked = 0
+        for (hour, more_used, more_asked), (until, _, _) in zip(changes, [*changes[1:], (end, 0, 0)], strict=True):
+            used += more_used
+            asked += more_asked
+            if used or asked:
+                for each in range(hour, until):
+                    add(who, used * CORE_HOUR_US / 1e6, asked * CORE_HOUR_US / 1e6, each * HOUR_S)
+    world.use.compact(end * float(HOUR_S))
+
+
+def usage_of(world: World, policy: Policy, wall: float) -> Usage:
+    """What has ended, as it counts now. Where no queue goes by it, nothing does."""
+    fair_share = policy.fair_share
+    if all(queue.order == "fifo" for queue in policy.queues.values()):
+        return Usage(fair_share.half_life_s)
+    return Usage.of(world.use, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
+
+
+def usage_now(world: World, fair_share: FairShare, wall: float) -> Usage:
+    """What has ended and what runs, as it counts now, whether a queue goes by it or not."""
+    found = Usage.of(world.use, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
+    for job in {job.id: job for job, _host in all_leased(world)}.values():
+        lease = job.lease
+        if lease is not None and lease.started_at is not None and job.id not in world.pauses:
+            spec = job.spec
+            cores = cores_of(job.size, lease.given) / CORE
+            found.charge((spec.user, spec.project), cores, min(wall, lease.started_at), wall)
+    return found

@@ -1,0 +1,347 @@
+"""One attempt from the word that it started to its end, and what becomes of its job then."""
+
+from __future__ import annotations
+
+from heapq import heappush
+from signal import Signals
+
+import msgspec
+
+from rota.core.accounts.accounting import account_attempt, count_start
+from rota.core.attempts.leases import Finished, Held, LeaseRef, Phase, Started
+from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, remember, silent_hosts
+from rota.core.attempts.reported_times import in_lease, timed
+from rota.core.attempts.seats import adopt_seat, close_seat, count_unseated
+from rota.core.attempts.suspension_phases import QUEUED, THAWING, is_suspended, of_lease, suspended_s
+from rota.core.effects import NotifyStarted
+from rota.core.hooks.server_scripts import begin_epilogue, forget_prologue
+from rota.core.jobs.dependencies import end_job, enter, must_run_again, ripple, waiting_for, waiting_state
+from rota.core.jobs.job import Ended, Job, Lease, Outcome, Reason
+from rota.core.jobs.next_attempt import next_attempt
+from rota.core.jobs.reason_texts import sentence
+from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, reservation_over
+from rota.core.learning.estimate import learn
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World, erase, move, write
+
+#: An idempotent job is queued again when it ends with this, if it ran for so long.
+_AGAIN = 99
+_AGAIN_AFTER_S = 60.0
+
+
+def current(world: World, runner: Runner, said: LeaseRef | Held | Started | Phase | Finished) -> Job | None:
+    """The job, if the lease of which this was said is the valid one and this runner's."""
+    if said.job not in runner.leases:
+        return None
+    job = world.jobs[said.job]
+    if job.lease is None or job.attempt != said.attempt or job.lease.token != said.token:
+        return None
+    return job
+
+
+def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
+    """The job runs."""
+    lease = job.lease
+    if lease is None or lease.started_at is not None:
+        return  # told twice
+    lease.started_at = started_at = in_lease(lease, started.started_at, turn.wall)
+    lease.seat = started.seat
+    lease.pid = started.pid
+    if job.state in (State.SCHEDULED, State.STARTING):
+        job.reason = None  # what was done before it began is done
+        move(world, job, State.RUNNING)
+    turn.changes.starts.append((job.id, job.attempt, started_at, started.pid, started.seat))
+    count_start(turn, job, started_at)
+    adopt_seat(world, world.runners[lease.runner], started.seat, job)
+    world.placement.started(started.seat, turn.mono)
+    turn.effects.append(NotifyStarted(job.id, job.attempt, lease.runner))
+
+
+def revive(world: World, turn: Turn, job: Job) -> None:
+    """A job that was lost is so no more, if all its hosts answer (again)."""
+    lease = job.lease
+    if job.state is not State.LOST or lease is None or silent_hosts(world, job):
+        return
+    if lease.ended is not None:
+        await_parts(world, turn, job)
+        turn.note(job.id, job.attempt, "revived", "all its hosts are back")
+        return
+    began = State.SCHEDULED if lease.started_at is None else State.RUNNING
+    if is_suspended(lease):
+        began = State.SUSPENDED
+    if lease.withheld is not None:
+        began = State.STARTING
+    move(world, job, State.FINISHING if job.kill or job.preempted or lease.broken else began)
+    if job.kill:
+        job.reason = Reason("kill_requested", "being killed")
+    elif lease.broken:
+        job.reason = Reason("lost", lease.broken)
+    else:
+        if job.preempted and (job.reason is None or job.reason.code != "container"):
+            job.reason = Reason("preempted", f"being ended for {named(job.preempted)}")
+        elif not job.preempted:
+            resuming = of_lease(lease).phase in (QUEUED, THAWING)
+            suspended = Reason("resuming", "it waits to go on") if resuming else Reason("suspended", "suspended")
+            job.reason = suspended if began is State.SUSPENDED else None
+    write(turn, job)
+    back = "all its hosts answer again" if lease_hosts(lease.given) else f"runner {lease.runner} is back"
+    turn.note(job.id, job.attempt, "revived", back)
+
+
+def void_attempt(
+    world: World,
+    turn: Turn,
+    job: Job,
+    why: str = "the lease was handed back; nothing was executed",
+    *,
+    then: Ended = Ended(State.READY),  # noqa: B008, frozen
+) -> None:
+    """The lease was never executed: the job waits again, and no retry is used."""
+    if job.id in world.server_hooks.running:
+        forget_prologue(world, turn, job)
+    host = _leave_runner(world, job)
+    turn.changes.voids.append((job.id, job.attempt))
+    turn.note(job.id, job.attempt, "voided", why)
+    if not close_parts(world, turn, job, then, host=host):
+        conclude(world, turn, job, then, host=host)
+
+
+def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
+    """Record how an attempt ended and decide what becomes of its job, once its parts are closed."""
+    killed, preempted = job.kill, job.preempted
+    lease = job.lease
+    assert lease is not None
+    outcome = timed(lease, outcome, turn.wall)
+    host = _leave_runner(world, job)
+    if outcome.by_wall_clock:
+        turn.note(job.id, job.attempt, "clock", "its end is by the wall clock: nobody saw it end")
+    if lease.broken and outcome.reason == "kill_requested":
+        outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
+    reason = _reason(outcome)
+    again = ""  #: why it is queued again, at no cost
+    at_walltime = reason is not None and reason.code == "walltime" and job.spec.done_at_walltime and not killed
+    if reason is None:
+        # Who was asked for a checkpoint, wrote it and made room has not done its work.
+        done = killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)
+    else:
+        done = at_walltime
+    if at_walltime:
+        # That its command had to be stopped says nothing about it.
+        outcome = msgspec.structs.replace(outcome, exit_code=None, signal=None, reason="", message="")
+        turn.note(job.id, job.attempt, "walltime-over", "its walltime is over, which is its normal end")
+    if done:
+        state, reason = State.COMPLETE, None
+    elif preempted and not killed:
+        state = State.FAILED
+        if job.reason is not None and job.reason.code == "container":
+            reason = Reason("container", f"ended with its container {preempted}")
+        else:
+            reason = Reason("preempted", f"ended to make room for {named(preempted)}")
+        again = reason.message if _idempotent(job) else ""
+    elif _asks_again(job, outcome, lease) and not killed:
+        state = State.FAILED
+        again = "" if reservation_over(world, job, turn.wall) else "exit 99 of an idempotent job"
+    elif killed or outcome.reason == "kill_requested":
+        state, reason = State.CANCELLED, _killed(job, outcome)
+    else:
+        job.tries += 1
+        assert reason is not None
+        state = State.DELAYED if _is_retried(world, turn, job, outcome, reason.code) else State.FAILED
+    verdict = "failed" if state is State.DELAYED else state.label
+    started_at = outcome.started_at if outcome.started_at is not None else lease.started_at
+    code, message = (reason.code, reason.message) if reason else (None, None)
+    behaved = msgspec.json.encode(outcome.behaviours).decode() if outcome.behaviours else None
+    kept = msgspec.json.encode(outcome.kept).decode() if outcome.kept is not None else None
+    turn.changes.ends.append(
+        (
+            job.id, job.attempt, verdict, outcome.exit_code, outcome.signal, code, message, started_at,
+            outcome.ended_at, outcome.cpu_s, outcome.peak_mem or None, outcome.peak_disk, outcome.segment or None,
+            outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total, outcome.err_total, behaved,
+            kept,
+        )
+    )  # fmt: skip
+    away_s = suspended_s(lease, outcome.ended_at)
+    account_attempt(
+        turn,
+        world.use,
+        job,
+        lease,
+        failed=verdict == State.FAILED.label,
+        started_at=started_at,
+        ended_at=outcome.ended_at,
+        cpu_s=outcome.cpu_s,
+        suspended_s=away_s,
+    )
+    if not at_walltime and (lease.given is None or not lease.given.elsewhere):
+        learn(
+            world,
+            turn,
+            job,
+            outcome,
+            code=code,
+            started_at=None if started_at is None else started_at + away_s,
+            # A walltime that is not tried again is what was asked for: that the job lacked time changes nothing.
+            lacked=code != "walltime" or state is State.DELAYED,
+        )
+    ended = Ended(state, reason, again, outcome)
+    if lease.parts is None or not close_parts(world, turn, job, ended, host=host):
+        conclude(world, turn, job, ended, host=host)
+
+
+def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> None:
+    """Nothing of an attempt is left anywhere: free what it held, and let its job go on."""
+    killed = job.kill
+    outcome, state, reason = ended.outcome, ended.state, ended.reason
+    hooks = world.server_hooks
+    wait, over = 0.0, False
+    if state is State.DELAYED:
+        tries = job.tries if outcome is not None else hooks.tries.get(job.id, 1)
+        wait = delay_s(job.spec.backoff_s, tries, turn.random)
+    if job.spec.at is not None:
+        over = reservation_over(world, job, turn.wall + wait)
+        state = State.FAILED if over and state is State.DELAYED else state
+    if hooks.epilogue and job.lease is not None and (hooks.prologue or outcome is not None):
+        begin_epilogue(world, turn, job, job.lease, ended, host=host)
+    _drop_lease(world, turn, job, host=host, ended=outcome is not None)
+    if outcome is None:
+        if killed:
+            reason = Reason("kill_requested", "killed before it started")
+            end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
+        elif state is State.FAILED:
+            end_job(world, turn, job, state, reason=reason, outcome=None)
+        elif state is State.DELAYED and reason is not None:
+            _delay(world, turn, job, wait, reason.message)
+        else:
+            job.reason = None
+            enter(world, turn, job, waiting_state(world, job))
+    elif killed and (ended.again or ended.state is State.DELAYED):
+        # Asked for when only its parts were left.
+        reason = _killed(job, outcome)
+        end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=outcome)
+    elif ended.again and not over:
+        turn.note(job.id, job.attempt, "again", f"{ended.again}: it is queued again")
+        job.reason = None
+        enter(world, turn, job, waiting_state(world, job))
+    elif state is State.DELAYED:
+        why = reason.message if reason else "failed"
+        left = job.retries_left + 1
+        _delay(world, turn, job, wait, why, f" ({left} {'attempt' if left == 1 else 'attempts'} left)")
+    elif state is State.COMPLETE and must_run_again(job) and not killed and not over:
+        turn.note(job.id, job.attempt, "again", "what it waits for came while it ran: it waits and runs again")
+        enter(world, turn, job, waiting_state(world, job))
+    else:
+        if state is State.COMPLETE and must_run_again(job) and not over:
+            state, reason = State.CANCELLED, Reason("kill_requested", "killed before it ran again")
+        end_job(world, turn, job, state, reason=reason, outcome=outcome)
+        spec = job.spec
+        wished = {*spec.on_success, *spec.on_failure, *spec.on_exit}
+        if "remove" in wished and any(done.behaviour == "remove" for done in outcome.behaviours):
+            _remove_as_wished(world, turn, job)
+
+
+def void_or_lose(world: World, turn: Turn, job: Job) -> None:
+    """Nobody holds this lease any more. What is known to have started is never taken for unexecuted."""
+    if job.lease is not None and job.lease.started_at is None and not job.lease.restored:
+        void_attempt(world, turn, job)
+    else:
+        end_as_lost(world, turn, job, "it may have run, and its runner knows nothing of it")
+
+
+def end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:
+    """Nothing of the attempt is left, and nobody knows how far it came."""
+    end_attempt(world, turn, job, Outcome(reason="lost", message=why, ended_at=turn.wall))
+
+
+def _leave_runner(world: World, job: Job) -> str:
+    """The runner of its first host has nothing to do with the job any more; the name of that host."""
+    lease = job.lease
+    assert lease is not None
+    runner = world.runners[lease.runner]
+    runner.leases.discard(job.id)
+    count_unseated(runner, job.size, -1)
+    if lease.withheld is not None:
+        close_seat(world, runner, lease.withheld.seat)  # which was never sent
+        lease.withheld = None
+    return runner.host
+
+
+def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -> None:
+    world.placement.released(host, job.need, job=job.id, ended_at=turn.mono if ended else None)
+    job.lease = None
+    world.pauses.discard(job.id)
+    world.stretching.discard(job.id)
+    if job.id in world.closing or job.id in world.moved_parts:
+        world.closing.discard(job.id)
+        world.moved_parts.discard(job.id)
+        remember(world, turn)
+    job.kill = False
+    job.preempted = 0
+
+
+def named(job: int) -> str:
+    """For whom a job is ended; a restart may have forgotten that."""
+    return f"job {job}" if job > 0 else "another job"
+
+
+def _idempotent(job: Job) -> bool:
+    return "idempotent" in job.spec.types
+
+
+def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
+    """An idempotent job that ran for a minute and ends with 99 wants to run again."""
+    began = outcome.started_at if outcome.started_at is not None else lease.started_at
+    return (
+        outcome.exit_code == _AGAIN
+        and not outcome.reason
+        and _idempotent(job)
+        and began is not None
+        and outcome.ended_at - began >= _AGAIN_AFTER_S
+    )
+
+
+def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str) -> bool:
+    if not may_retry(job, outcome, code):
+        return False
+    return not reservation_over(world, job, turn.wall + longest_delay_s(job.spec.backoff_s, job.tries))
+
+
+def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
+    """The job's own behaviour was to be removed; not while others still wait for it."""
+    if job.id in world.children or waiting_for(world, job):
+        turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")
+        return
+    erase(world, turn, job)
+    ripple(world, turn, [job])  # a group without it may say something else
+
+
+def _delay(world: World, turn: Turn, job: Job, wait: float, why: str, left: str = "") -> None:
+    job.due_at = turn.wall + wait
+    job.reason = Reason("delayed", f"{why}; {next_attempt(world, job.due_at, turn.wall)}{left}")
+    move(world, job, State.DELAYED)
+    heappush(world.due, (job.due_at, job.id))
+    write(turn, job)
+
+
+def _killed(job: Job, outcome: Outcome) -> Reason:
+    """By whom, or for what: it was said when the kill was asked for."""
+    asked = job.reason.message if job.reason is not None and job.reason.code == "kill_requested" else ""
+    for text in (asked, outcome.message):
+        if text.startswith("being killed "):
+            return Reason("kill_requested", text.removeprefix("being "))
+    return Reason("kill_requested", outcome.message or "killed on request")
+
+
+def _reason(outcome: Outcome) -> Reason | None:
+    """Why an attempt failed, from evidence; None if it succeeded."""
+    if outcome.reason:
+        return Reason(outcome.reason, sentence(outcome.reason, outcome.message))
+    if outcome.signal is not None:
+        try:
+            name = Signals(outcome.signal).name.removeprefix("SIG")
+        except ValueError:
+            name = str(outcome.signal)
+        return Reason("signal", f"signal {name}")
+    if outcome.exit_code:
+        return Reason("exit", f"exit {outcome.exit_code}")
+    return None

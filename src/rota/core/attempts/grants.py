@@ -1,0 +1,100 @@
+"""Grant leases: what the placement chose goes to the runners, with the seats it opened for that."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.attempts.jobs_elsewhere import begin_nowhere
+from rota.core.attempts.parts import lease_hosts, take_parts, with_runners, withhold
+from rota.core.attempts.seats import take_lease, take_seat
+from rota.core.effects import SendWork
+from rota.core.hooks.server_scripts import begin_prologue
+from rota.core.jobs.job import Lease
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import World, move
+from rota.plan.placement import Chosen, Opened
+
+
+def grant_leases(world: World, turn: Turn) -> None:
+    """Ask the placement what should begin now, and lease it."""
+    if world.paused:
+        return
+    again = _seats_for_unseated(world, turn)
+    opened, chosen = world.placement.place(turn.mono, turn.wall)
+    if not again and not opened and not chosen:
+        return
+    work: dict[str, SendWork] = {}
+    # A lease for which something is done first is sent later, and its seat, which would be given back without it,
+    # as well.
+    withheld = _to_withhold(world, opened, chosen)
+    kept = {seat.seat for seat in withheld.values()}
+    for seat in again + opened:
+        runner = world.runners[world.runner_at[seat.host]]
+        take_seat(runner, seat.seat, seat.size)
+        if seat.seat not in kept:
+            work.setdefault(runner.id, SendWork(runner.id, [], [], [])).seats.append(seat)
+    for id, host, given in chosen:
+        job = world.jobs[id]
+        if given is not None and given.promised is not None:
+            turn.note(id, job.attempt + 1, "fewer", given.fewer)
+        if given is not None and given.elsewhere and "noop" in job.spec.types:
+            begin_nowhere(world, turn, job, host, given)
+            continue
+        runner = world.runners[world.runner_at[host]]
+        move(world, job, State.SCHEDULED)
+        job.attempt += 1
+        token = int(turn.random() * (1 << 53)) + 1
+        given = with_runners(world, given, runner)
+        job.lease = Lease(
+            token=token, runner=runner.id, leased_at=turn.wall, given=given, withheld=withheld.get(id)
+        )
+        if given is not None and given.size != job.size:
+            job.learned = given.size
+        take_lease(runner, job)
+        size = msgspec.json.encode(job.learned).decode() if job.learned is not None else None
+        what = msgspec.json.encode(given).decode() if given is not None else None
+        turn.changes.attempts.append((id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what))
+        if id in withheld:
+            if others := lease_hosts(given):
+                take_parts(world, job, dict.fromkeys(others, ""))
+            if world.server_hooks.prologue:
+                begin_prologue(world, turn, job)
+            else:
+                withhold(world, turn, job)
+            continue
+        send = work.setdefault(runner.id, SendWork(runner.id, [], [], []))
+        send.jobs.append(job)
+        send.leases.append((id, job.attempt, token))
+    turn.effects.extend(work.values())
+
+
+def _to_withhold(world: World, opened: list[Opened], chosen: list[Chosen]) -> dict[int, Opened]:
+    """The seats that were opened for leases over several hosts, and for all if a script runs first, by job."""
+    found: dict[int, Opened] = {}
+    scripts = world.server_hooks.prologue
+    for id, host, given in chosen:
+        if not scripts and (given is None or not lease_hosts(given)):
+            continue
+        job = world.jobs[id]
+        if given is not None and given.elsewhere and "noop" in job.spec.types:
+            continue
+        taken = set(found.values())
+        size = given.size if given is not None else job.size
+        fitting = (seat for seat in opened if seat.host == host and seat.size == size)
+        found[id] = next(seat for seat in fitting if seat not in taken)
+    return found
+
+
+def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:
+    """Seats for leases that were sent ahead and whose seat was given back before they arrived.
+
+    Leases that merely wait for a seat of theirs to become free get one as well, once there is room.
+    """
+    opened = []
+    for host, id in world.runner_at.items():
+        for size, number in world.runners[id].unseated.items():
+            while number > 0 and (seat := world.placement.seat(host, size, turn.mono)):
+                opened.append(seat)
+                number -= 1
+    return opened

@@ -1,0 +1,36 @@
+"""What attempts that have begun hold of hosts, for all who count what is in use: one answer for each of them.
+
+Memory is not asked for here: a suspended attempt keeps it, as it keeps all but its cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rota.core.attempts.parts import all_leased
+from rota.core.attempts.suspension_phases import has_given_up
+from rota.core.jobs.job import Job
+from rota.core.world import World
+from rota.plan.size import CORE
+
+
+def holders(world: World) -> Iterator[tuple[Job, str]]:
+    """Every job whose attempt has begun, with its first host. What was only sent ahead has nothing yet."""
+    for job, host in all_leased(world):
+        if job.lease is not None and job.lease.started_at is not None:
+            yield job, host
+
+
+def cores_held(job: Job, host: str) -> dict[str, int]:
+    """Of each of its hosts, `host` being the first, the hundredths of cores that nobody else may have now."""
+    lease = job.lease
+    if lease is None:
+        return {}
+    given = lease.given
+    if given is None or not given.nodes:
+        held = {host: job.size.cpus}
+    else:
+        held = {node: CORE * cores for node, cores in given.nodes}
+        if not given.elsewhere:
+            held[host] = given.size.cpus  # it may be a part of a core
+    return dict.fromkeys(held, 0) if has_given_up(lease) else held

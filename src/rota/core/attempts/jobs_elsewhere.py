@@ -1,0 +1,104 @@
+"""Jobs that hold resources and run elsewhere: `deploy` and `cosystem` on a host of the site, `noop` nowhere.
+
+Nothing happens on the hosts whose resources they hold. One that runs nowhere has a lease of a runner that is no
+process: the engine begins it, and ends it when its walltime is over or somebody kills it.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import msgspec
+
+from rota.core.accounts.accounting import count_start
+from rota.core.attempts.attempt import end_attempt
+from rota.core.attempts.seats import take_lease
+from rota.core.effects import NotifyStarted
+from rota.core.jobs.job import Job, Lease, Outcome
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World, move
+from rota.plan.placement import Given
+
+#: How the runner that is no process is called, before the name of a host.
+_NOWHERE = "nowhere@"
+
+
+def is_nowhere(runner: str) -> bool:
+    """Is this the name of a runner that is no process?"""
+    return runner.startswith(_NOWHERE)
+
+
+def nowhere(world: World, host: str) -> Runner:
+    """The runner that holds the leases of jobs that run nowhere and have resources of this host first."""
+    name = _NOWHERE + host
+    runner = world.runners.get(name)
+    if runner is None:
+        runner = world.runners[name] = Runner(name, host)
+        runner.heard = inf  # never silent
+    return runner
+
+
+def begin_nowhere(world: World, turn: Turn, job: Job, host: str, given: Given) -> None:
+    """The job holds its resources from now on; there is nothing to execute."""
+    runner = nowhere(world, host)
+    move(world, job, State.SCHEDULED)
+    job.attempt += 1
+    token = int(turn.random() * (1 << 53)) + 1
+    job.lease = Lease(token=token, runner=runner.id, leased_at=turn.wall, given=given, started_at=turn.wall)
+    job.learned = given.size
+    take_lease(runner, job)
+    size, what = msgspec.json.encode(given.size).decode(), msgspec.json.encode(given).decode()
+    turn.changes.attempts.append((job.id, job.attempt, token, runner.id, host, turn.wall, job.spec_id, size, what))
+    turn.changes.starts.append((job.id, job.attempt, turn.wall, 0, 0))
+    move(world, job, State.RUNNING)
+    count_start(turn, job, turn.wall)
+    world.nowhere.add(job.id)
+    turn.effects.append(NotifyStarted(job.id, job.attempt, runner.id))
+
+
+def restore_nowhere(world: World, job: Job, host: str) -> None:
+    """After a restart: it holds what it held."""
+    assert job.lease is not None
+    take_lease(nowhere(world, host), job)
+    world.nowhere.add(job.id)
+    job.state, job.reason = State.RUNNING, None
+    world.placement.adopt_lease(host, job.need)
+
+
+def end_nowhere(world: World, turn: Turn, job: Job, *, reason: str, message: str) -> None:
+    """It holds nothing any more."""
+    lease = job.lease
+    assert lease is not None
+    world.nowhere.discard(job.id)
+    ended_at = max(turn.wall, lease.started_at or 0.0)
+    outcome = Outcome(reason=reason, message=message, started_at=lease.started_at, ended_at=ended_at)
+    end_attempt(world, turn, job, outcome)
+    runner = world.runners.get(lease.runner)
+    if runner is not None and not runner.leases:
+        del world.runners[runner.id]
+
+
+def end_those_due(world: World, turn: Turn) -> None:
+    """Those whose walltime is over have held their resources for as long as they should."""
+    for id in sorted(world.nowhere):
+        job = world.jobs[id]
+        end = _end_of(job)
+        if end is not None and end <= turn.wall:
+            assert job.lease is not None
+            took = end - (job.lease.started_at or end)
+            end_nowhere(world, turn, job, reason="walltime", message=f"over its walltime of {took:g} s")
+
+
+def next_end(world: World) -> float | None:
+    """When the next of them ends."""
+    ends = [end for id in world.nowhere if (end := _end_of(world.jobs[id])) is not None]
+    return min(ends, default=None)
+
+
+def _end_of(job: Job) -> float | None:
+    lease = job.lease
+    if lease is None or lease.started_at is None:
+        return None
+    walltime_s = lease.given.walltime_s if lease.given is not None else job.spec.walltime_s
+    return None if walltime_s is None else lease.started_at + walltime_s

@@ -1,0 +1,49 @@
+"""Signals to running jobs, on all their hosts; one of them says: write a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.core.answers import Acted
+from rota.core.attempts.suspension import runners_of
+from rota.core.effects import Reply, SignalAttempts
+from rota.core.events import JobsSignalled
+from rota.core.jobs.job import Job
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import World
+
+#: What a job is told to write a checkpoint by, unless it says otherwise.
+CHECKPOINT: Final = "USR2"
+
+
+def checkpoint_signal(job: Job) -> str:
+    return job.spec.signal or CHECKPOINT
+
+
+def signal_before_end(job: Job) -> str:
+    """The signal that asks a preempted job for a checkpoint before it is ended; empty: none.
+
+    Whether its start was reported does not matter: a runner starts leases without asking, and only it knows.
+    """
+    asks = job.spec.checkpoint_s is not None or bool(job.spec.signal)
+    return checkpoint_signal(job) if asks and job.preempted and not job.kill else ""
+
+
+def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state is not State.RUNNING or job.lease is None or id in world.nowhere:
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        name = event.signal or checkpoint_signal(job)
+        what = "signal" if event.signal else "checkpoint"
+        turn.note(id, job.attempt, what, f"{name} for {event.by.user}")
+        told = runners_of(world, job)
+        # To write a checkpoint is the business of its first process; others may not know the signal.
+        for runner, ref in told if event.signal else told[:1]:
+            lease = (ref.job, ref.attempt, ref.token)
+            turn.effects.append(SignalAttempts(runner, [lease], name, bool(event.signal)))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))

@@ -1,0 +1,299 @@
+"""Suspend and resume: what people ask, what the runners of all hosts of a lease say, and what the plan allows.
+
+A suspended job has given up its cores, unless it keeps them, and waits for exactly these when it resumes. Where an
+attempt is on that way is kept with what it was given (`plan.placement.Pause`), so a restart forgets nothing;
+orders are repeated to every runner that joins, and a runner that has obeyed already says so again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from rota.core.answers import Acted
+from rota.core.attempts.attempt import current
+from rota.core.attempts.leases import LeaseRef, Paused
+from rota.core.attempts.parts import part_named, ref_of, remember
+from rota.core.attempts.reported_times import in_lease
+from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, of_lease
+from rota.core.effects import PauseAttempts, Reply
+from rota.core.events import JobsResumed, JobsSuspended
+from rota.core.jobs.job import Job, Lease, Reason
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World, move, write
+from rota.plan.placement import Given, Pause
+
+#: Types of jobs whose cores nobody else could use meanwhile, or of which everybody may have them anyway.
+_KEEP: Final = frozenset(("container", "besteffort"))
+
+
+#: Characters of what a runner says that are kept.
+_LONGEST: Final = 500
+
+
+# ------------------------------------------------------------------ what people ask
+
+
+def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
+    changed: list[int] = []
+    unchanged: list[int] = []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        done = job is not None and _suspend(world, turn, job, keep=event.keep, who=event.by.user)
+        (changed if done else unchanged).append(id)
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, who: str) -> bool:
+    lease = job.lease
+    if lease is None or job.kill or job.preempted or lease.ended is not None:
+        return False
+    if job.id in world.nowhere:
+        return False  # nothing of it runs that could be stopped
+    pause = of_lease(lease)
+    if job.state is State.RUNNING and pause.phase == "":
+        keeps = keep or not _gives_up_cores(world, job, lease)
+        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING, keeps=keeps))
+    elif job.state is State.SUSPENDED and pause.phase == QUEUED:
+        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
+        job.reason = Reason("suspended", f"suspended by {who}")
+        write(turn, job)
+        world.placement.suspended(job.id)
+    elif pause.phase == THAWING:
+        # Its cores are its own already: it keeps them until it is seen to be frozen again.
+        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING))
+    else:
+        return False
+    turn.note(job.id, job.attempt, "suspend", f"asked for by {who}{', keeping its cores' if keep else ''}")
+    if of_lease(lease).phase == FREEZING:
+        _order(world, turn, job, lease)
+    return True
+
+
+def _gives_up_cores(world: World, job: Job, lease: Lease) -> bool:
+    """Is there a plan in which others may have its cores?"""
+    runner = world.runners[lease.runner]
+    takes_cores = bool(job.size.cpus) or job.spec.on_terms
+    return runner.made_for is None and takes_cores and not _KEEP & set(job.spec.types)
+
+
+def on_jobs_resumed(world: World, turn: Turn, event: JobsResumed) -> None:
+    changed: list[int] = []
+    unchanged: list[int] = []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        done = job is not None and _resume(world, turn, job, who=event.by.user)
+        (changed if done else unchanged).append(id)
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def _resume(world: World, turn: Turn, job: Job, *, who: str) -> bool:
+    lease = job.lease
+    if lease is None or job.kill or job.preempted:
+        return False
+    pause = of_lease(lease)
+    if pause.phase == FROZEN and not pause.keeps:
+        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=QUEUED))
+        world.placement.resumes(job.id)
+        said = "waits for its cores"
+    elif pause.phase in (FROZEN, FREEZING):
+        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
+        _order(world, turn, job, lease)
+        said = "goes on"
+    else:
+        return False
+    turn.note(job.id, job.attempt, "resume", f"asked for by {who}")
+    if job.state is State.SUSPENDED:
+        job.reason = Reason("resuming", f"resumed by {who}; it {said}")
+        write(turn, job)
+    return True
+
+
+def may_go_on(world: World, turn: Turn, id: int) -> None:
+    """The plan says that the cores of a job that resumes are its own again."""
+    job = world.jobs.get(id)
+    lease = job.lease if job is not None else None
+    if job is None or lease is None or job.kill or job.preempted:
+        return  # it is being ended, and has its cores for that
+    pause = of_lease(lease)
+    if pause.phase == QUEUED:
+        adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
+        _order(world, turn, job, lease)
+
+
+# ------------------------------------------------------------------ what runners say
+
+
+def take_pauses(world: World, turn: Turn, runner: Runner, said: Iterable[Paused]) -> None:
+    """Attempts, or parts of them, were stopped or go on at a runner."""
+    for each in said:
+        ref = LeaseRef(each.job, each.attempt, each.token)
+        job = current(world, runner, ref) or part_named(world, runner, ref)
+        if job is None or job.lease is None:
+            continue
+        if each.message and runner.may_note(job.id):
+            turn.note(job.id, job.attempt, "pause", f"{runner.host}: {each.message[:_LONGEST]}")
+        lease = job.lease
+        at = in_lease(lease, each.at, turn.wall)
+        frozen = lease.frozen if lease.frozen is not None else set()
+        lease.frozen = frozen
+        if each.frozen:
+            frozen.add(runner.host)
+            if set(hosts_of(world, lease)) <= frozen:
+                _all_frozen(world, turn, job, lease, at)
+        else:
+            frozen.discard(runner.host)
+            if of_lease(lease).phase == FREEZING and each.message:
+                _cannot_be_frozen(world, turn, job, lease)
+            elif not frozen:
+                _all_thawed(world, turn, job, lease, at)
+
+
+def host_left(world: World, turn: Turn, job: Job, host: str) -> None:
+    """Nothing of a job is on this host any more: what the others said decides."""
+    lease = job.lease
+    if lease is None or lease.ended is not None or lease.frozen is None:
+        return
+    lease.frozen.discard(host)
+    phase = of_lease(lease).phase
+    if phase == FREEZING and set(hosts_of(world, lease)) <= lease.frozen:
+        _all_frozen(world, turn, job, lease, turn.wall)
+    elif phase == THAWING and not lease.frozen:
+        _all_thawed(world, turn, job, lease, turn.wall)
+
+
+def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> None:
+    pause = of_lease(lease)
+    if pause.since is not None:
+        if pause.phase != FREEZING:
+            return  # told twice
+    else:
+        pause = msgspec.structs.replace(pause, since=max(at, lease.started_at or at))
+    if pause.phase != FREEZING:
+        adjust(world, turn, job, pause=pause)  # it is about to go on
+        return
+    adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
+    if job.kill or job.preempted:
+        return
+    if job.state is not State.SUSPENDED and job.state is not State.LOST:
+        move(world, job, State.SUSPENDED)
+    if job.state is State.SUSPENDED:
+        job.reason = Reason("suspended", "suspended; its cores are its own" if pause.keeps else "suspended")
+    write(turn, job)
+    turn.note(job.id, job.attempt, "suspended", "all its processes stand still")
+    if not pause.keeps:
+        world.placement.suspended(job.id)
+
+
+def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> None:
+    pause = of_lease(lease)
+    if pause.since is None:
+        if pause.phase == THAWING:
+            adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=""))
+        return
+    was_away = not pause.keeps and pause.phase in (FROZEN, QUEUED)
+    before_s = pause.before_s + max(0.0, at - pause.since)
+    phase = FREEZING if pause.phase == FREEZING else ""
+    if was_away:
+        # Nobody asked it to go on but whoever ends it, and then it is over soon.
+        return
+    adjust(world, turn, job, pause=Pause(phase, keeps=pause.keeps if phase else False, before_s=before_s))
+    if job.state is State.SUSPENDED:
+        move(world, job, State.RUNNING)
+        job.reason = None
+        write(turn, job)
+        turn.note(job.id, job.attempt, "resumed", f"it goes on after {before_s - pause.before_s:.0f} s")
+    world.placement.move_end(job.id, at + left_s(job, lease, at), turn.wall, force=True)
+
+
+def _cannot_be_frozen(world: World, turn: Turn, job: Job, lease: Lease) -> None:
+    """Something of it goes on whatever is done: then all of it does."""
+    adjust(world, turn, job, pause=msgspec.structs.replace(of_lease(lease), phase=THAWING))
+    _order(world, turn, job, lease)
+
+
+def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
+    """A runner joined: it is told again what is wanted of its attempts, and answers how it is."""
+    for id in sorted(world.pauses):
+        job = world.jobs[id]
+        if job.lease is not None and runner.id in _holders(world, job.lease):
+            pause = of_lease(job.lease)
+            on = pause.phase in (FREEZING, FROZEN, QUEUED)
+            turn.effects.append(PauseAttempts(runner.id, [ref_of(job, job.lease)], on))
+
+
+# ------------------------------------------------------------------ the lease
+
+
+def hosts_of(world: World, lease: Lease) -> list[str]:
+    """All hosts on which something of an attempt may run."""
+    first = [] if lease.ended is not None else [world.runners[lease.runner].host]
+    return first + [host for host, part in (lease.parts or {}).items() if part.runner]
+
+
+def _holders(world: World, lease: Lease) -> Iterator[str]:
+    if lease.ended is None:
+        yield lease.runner
+    for part in (lease.parts or {}).values():
+        if part.runner:
+            yield part.runner
+
+
+def _order(world: World, turn: Turn, job: Job, lease: Lease) -> None:
+    on = of_lease(lease).phase == FREEZING
+    for runner in _holders(world, lease):
+        turn.effects.append(PauseAttempts(runner, [ref_of(job, lease)], on))
+
+
+def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
+    """What an attempt was given is something else from now on, and stays so."""
+    lease = job.lease
+    assert lease is not None
+    given = lease.given if lease.given is not None else Given(job.size, walltime_s=job.spec.walltime_s)
+    lease.given = msgspec.structs.replace(given, **changes)
+    text = msgspec.json.encode(lease.given).decode()
+    turn.changes.regiven[job.id, job.attempt] = (job.id, job.attempt, text)
+    index(world, job, lease)
+    if job.id in world.moved_parts:
+        remember(world, turn)
+
+
+def index(world: World, job: Job, lease: Lease) -> None:
+    """Who must be looked at when a runner joins, or time passes."""
+    if of_lease(lease).phase:
+        world.pauses.add(job.id)
+    else:
+        world.pauses.discard(job.id)
+    if lease.given is not None and lease.given.more_s:
+        world.stretching.add(job.id)
+    else:
+        world.stretching.discard(job.id)
+
+
+def forget(world: World, job: Job) -> None:
+    """Its lease is gone."""
+    world.pauses.discard(job.id)
+    world.stretching.discard(job.id)
+
+
+def restore_pause(world: World, job: Job, lease: Lease) -> None:
+    """After a restart: what the attempt was given says whether it is suspended."""
+    index(world, job, lease)
+    if job.state in (State.RUNNING, State.SUSPENDED):
+        suspended = is_suspended(lease)
+        if suspended and job.state is State.RUNNING:
+            job.state = State.SUSPENDED
+            job.reason = Reason("suspended", "suspended")
+        elif not suspended and job.state is State.SUSPENDED:
+            job.state, job.reason = State.RUNNING, None
+
+
+def runners_of(world: World, job: Job) -> list[tuple[str, LeaseRef]]:
+    """Whom to tell something about all processes of an attempt."""
+    lease = job.lease
+    if lease is None:
+        return []
+    return [(runner, LeaseRef(*ref_of(job, lease))) for runner in _holders(world, lease)]

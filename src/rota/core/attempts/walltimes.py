@@ -1,0 +1,95 @@
+"""The walltime of a running job changes: as far as that breaks no promise to others, and the rest when it can be.
+
+What could not be granted yet is kept with what the attempt was given, and tried again whenever time passes.
+"""
+
+from __future__ import annotations
+
+from math import floor
+
+from rota.core.answers import WalltimeSet
+from rota.core.attempts.parts import ref_of
+from rota.core.attempts.suspension import adjust
+from rota.core.attempts.suspension_phases import of_lease, suspended_s, walltime_of
+from rota.core.effects import Reply, SetWalltime
+from rota.core.events import WalltimeAsked
+from rota.core.jobs.job import Job, Lease
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World
+from rota.errors import BadInput, NotFound
+from rota.units import format_duration
+
+#: Less than this is not worth a message.
+_LEAST_S = 1.0
+
+
+def on_walltime_asked(world: World, turn: Turn, event: WalltimeAsked) -> None:
+    job = world.jobs.get(event.job)
+    if job is None:
+        raise NotFound(
+            f"job {event.job} has ended, or never was", hint="list those that run: rota jobs state=running"
+        )
+    lease = job.lease
+    if job.state is not State.RUNNING or lease is None or lease.started_at is None:
+        hint = f"resume it first: rota resume {job.id}" if job.state is State.SUSPENDED else ""
+        hint = hint or f"change it with 'rota modify {job.id} --walltime TIME' while it waits"
+        raise BadInput(f"job {job.id} is {job.state.label}, not running", hint=hint)
+    old = walltime_of(job, lease)
+    if old is None and event.relative:
+        raise BadInput(f"job {job.id} has no walltime", hint="nothing ends it; give the whole time, like 2h")
+    wanted = event.seconds + (old or 0.0 if event.relative else 0.0)
+    active_s = turn.wall - lease.started_at - suspended_s(lease, turn.wall)
+    if wanted <= active_s:
+        raise BadInput(
+            f"job {job.id} has run for {format_duration(max(1.0, floor(active_s)))} already",
+            hint=f"give more than that, or end it: rota kill {job.id}",
+        )
+    asked = f"{format_duration(wanted)} in all asked for by {event.by.user}{', by force' if event.force else ''}"
+    turn.note(job.id, job.attempt, "walltime", asked)
+    _grant(world, turn, job, lease, wanted, force=event.force)
+    assert lease.given is not None
+    granted = lease.given.walltime_s or wanted
+    turn.effects.append(Reply(event.by, WalltimeSet(job.id, granted, lease.given.more_s, old)))
+
+
+def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, force: bool) -> None:
+    old = walltime_of(job, lease)
+    assert lease.started_at is not None
+    began = lease.started_at + of_lease(lease).before_s
+    granted = world.placement.move_end(job.id, began + wanted, turn.wall, force=force) - began
+    if granted >= wanted - 0.01:
+        granted = wanted
+    else:
+        granted = float(floor(granted))
+        if old is not None and granted < min(old, wanted) + _LEAST_S:
+            granted = min(old, wanted)
+    more_s = max(0.0, wanted - granted)
+    if granted == old and lease.given is not None and more_s == lease.given.more_s:
+        return
+    adjust(world, turn, job, walltime_s=granted, more_s=more_s, changed=True)
+    if granted != old:
+        turn.effects.append(SetWalltime(lease.runner, ref_of(job, lease), granted))
+        rest = f"; {format_duration(more_s)} more when that breaks no promise" if more_s else ""
+        turn.note(job.id, job.attempt, "walltime", f"its walltime is {format_duration(granted)} now{rest}")
+
+
+def grant_more(world: World, turn: Turn) -> None:
+    """Perhaps what was asked for and not granted can be had by now."""
+    for id in sorted(world.stretching):
+        job = world.jobs[id]
+        lease = job.lease
+        if job.state is State.RUNNING and lease is not None and lease.given is not None:
+            wanted = (lease.given.walltime_s or 0.0) + lease.given.more_s
+            _grant(world, turn, job, lease, wanted, force=False)
+
+
+def repeat_walltimes(world: World, turn: Turn, runner: Runner) -> None:
+    """A runner joined: what it was told of walltimes may not have reached it."""
+    for id in sorted(runner.leases):
+        job = world.jobs[id]
+        lease = job.lease
+        if lease is not None and lease.given is not None and lease.given.changed:
+            walltime_s = lease.given.walltime_s
+            if walltime_s is not None:
+                turn.effects.append(SetWalltime(runner.id, ref_of(job, lease), walltime_s))

@@ -1,0 +1,61 @@
+"""The wall clock was wrong, and the manager follows it: how long things have waited or run stays what it was.
+
+Times of jobs that have not ended are moved with the clock. What people gave as a date (a reservation, hours, the
+end of a quota's period) stays that date, and the plan is made anew around it. What has ended stays as it was told.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify
+
+from msgspec.structs import replace
+
+from rota.core.attempts.parts import remember
+from rota.core.attempts.suspension import adjust
+from rota.core.attempts.suspension_phases import of_lease
+from rota.core.events import ClockMoved
+from rota.core.jobs.job import Job
+from rota.core.states import TERMINAL
+from rota.core.turn import NO_JOB_ID, Turn
+from rota.core.world import World
+from rota.errors import Bug
+from rota.units import about_duration
+
+
+def on_clock_moved(world: World, turn: Turn, event: ClockMoved) -> None:
+    """Move what has not ended by as much as the clock. Must be the first of a batch: the store moves its rows
+    before it writes any."""
+    if turn.changes:
+        raise Bug("the clock was moved in the middle of a batch")
+    by = event.by
+    turn.changes.moved_by = by
+    for job in world.jobs.values():
+        if job.state not in TERMINAL:
+            _move(world, turn, job, by)
+    world.due = [(at + by, id) for at, id in world.due]
+    heapify(world.due)
+    if world.closing or world.moved_parts:
+        remember(world, turn)
+    world.promises_told.clear()
+    world.promises_untold.clear()
+    world.hours_now.clear()
+    world.placement.clock_moved(turn.wall)
+    way = "forward" if by > 0 else "back"
+    turn.note(NO_JOB_ID, 0, "clock", f"the clock was set {way} by {about_duration(abs(by))}, and is followed")
+
+
+def _move(world: World, turn: Turn, job: Job, by: float) -> None:
+    job.submitted_at += by
+    if job.ready_at is not None:
+        job.ready_at += by
+    if job.due_at is not None:
+        job.due_at += by
+    lease = job.lease
+    if lease is None:
+        return
+    lease.leased_at += by
+    if lease.started_at is not None:
+        lease.started_at += by
+    pause = of_lease(lease)
+    if pause.since is not None:
+        adjust(world, turn, job, pause=replace(pause, since=pause.since + by))

@@ -1,0 +1,1 @@
+"""Expected starts and ends: the one answer that every command, page and program shows."""

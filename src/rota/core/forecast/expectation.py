@@ -1,0 +1,109 @@
+"""What may be said about when a job begins and ends, and what that is worked out from.
+
+A snapshot is taken of what runs, waits and is planned, at the cost of a copy.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, Protocol
+
+from rota.core.attempts.parts import all_leased
+from rota.core.jobs.job import Job
+from rota.core.site.manager_pause import why_nothing_starts
+from rota.core.states import LIVE, State
+from rota.core.world import World
+from rota.plan.forecast import planned_jobs
+from rota.plan.placement import Capacity, Waiting
+from rota.plan.policy.limits import Limit
+
+
+class Unknown(NamedTuple):
+    """Why nothing can be said: a stable code and a sentence."""
+
+    code: str
+    message: str
+
+
+class Expected(NamedTuple):
+    """When a job begins and ends, as far as that can be said."""
+
+    start: float | None = None  #: of one that waits
+    end: float | None = None
+    unknown: Unknown | None = None  #: why there is no end, or no start
+
+
+class Pacing(Protocol):
+    """How fast jobs of a group end, as measured."""
+
+    def group_rate(self, group: str, now: float) -> float | None: ...
+    def stalled(self, group: str, now: float, *, at_once: int) -> bool: ...
+    def wall_s(self, group: str) -> float | None: ...
+
+
+NO_ESTIMATE: Final = Unknown(
+    "no_estimate", "nobody said how long it takes (--time, --walltime), and too few jobs like it have ended"
+)
+OVERDUE: Final = Unknown("overdue", "it has run for longer than such jobs do, and it has no walltime")
+AHEAD: Final = Unknown("no_estimate", "nobody knows when those before it will end")
+NO_ROOM: Final = Unknown("no_resources", "no host that is there now could run it")
+FAR: Final = Unknown("far", "not within ten years")
+NEW: Final = Unknown("new", "it has only just come")
+MANY: Final = Unknown("many", "too many jobs wait for others to say when each of them begins")
+EMPTY: Final = Unknown("empty_group", "nothing has joined it yet")
+RESTING: Final = {
+    State.HELD: Unknown("held", "it is held, until somebody releases it"),
+    State.BLOCKED: Unknown("blocked", "what it waits for failed"),
+    State.SUSPENDED: Unknown("suspended", "it is suspended, until somebody resumes it"),
+    State.LOST: Unknown("lost", "its runner is silent"),
+}
+
+
+class Snapshot(NamedTuple):
+    """All that answers are made of. Jobs in it go on; those that have changed since are left out."""
+
+    world: World
+    wall: float
+    stopped: Unknown | None  #: why nothing starts
+    leased: list[Job]
+    plan: planned_jobs.PlanSnapshot | None
+    waiting: list[Waiting]
+    capacities: list[Capacity]
+    limits: dict[str, Limit]
+    delayed: list[tuple[float, int]]
+    dependent: list[int]
+    rates: dict[str, float]
+    seen_s: dict[str, float]  #: group → what its jobs took, on average
+
+
+def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) -> Snapshot:
+    """Belongs to the thread that changes the world. `now` is the clock of the rates, `wall` the calendar's."""
+    placement = world.placement
+    planner = placement.planner
+    stopped = why_nothing_starts(world)
+    leased = [job for job, _host in all_leased(world)]
+    at_once: dict[str, int] = {}
+    for job in leased:
+        at_once[job.spec.group] = at_once.get(job.spec.group, 0) + 1
+    rates, seen_s = {}, {}
+    for group in world.counts if pacing is not None else ():
+        if pacing is None or not any(world.counts[group][state] for state in LIVE):
+            continue
+        rate = pacing.group_rate(group, now)
+        if rate and not pacing.stalled(group, now, at_once=at_once.get(group, 0)):
+            rates[group] = rate
+        if (seen := pacing.wall_s(group)) is not None:
+            seen_s[group] = seen
+    return Snapshot(
+        world=world,
+        wall=wall,
+        stopped=None if stopped is None else Unknown(stopped.code, stopped.message),
+        leased=leased,
+        plan=planned_jobs.snapshot(planner) if planner is not None else None,
+        waiting=placement.waiting(),
+        capacities=placement.capacities(),
+        limits={limit.name: limit for limit in placement.limits},
+        delayed=world.due[:],
+        dependent=list(world.waits),
+        rates=rates,
+        seen_s=seen_s,
+    )

@@ -1,0 +1,494 @@
+"""When jobs begin and end: the one answer that every command, page and program gives.
+
+It is worked out of a snapshot, in any thread, for jobs that ask for the same together. Where nothing can be said,
+a code and a sentence say why.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import merge
+from itertools import pairwise
+from math import inf
+from operator import attrgetter
+from typing import Final
+
+from rota.core.accounts.amounts import asked_s, walltime_of
+from rota.core.attempts import suspension_phases
+from rota.core.forecast.equal_jobs import Placed, capacity, fitting, units
+from rota.core.forecast.expectation import (
+    AHEAD,
+    EMPTY,
+    MANY,
+    NEW,
+    NO_ESTIMATE,
+    NO_ROOM,
+    OVERDUE,
+    RESTING,
+    Expected,
+    Snapshot,
+    Unknown,
+)
+from rota.core.jobs.dependencies import verdict
+from rota.core.jobs.job import Job, Parent
+from rota.core.learning.durations import usual_s
+from rota.core.learning.estimate import learning_group
+from rota.core.site.limits import openings
+from rota.core.states import LEASED, LIVE, State
+from rota.core.world import World
+from rota.plan.forecast import planned_jobs
+from rota.plan.forecast.free_capacity import Piece, Room
+from rota.plan.forecast.waiting_jobs import Firm, Foreseen, Key, Line, Stretch
+from rota.plan.need import Need
+from rota.plan.placement import Waiting
+from rota.plan.size import CORE, Size
+
+#: A lane with jobs of several groups is cut into so many lines at most.
+_MOST_LINES: Final = 16
+#: Of so many jobs of a line it is asked how long they take.
+_SAMPLES: Final = 8
+#: The pace of jobs that take longer is their length; that of shorter ones is measured.
+_SHORT_S: Final = 5.0
+#: What no room has.
+_TOO_WIDE: Final = 1 << 62
+#: So many jobs are taken at once: meanwhile no other thread goes on.
+_SLICE: Final = 1 << 14
+#: Room is looked for one by one for those that wait for others. Of more of them nothing is said, so that an
+#: answer comes within a second or two.
+MOST_DEPENDENT: Final = 20_000
+_GROUP: Final = attrgetter("spec.group")
+#: Of these types a besteffort job begins anew when another one has taken its place.
+_IDEMPOTENT: Final = frozenset({"idempotent"})
+#: Jobs that take no core are counted in a room of their own.
+_CORELESS: Final = ""
+
+
+class Expectations:
+    """What can be said about every live job at the moment of the snapshot."""
+
+    def __init__(self, taken: Snapshot, also: Job | None = None) -> None:
+        """`also`: a job that is not there, and that is asked about."""
+        self.wall = taken.wall
+        self._taken = taken
+        jobs = taken.world.jobs
+        self._jobs: Mapping[int, Job] = jobs if also is None else ChainMap({also.id: also}, jobs)
+        self._known: dict[int, Expected] = {}  #: those that are not in a line
+        self._lines: dict[tuple[int, Need], list[Placed]] = {}
+        self._seen: dict[tuple[str, float | None], list[float]] = {}
+        self._at_once: dict[str, int] = {}
+        self.group_end: dict[str, float] = {}  #: of what ends without anybody's doing
+        self.group_unknown: dict[str, Unknown] = {}  #: why a group has no such end
+        self._run()
+
+    # -- answers
+
+    def of(self, job: Job) -> Expected:
+        """When this job begins and ends."""
+        resting = RESTING.get(job.state)
+        if resting is not None and job.id not in self._known:
+            code = resting if job.reason is None else Unknown(resting.code, job.reason.message)
+            return Expected(unknown=code)
+        known = self._known.get(job.id)
+        if known is not None:
+            return known
+        for placed in self._lines.get((job.spec.priority, job.need), ()):
+            if (found := placed.of(job.id)) is not None:
+                return found
+        if job.state in LEASED:
+            return self._leased(job)
+        if job.state not in LIVE:
+            return Expected()
+        return Expected(unknown=self._taken.stopped or NEW)
+
+    def end_of(self, jobs: Iterable[Job]) -> tuple[float | None, Unknown | None]:
+        """When the last of those that end without anybody's doing has ended, or why that is not known."""
+        latest: float | None = None
+        for job in jobs:
+            if job.state in RESTING or job.state not in LIVE:
+                continue
+            expected = self.of(job)
+            if expected.end is None:
+                return None, expected.unknown
+            latest = expected.end if latest is None else max(latest, expected.end)
+        return latest, None
+
+    # -- how long jobs take
+
+    def length(self, job: Job, *, ran_s: float = 0.0, limit_s: float | None = None) -> float | None:
+        """The whole length of a job; None: nobody can say."""
+        spec = job.spec
+        limit = limit_s if limit_s is not None else walltime_of(spec)
+        if spec.done_at_walltime and limit is not None:
+            return limit
+        said = spec.size.time_s if "time" in spec.given else None
+        return usual_s(self._times(job), said_s=said, limit_s=limit, ran_s=ran_s)
+
+    def _times(self, job: Job) -> list[float]:
+        """What jobs like it took: of its learning group, those for which as much time was asked."""
+        like = (learning_group(job), asked_s(job.spec, None))
+        found = self._seen.get(like)
+        if found is None:
+            model = self._taken.world.models.get(like[0])
+            found = self._seen[like] = model.times(like[1]) if model is not None else []
+        if not found and like[1] is None and (seen := self._taken.seen_s.get(job.spec.group)) is not None:
+            return [seen]
+        return found
+
+    def _leased(self, job: Job) -> Expected:
+        """A job that has a lease: it runs, or will in a moment."""
+        lease, wall = job.lease, self.wall
+        if job.state is State.FINISHING or lease is None:
+            return Expected(end=wall)
+        began = lease.started_at
+        ran_s = 0.0 if began is None else max(0.0, wall - began - suspension_phases.suspended_s(lease, wall))
+        limit = suspension_phases.walltime_of(job, lease)
+        length = self.length(job, ran_s=ran_s, limit_s=limit)
+        start = wall if began is None else None
+        if length is None:
+            known = bool(self._times(job)) or "time" in job.spec.given
+            return Expected(start, None, OVERDUE if known else NO_ESTIMATE)
+        return Expected(start, wall + max(0.0, length - ran_s))
+
+    # -- working it out
+
+    def _run(self) -> None:
+        taken = self._taken
+        ends: dict[int, float | None] = {}
+        leaves = planned_jobs.evictions(taken.plan) if taken.plan is not None and taken.stopped is None else {}
+        for job in taken.leased:
+            resting = RESTING.get(job.state)
+            expected = Expected(unknown=resting) if resting is not None else self._leased(job)
+            gone = leaves.get(job.id, inf)
+            end = min(gone, inf if expected.end is None else expected.end)
+            if resting is None:
+                if end == gone < inf and not _IDEMPOTENT & set(job.spec.types):
+                    expected = Expected(
+                        expected.start, max(gone, self.wall)
+                    )  # another job has its place from then on
+                self._known[job.id] = expected
+                self._note(job.spec.group, expected)
+            ends[job.id] = None if end == inf else end
+            self._at_once[job.spec.group] = self._at_once.get(job.spec.group, 0) + 1
+        if taken.stopped is not None:
+            self._all_stand_still(taken.stopped)
+            return
+        limits = self._limits(ends)
+        packed = self._packed(ends, limits)
+        firm_jobs: set[int] = set()
+        if taken.plan is not None:
+            left = {id: max(0.0, end - self.wall) for id, end in ends.items() if end is not None}
+            planned = planned_jobs.foreseen(taken.plan, self.wall, left=left.get, limits=limits)
+            firm, single = planned_jobs.with_lengths(taken.plan, self._length_of)
+            firm_jobs = {each.job for each in firm} | {line.jobs[0] for line in single}
+            for id, waits in taken.plan.stuck:
+                firm_jobs.add(id)
+                self._known[id] = Expected(unknown=Unknown(waits.code, waits.message))
+                self._note(self._group(id), self._known[id])
+            first = {self._alike(each.job): each for each in sorted(firm, key=lambda one: -one.start)}
+            lines = [
+                line
+                for lane in taken.waiting
+                if lane.width
+                for line in self._cut(lane, firm_jobs, first.get((lane.priority, lane.need)))
+            ]
+            lines += self._delayed(plan=True)
+            lines += [Placed(line, NO_ROOM, {self._group(line.jobs[0]): 0}) for line in single]
+            for each, stretches in zip(lines, planned.run(firm, [each.line for each in lines]), strict=True):
+                self._settle(each, stretches)
+            for id, (start, length) in planned.firm.items():
+                self._knows(id, start, length)
+        else:
+            planned = packed
+        lanes = [line for lane in taken.waiting if not lane.width for line in self._cut(lane, firm_jobs)]
+        lanes += self._delayed(plan=False)
+        for each, stretches in zip(lanes, packed.run((), [each.line for each in lanes]), strict=True):
+            self._settle(each, stretches)
+        self._dependent(planned, packed)
+
+    def _alike(self, id: int) -> tuple[int, Need] | None:
+        job = self._jobs.get(id)
+        return None if job is None else (job.spec.priority, job.need)
+
+    def _all_stand_still(self, why: Unknown) -> None:
+        """Nothing starts: only what runs has an end."""
+        for group, counts in list(self._taken.world.counts.items()):
+            if counts[State.READY] or counts[State.DEPENDENT] or counts[State.DELAYED]:
+                self.group_unknown[group] = why
+                self.group_end.pop(group, None)
+
+    def _group(self, id: int) -> str:
+        job = self._jobs.get(id)
+        return job.spec.group if job is not None else ""
+
+    def _length_of(self, id: int) -> float | None:
+        job = self._jobs.get(id)
+        if job is None:
+            return None
+        if job.lease is None:
+            return self.length(job)
+        end = self._leased(job).end  # it is suspended, and will go on
+        return None if end is None else end - self.wall
+
+    def _knows(self, id: int, start: float, length: float | None) -> None:
+        job = self._jobs.get(id)
+        if job is None:
+            return
+        start = max(start, self.wall)
+        end = None if length is None else start + length
+        expected = Expected(start, end, NO_ESTIMATE if end is None else None)
+        self._known[id] = expected
+        self._note(job.spec.group, expected)
+
+    def _note(self, group: str, expected: Expected) -> None:
+        """A group has ended when the last of its jobs has."""
+        if expected.end is None:
+            self.group_unknown.setdefault(group, expected.unknown or NO_ESTIMATE)
+            self.group_end.pop(group, None)
+        elif group not in self.group_unknown:
+            self.group_end[group] = max(expected.end, self.group_end.get(group, 0.0))
+
+    # -- room
+
+    def _packed(self, ends: Mapping[int, float | None], limits: dict[str, Room]) -> Foreseen:
+        """The hosts as packing sees them: cores, and what takes none."""
+        hosts, wall = self._taken.capacities, self.wall
+        pieces, coreless = [], []
+        cores = sum(host.cpus for host in hosts)
+        places = sum(host.zero_cpu_jobs for host in hosts)
+        # Those that were sent ahead have no core yet.
+        for job in sorted(self._taken.leased, key=lambda job: job.lease is None or job.lease.started_at is None):
+            end = ends.get(job.id)
+            lease = job.lease
+            if lease is not None and suspension_phases.has_given_up(lease):
+                continue
+            at = inf if end is None else max(wall, end)
+            if job.size.cpus:
+                amount = min(self._width(job.size)[0], max(0, cores))
+                pieces.append(Piece(at, amount))
+                cores -= amount
+            else:
+                coreless.append(Piece(at, 1))
+                places -= 1
+        pieces.append(Piece(wall, max(0, cores)))
+        coreless.append(Piece(wall, max(0, places)))
+        limits[_CORELESS] = Room(coreless)
+        return Foreseen(wall, Room(pieces), limits)
+
+    def _limits(self, ends: Mapping[int, float | None]) -> dict[str, Room]:
+        """What becomes free of each limit that has a number."""
+        held: dict[str, list[Piece]] = {}
+        taken = self._taken
+        for job in taken.leased:
+            for use in job.spec.limits:
+                end = ends.get(job.id)
+                takes = units(taken.limits.get(use.name), use.units, use.exclusive)
+                held.setdefault(use.name, []).append(Piece(inf if end is None else max(self.wall, end), takes))
+        rooms = {}
+        for name, limit in taken.limits.items():
+            most = capacity(limit)
+            if most is not None:
+                pieces = held.get(name, [])
+                free = max(0, most - sum(piece.amount for piece in pieces))
+                rooms[name] = Room([*pieces, Piece(self.wall, free)])
+        return rooms
+
+    # -- lines
+
+    def _cut(self, lane: Waiting, but: set[int], like: Firm | None = None) -> list[Placed]:
+        """The jobs of a lane in lines: those of one group together, as far as they stand together."""
+        ids = _ordered(lane.jobs)
+        if lane.gone or but:
+            ids = [id for id in ids if id not in lane.gone and id not in but]
+        jobs: list[Job] = []
+        groups: list[str] = []
+        for begin in range(0, len(ids), _SLICE):
+            some = list(filter(None, map(self._jobs.get, ids[begin : begin + _SLICE])))
+            jobs += some
+            groups += map(_GROUP, some)
+        if not jobs:
+            return []
+        if len(jobs) < len(ids):
+            ids = [job.id for job in jobs]  # some have ended since
+        bounds: list[int] = []
+        if len(set(groups)) > 1:
+            bounds = [at for at, (one, other) in enumerate(pairwise(groups), 1) if one != other]
+        if len(bounds) >= _MOST_LINES:
+            step = -(-len(groups) // _MOST_LINES)
+            bounds = list(range(step, len(groups), step))
+        lines = []
+        first = (-lane.priority,) if like is None else like.key[:-1]
+        for begin, stop in zip([0, *bounds], [*bounds, len(jobs)], strict=True):
+            whole = {groups[0]: stop - 1}
+            last = {group: at for at, group in enumerate(groups[begin:stop])} if bounds else whole
+            placed = self._line(lane, ids[begin:stop], jobs[begin:stop], last, first)
+            if like is not None:
+                placed.line = placed.line._replace(since=like.start)
+            lines.append(placed)
+        return lines
+
+    def _line(
+        self, lane: Waiting, ids: list[int], jobs: Sequence[Job], last: dict[str, int], first: Key
+    ) -> Placed:
+        need = lane.need
+        width, trouble = (lane.width, None) if lane.width else self._width(need.size)
+        uses = []
+        for use in need.limits:
+            limit = self._taken.limits.get(use.name)
+            most = capacity(limit)
+            if most is not None:
+                takes = units(limit, use.units, use.exclusive)
+                uses.append((use.name, takes))
+                if takes > most:
+                    trouble = Unknown("limit", f"limit '{use.name}' has fewer units than it needs")
+        if not width:
+            uses.append((_CORELESS, 1))
+        windows = [
+            limit.window for use in need.limits if (limit := self._taken.limits.get(use.name)) and limit.window
+        ]
+        hours = openings(self._taken.world.zone, windows) if windows else None
+        length = self._line_length(jobs, last, need.size)
+        line = Line(ids, (*first, ids[0]), width if trouble is None else _TOO_WIDE, length, tuple(uses), hours)
+        return Placed(line, trouble or AHEAD, last, possible=trouble is None)
+
+    def _line_length(self, jobs: Sequence[Job], last: Mapping[str, int], size: Size) -> float | None:
+        """How long each of these takes, on average; that of short ones includes what it costs to start them."""
+        step = max(1, len(jobs) // _SAMPLES)
+        lengths = [self.length(job) for job in jobs[::step]]
+        known = [length for length in lengths if length is not None]
+        usual = sum(known) / len(known) if len(known) == len(lengths) else None
+        group = next(iter(last))
+        rate = self._taken.rates.get(group) if len(last) == 1 else None
+        if rate and (usual is None or usual < _SHORT_S):
+            at_once = min(self._at_once.get(group, 0), self._most(size))
+            if at_once:
+                return max(usual or 0.0, at_once / rate)
+        return usual
+
+    def _most(self, size: Size) -> int:
+        """How many jobs of this size could run at once."""
+        return sum(fitting(size, host) for host in self._taken.capacities)
+
+    def _width(self, size: Size) -> tuple[int, Unknown | None]:
+        """What such a job takes of all cores together, if it is something else that there are too few of."""
+        most = self._most(size)
+        if not most:
+            return max(1, size.cpus), NO_ROOM
+        cores = sum(host.cpus for host in self._taken.capacities)
+        return (max(size.cpus, cores // most), None) if size.cpus else (0, None)
+
+    def _settle(self, placed: Placed, stretches: list[Stretch]) -> None:
+        placed.take(stretches, self.wall)
+        job = self._jobs.get(placed.line.jobs[0])
+        if job is not None:
+            self._lines.setdefault((job.spec.priority, job.need), []).append(placed)
+        for group, last in placed.last.items():
+            self._note(group, placed.at(last))
+
+    # -- those that are not ready yet
+
+    def _delayed(self, *, plan: bool) -> list[Placed]:
+        """Those that wait for room from a moment of their own on."""
+        found = []
+        for due, id in self._taken.delayed:
+            job = self._jobs.get(id)
+            if job is not None and job.state is State.DELAYED and job.due_at == due and self._plans(job) == plan:
+                found.append(self._later(job, due))
+        return found
+
+    def _plans(self, job: Job) -> bool:
+        """Would it be in the plan, were it ready?"""
+        return self._taken.plan is not None and (job.size.cpus > 0 or job.spec.on_terms)
+
+    def _later(self, job: Job, after: float) -> Placed:
+        """A job that waits for room from some moment on."""
+        width = max(1, -(-job.size.cpus // CORE)) if self._plans(job) else 0
+        lane = Waiting(job.spec.priority, job.need, [job.id], frozenset(), width)
+        placed = self._line(lane, [job.id], [job], {job.spec.group: 0}, (-job.spec.priority,))
+        placed.line = placed.line._replace(after=after)
+        return placed
+
+    def _dependent(self, planned: Foreseen, packed: Foreseen) -> None:
+        """Jobs that wait for others: room is looked for from the expected end of the last of these on."""
+        world = self._taken.world
+        ends: dict[Parent, tuple[float, Unknown | None]] = {}
+        looked_at = 0
+        begun: set[int] = set()  #: jobs whose parents are being looked at: guards against circles
+        for root in sorted(self._taken.dependent):
+            stack = [root]
+            while stack:  # chains may be long
+                id = stack[-1]
+                job = self._jobs.get(id)
+                if id in self._known or job is None or job.state is not State.DEPENDENT:
+                    stack.pop()
+                    continue
+                missing, after, why = self._parents(world, job, ends)
+                fresh = [parent for parent in missing if parent not in begun]
+                if fresh:
+                    begun.add(id)
+                    stack += fresh
+                    continue
+                stack.pop()
+                if why is None and (looked_at := looked_at + 1) > MOST_DEPENDENT:
+                    why = MANY
+                if why is not None:
+                    self._known[id] = Expected(unknown=why)
+                    self._note(job.spec.group, self._known[id])
+                else:
+                    placed = self._later(job, after)
+                    room = planned if placed.line.width and self._plans(job) else packed
+                    self._settle(placed, room.place(placed.line) if placed.possible else [])
+                    self._known[id] = placed.at(0)
+
+    def _parents(
+        self, world: World, job: Job, ends: dict[Parent, tuple[float, Unknown | None]]
+    ) -> tuple[list[int], float, Unknown | None]:
+        """Parents of which nothing is known yet; when all have ended; why that cannot be said."""
+        missing: list[int] = []
+        after, why = self.wall, None
+        for each in job.after:
+            ok, _never = verdict(world, each.parent, each.condition)
+            if ok:
+                continue
+            known = ends.get(each.parent)
+            if known is None:
+                members = [each.parent] if isinstance(each.parent, int) else list(world.groups[each.parent].open)
+                late, cause, unready = self._last_of(members)
+                if not members:
+                    cause = EMPTY
+                if unready:
+                    missing += unready
+                    continue
+                known = ends[each.parent] = (late, cause)
+            after = max(after, known[0])
+            if (cause := known[1]) is not None and why is None:
+                if cause.code == "dependency":
+                    why = cause  # the first of a chain is named, not everything in between
+                    continue
+                name = f"job {each.parent}" if isinstance(each.parent, int) else f"group '{each.parent}'"
+                why = Unknown("dependency", f"{name} has no expected end: {cause.message}")
+        return missing, after, why
+
+    def _last_of(self, members: list[int]) -> tuple[float, Unknown | None, list[int]]:
+        late, cause = self.wall, None
+        unready = []
+        for id in members:
+            job = self._jobs.get(id)
+            if job is None:
+                continue
+            if job.state is State.DEPENDENT and id not in self._known:
+                unready.append(id)
+                continue
+            expected = self.of(job)
+            if expected.end is None:
+                cause = cause or expected.unknown or NEW
+            else:
+                late = max(late, expected.end)
+        return late, cause, unready
+
+
+def _ordered(ids: list[int]) -> list[int]:
+    """Sorted, without keeping other threads from going on for long."""
+    if len(ids) <= _SLICE:
+        return sorted(ids)
+    return list(merge(*(sorted(ids[at : at + _SLICE]) for at in range(0, len(ids), _SLICE))))

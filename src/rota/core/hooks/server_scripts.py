@@ -1,0 +1,143 @@
+"""Scripts of the site on the manager's host: one before a job is sent to its node, one after its attempt is over.
+
+They are run by whoever performs effects; their ends come back as events. A job for which the prologue fails is
+tried again a little later and given up after some times. Nobody else waits for it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from rota.core.attempts.parts import ref_of, withhold
+from rota.core.effects import RunServerScript, SendWork, StopServerScript
+from rota.core.hooks.hook_records import Epilogue, Kept
+from rota.core.jobs.job import Ended, Job, Lease, Reason
+from rota.core.jobs.report_groups import first_of
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import World, move
+
+PROLOGUE: Final = "prologue"
+EPILOGUE: Final = "epilogue"
+#: The key of `Changes.meta` under which it is kept what a restart must not forget.
+HOOKS: Final = "hooks"
+#: A job for which the prologue failed so often is failed.
+MOST_TRIES: Final = 3
+
+
+def begin_prologue(world: World, turn: Turn, job: Job) -> None:
+    """Have the script run; the new lease, which is withheld, is sent when it went well."""
+    lease = job.lease
+    assert lease is not None
+    move(world, job, State.STARTING)
+    job.reason = Reason("server_prologue", "the prologue on the manager's host runs")
+    world.server_hooks.running.add(job.id)
+    host = world.runners[lease.runner].host
+    turn.effects.append(RunServerScript(PROLOGUE, *ref_of(job, lease), _about(job, lease, host)))
+
+
+def send_withheld(world: World, turn: Turn, job: Job) -> None:
+    """Nothing but parts on other hosts keeps a withheld lease from being sent any more."""
+    lease = job.lease
+    assert lease is not None
+    assert lease.withheld is not None
+    if lease.parts is not None:
+        withhold(world, turn, job)
+        return
+    seat, lease.withheld = lease.withheld, None
+    if job.state is State.STARTING:
+        job.reason = None
+    turn.effects.append(SendWork(lease.runner, [seat], [job], [ref_of(job, lease)]))
+
+
+def forget_prologue(world: World, turn: Turn, job: Job) -> None:
+    """The lease is over before it was sent."""
+    if job.id in world.server_hooks.running:
+        world.server_hooks.running.discard(job.id)
+        turn.effects.append(StopServerScript(job.id, job.attempt))
+
+
+def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> Ended:
+    """What becomes of a job whose prologue failed."""
+    hooks = world.server_hooks
+    tries = hooks.tries[job.id] = hooks.tries.get(job.id, 0) + 1
+    turn.note(job.id, job.attempt, "server_prologue", wrong)
+    if tries < MOST_TRIES:
+        remember(world, turn)
+        return Ended(State.DELAYED, Reason("server_prologue", wrong))
+    forget_tries(world, turn, job.id)
+    return Ended(State.FAILED, Reason("server_prologue", f"{wrong} ({tries} times)"))
+
+
+def forget_tries(world: World, turn: Turn, job: int) -> None:
+    if world.server_hooks.tries.pop(job, None) is not None:
+        remember(world, turn)
+
+
+# ------------------------------------------------------------------ afterwards
+
+
+def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Ended, *, host: str) -> None:
+    """Nothing of an attempt is left anywhere."""
+    outcome = ended.outcome
+    about = _about(job, lease, host)
+    # Whether it is tried again is not what the script asks.
+    word = "voided" if outcome is None else "failed" if ended.state is State.DELAYED else ended.state.label
+    about["ROTA_OUTCOME"] = word
+    about["ROTA_REASON"] = ended.reason.code if ended.reason is not None else ""
+    for name, value in (
+        ("ROTA_EXIT_CODE", outcome.exit_code if outcome is not None else None),
+        ("ROTA_SIGNAL", outcome.signal if outcome is not None else None),
+    ):
+        about[name] = "" if value is None else str(value)
+    world.server_hooks.epilogues[job.id, job.attempt] = Epilogue(job.id, job.attempt, about)
+    remember(world, turn)
+    turn.effects.append(RunServerScript(EPILOGUE, job.id, job.attempt, lease.token, about))
+
+
+def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) -> None:
+    """It has run, well or not; either is no more than a line in the job's story."""
+    if world.server_hooks.epilogues.pop((job, attempt), None) is None:
+        return
+    remember(world, turn)
+    if wrong:
+        turn.note(job, attempt, "server_epilogue", wrong)
+
+
+# ------------------------------------------------------------------ across a restart
+
+
+def remember(world: World, turn: Turn) -> None:
+    hooks = world.server_hooks
+    hooks.tries = {job: tries for job, tries in hooks.tries.items() if job in world.jobs}
+    kept = Kept(hooks.tries, list(hooks.epilogues.values()))
+    turn.changes.meta[HOOKS] = msgspec.json.encode(kept).decode()
+
+
+def restore_hooks(world: World, text: str) -> None:
+    """The opposite. Prologues begin again with their jobs; epilogues must be run by whoever calls this."""
+    if text:
+        kept = msgspec.json.decode(text, type=Kept)
+        world.server_hooks.tries = {job: tries for job, tries in kept.tries.items() if job in world.jobs}
+        world.server_hooks.epilogues = {(each.job, each.attempt): each for each in kept.epilogues}
+
+
+def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:
+    """The variables that tell a script about a job."""
+    spec, given = job.spec, lease.given
+    nodes = given.nodes if given is not None and given.nodes else ((host, 0),)
+    promised = given.promised if given is not None else None
+    return {
+        "ROTA_USER": spec.user,
+        "ROTA_JOB_NAME": spec.name,
+        "ROTA_GROUP": first_of(spec.group),
+        "ROTA_PROJECT": spec.project,
+        "ROTA_QUEUE": spec.queue,
+        "ROTA_TYPES": " ".join(spec.types),
+        "ROTA_NODE": host,
+        "ROTA_NODES": " ".join(node for node, _cores in nodes),
+        "ROTA_RESOURCES": given.resources if given is not None else "",
+        "ROTA_PROMISED_NODES": " ".join(promised.nodes if promised is not None else (node for node, _ in nodes)),
+    }

@@ -1,0 +1,206 @@
+"""What people ask of jobs: kill, hold, release, retry, remove, confirm dead.
+
+Each takes the jobs it can and says which it could not; asking twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from heapq import heappush
+
+from rota.core.answers import Acted
+from rota.core.attempts.attempt import end_attempt, void_attempt
+from rota.core.attempts.jobs_elsewhere import end_nowhere
+from rota.core.attempts.part_ends import part_shut
+from rota.core.attempts.parts import await_parts, forget_part, is_silent, ref_of
+from rota.core.attempts.seats import vacate_seat
+from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
+from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
+from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
+from rota.core.jobs.dependencies import end_job, enter, register, ripple, waiting_state
+from rota.core.jobs.job import Job, Lease, Outcome, Reason
+from rota.core.jobs.next_attempt import next_attempt
+from rota.core.jobs.retry import reservation_over
+from rota.core.machines.runners import retire_idle
+from rota.core.states import RETRYABLE, State
+from rota.core.turn import Turn
+from rota.core.world import World, dequeue, move, reopen, write
+
+
+def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
+    changed, unchanged = [], []
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if not can_kill(job):
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        turn.note(id, job.attempt, "kill", f"asked for by {event.by.user}")
+        if job.lease is None:
+            cancel(world, turn, job, Reason("kill_requested", f"cancelled by {event.by.user}"))
+            continue
+        _kill(world, turn, job, job.lease, f"being killed by {event.by.user}", kills)
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> None:
+    """What runs on these hosts ends, as by a kill; not what only holds their resources."""
+    kills: dict[str, list[tuple[int, int, int]]] = {}
+    there = {id for runner in world.runners.values() if runner.host in hosts for id in runner.leases}
+    for host in hosts:
+        there |= world.parts_at.get(host, set())
+    for runner in world.runners.values():
+        there |= {id for id in runner.leases if _holds_some_of(world.jobs[id], hosts)}
+    for id in sorted(there):
+        job = world.jobs[id]
+        if job.lease is not None and not job.kill and not {"cosystem", "noop"} & set(job.spec.types):
+            turn.note(id, job.attempt, "kill", why)
+            _kill(world, turn, job, job.lease, f"being killed: {why}", kills)
+    turn.effects.extend(KillAttempts(runner, leases) for runner, leases in kills.items())
+
+
+def _holds_some_of(job: Job, hosts: set[str]) -> bool:
+    """Does a job that runs elsewhere hold resources of one of these hosts?"""
+    given = job.lease.given if job.lease is not None else None
+    return given is not None and given.elsewhere and any(host in hosts for host, _cores in given.nodes)
+
+
+def _kill(
+    world: World, turn: Turn, job: Job, lease: Lease, why: str, kills: dict[str, list[tuple[int, int, int]]]
+) -> None:
+    job.kill = True
+    if job.id in world.nowhere:
+        end_nowhere(world, turn, job, reason="kill_requested", message=why)
+        return
+    if lease.ended is not None:
+        await_parts(world, turn, job)  # only its parts are left, and they are being closed
+        return
+    if lease.withheld is not None:
+        void_attempt(world, turn, job, "it was killed before it began")
+        return
+    job.reason = Reason("kill_requested", why)
+    if job.state not in (State.LOST, State.FINISHING):
+        move(world, job, State.FINISHING)
+    write(turn, job)
+    kills.setdefault(lease.runner, []).append((job.id, job.attempt, lease.token))
+
+
+def cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
+    """End a job that waits."""
+    if job.state is State.READY:
+        dequeue(world, job)
+    end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
+
+
+def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if not can_hold(job):
+            unchanged.append(id)
+            continue
+        was = job.state
+        if was is State.READY:
+            dequeue(world, job)
+        move(world, job, State.HELD)
+        if was is State.BLOCKED:
+            turn.effects.append(NotifyReopened(id))
+            ripple(world, turn, [job])
+        job.reason = Reason("held", f"held by {event.by.user}")
+        write(turn, job)
+        turn.note(id, job.attempt, "held", f"by {event.by.user}")
+        changed.append(id)
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if not can_release(job):
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        turn.note(id, job.attempt, "released", f"by {event.by.user}")
+        if job.due_at is not None and job.due_at > turn.wall:
+            move(world, job, State.DELAYED)
+            heappush(world.due, (job.due_at, id))
+            job.reason = Reason("delayed", next_attempt(world, job.due_at, turn.wall))
+            write(turn, job)
+        else:
+            job.due_at = None
+            enter(world, turn, job, waiting_state(world, job))
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id) or event.loaded.get(id)
+        over = job is not None and reservation_over(world, job, turn.wall)  # it has no time to run in
+        if not over and reopen_for_retry(world, turn, id, job, by=event.by.user, why="retry"):
+            changed.append(id)
+        else:
+            unchanged.append(id)
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, by: str, why: str) -> bool:
+    """Open a failed or cancelled job again, with all its retries. `loaded`: the job, if not in memory."""
+    job = world.jobs.get(id) or loaded
+    if job is None or job.state not in RETRYABLE or world.outcome(id) != job.state or world.is_replaced(id):
+        return False
+    if id not in world.jobs:
+        world.jobs[id] = job
+        world.keys.setdefault(job.key, id)
+    reopen(world, turn, job)
+    job.tries = 0
+    turn.note(id, job.attempt, "retried", f"{why} by {by}")
+    enter(world, turn, job, register(world, job))
+    return True
+
+
+def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
+    changed, unchanged = [], []
+    for id in event.jobs:
+        job = world.jobs.get(id)
+        if job is None or job.state is not State.LOST or job.lease is None:
+            unchanged.append(id)
+            continue
+        changed.append(id)
+        turn.note(id, job.attempt, "confirmed-dead", f"by {event.by.user}")
+        _bury(world, turn, job, job.lease, f"lost; declared dead by {event.by.user}")
+    turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
+
+
+def _bury(world: World, turn: Turn, job: Job, lease: Lease, message: str) -> None:
+    """Nothing is left of a lost job where nobody answers; where somebody does, it is ended."""
+    runner = world.runners.get(lease.runner)
+    silent = {host: part.runner for host, part in (lease.parts or {}).items() if is_silent(world, part)}
+    # Should they live after all and hear of it, they must not go on.
+    turn.effects.extend(CloseParts(name, [ref_of(job, lease)]) for name in silent.values())
+    if lease.ended is not None:
+        for host in silent:
+            part_shut(world, turn, job, host)
+        if job.lease is not None:
+            await_parts(world, turn, job)
+    else:
+        assert runner is not None
+        for host in silent:
+            forget_part(world, turn, job, host)
+        if lease.withheld is not None:
+            void_attempt(world, turn, job, message)
+        elif silent and not runner.silent:
+            lease.broken = message
+            job.reason = Reason("kill_requested" if job.kill else "lost", message)
+            move(world, job, State.FINISHING)
+            write(turn, job)
+            turn.effects.append(KillAttempts(runner.id, [ref_of(job, lease)]))
+        else:
+            turn.effects.append(KillAttempts(runner.id, [ref_of(job, lease)]))
+            size = job.size
+            end_attempt(world, turn, job, Outcome(reason="lost", message=message, ended_at=turn.wall))
+            vacate_seat(world, runner, job=job.id, seat=lease.seat, size=size)
+    for name in {lease.runner, *silent.values()} & world.runners.keys():
+        retire_idle(world, world.runners[name])

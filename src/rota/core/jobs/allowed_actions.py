@@ -1,0 +1,42 @@
+"""Which jobs an action can change: what the actions themselves go by, and what is told to who only asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeGuard
+
+from rota.core.answers import Acted
+from rota.core.jobs.job import Job
+from rota.core.states import HOLDABLE, RETRYABLE, TERMINAL, State
+from rota.core.world import World
+
+
+def can_kill(job: Job | None) -> TypeGuard[Job]:
+    return job is not None and job.state not in TERMINAL and not job.kill
+
+
+def can_hold(job: Job | None) -> TypeGuard[Job]:
+    return job is not None and job.state in HOLDABLE
+
+
+def can_release(job: Job | None) -> TypeGuard[Job]:
+    return job is not None and job.state is State.HELD
+
+
+_CAN: Final[dict[str, Callable[[Job | None], bool]]] = {
+    "kill": can_kill, "hold": can_hold, "release": can_release
+}  # fmt: skip
+
+
+def would_change(world: World, verb: str, jobs: Iterable[int]) -> Acted:
+    """Which of these jobs an action would change now. Jobs that have ended need not be in memory for that."""
+    changed: list[int] = []
+    unchanged: list[int] = []
+    can = _CAN.get(verb)
+    for id in jobs:
+        if verb == "retry":
+            yes = world.outcome(id) in RETRYABLE and not world.is_replaced(id)
+        else:
+            yes = can is None or can(world.jobs.get(id))
+        (changed if yes else unchanged).append(id)
+    return Acted(changed, unchanged)

@@ -1,0 +1,349 @@
+"""Who waits for whom: release, block and unblock dependents as their parents end, open again or grow.
+
+A parent is a job or a dependency group. A dependent keeps a count of parents that do not satisfy it
+yet, so that a parent's end costs the same whatever the number of its dependent's other parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from rota.core.effects import NotifyReopened, NotifySettled
+from rota.core.jobs.dependency_groups import Verdict
+from rota.core.jobs.group_reach import Reach
+from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason
+from rota.core.learning.estimate import estimate, offer
+from rota.core.states import LEASED, TERMINAL, State
+from rota.core.turn import Turn
+from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, memberships, move, write
+from rota.errors import BadInput
+
+#: Of a long cycle only so many jobs are named.
+_MOST_SHOWN = 12
+
+_MOVABLE = (State.DEPENDENT, State.BLOCKED, State.READY)
+
+
+def satisfied(condition: int, outcome: int) -> bool:
+    """Does a parent that ended like this let its dependent run?"""
+    if condition == Condition.ANY:
+        return outcome in TERMINAL
+    if condition == Condition.OK:
+        return outcome == State.COMPLETE
+    return outcome in (State.FAILED, State.CANCELLED)
+
+
+def verdict(world: World, parent: Parent, condition: int) -> Verdict:
+    """May a dependent with this condition run, as far as this parent goes? If not, will it never?
+
+    A parent that was removed, or replaced without a successor, is waited for no more.
+    """
+    if isinstance(parent, str):
+        return world.groups[parent].verdict(condition)
+    outcome = world.outcome(parent)
+    if outcome == OPEN:
+        return False, world.jobs[parent].state is State.BLOCKED
+    ok = outcome == NO_JOB or satisfied(condition, outcome) or world.is_replaced(parent)
+    return ok, not ok
+
+
+def _done_with(world: World, parent: Parent) -> bool:
+    """A job that is complete or removed changes its word only when it is re-opened."""
+    if not isinstance(parent, int):
+        return False
+    return world.outcome(parent) in (State.COMPLETE, NO_JOB) or world.is_replaced(parent)
+
+
+def register(world: World, job: Job) -> State:
+    """Enter a job's dependencies into the indexes; the state it should begin in.
+
+    A parent that satisfies the job now is remembered too, where it may be retried or grow.
+    """
+    waits = 0
+    blockers: set[Parent] = set()
+    for after in job.after:
+        ok, never = verdict(world, after.parent, after.condition)
+        if ok and _done_with(world, after.parent):
+            continue
+        world.children.setdefault(after.parent, {})[job.id, after.condition] = ok
+        if not ok:
+            waits += 1
+            if never:
+                blockers.add(after.parent)
+    if waits:
+        world.waits[job.id] = waits
+    if blockers:
+        world.blocked_by[job.id] = blockers
+    return waiting_state(world, job)
+
+
+def waiting_state(world: World, job: Job) -> State:
+    """Where a job that has nothing else to wait for belongs."""
+    if world.blocked_by.get(job.id):
+        return State.BLOCKED
+    return State.DEPENDENT if world.waits.get(job.id) else State.READY
+
+
+def enter(world: World, turn: Turn, job: Job, state: State) -> None:
+    """Move a job to READY, DEPENDENT or BLOCKED with everything that goes with it."""
+    was = job.state
+    _enter(world, turn, job, state)
+    if was in TERMINAL or State.BLOCKED in (was, state):
+        ripple(world, turn, [job])
+
+
+def _enter(world: World, turn: Turn, job: Job, state: State) -> None:
+    was = job.state
+    move(world, job, state)
+    if was in TERMINAL or was is State.BLOCKED:
+        turn.effects.append(NotifyReopened(job.id))
+    job.reason = None
+    if state is State.READY:
+        estimate(world, job)
+        enqueue(world, turn, job)
+    elif state is State.BLOCKED:
+        announce_blocked(world, turn, job)
+    write(turn, job)
+
+
+def announce_blocked(world: World, turn: Turn, job: Job) -> None:
+    """The job, already BLOCKED, says by whom."""
+    job.reason = _why_blocked(world, job)
+    turn.effects.append(NotifySettled(job, State.BLOCKED, None))
+
+
+def ripple(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable[str] = ()) -> None:
+    """These jobs ended, opened again, or became blocked or free, and these groups have other members: tell those
+    who wait for them, and so on.
+
+    What executes already goes on, and what is held or delayed looks again when its time comes.
+    """
+    pending: list[Parent] = [*_with_news(world, groups)]
+    for job in jobs:
+        pending += spoken_for(world, job)
+    released: dict[int, Job] = {}
+    while pending:
+        parent = pending.pop()
+        for child in listen(world, parent):
+            job = world.jobs[child]
+            was = job.state
+            if was not in _MOVABLE:
+                continue
+            target = waiting_state(world, job)
+            if target is was:
+                continue
+            if target is State.READY and was is State.DEPENDENT and job.floor is None and job.learned is None:
+                move(world, job, target)
+                released[child] = job
+                continue
+            if was is State.READY and released.pop(child, None) is None:
+                dequeue(world, job)
+            _enter(world, turn, job, target)
+            if State.BLOCKED in (was, target):
+                pending += spoken_for(world, job)
+    if released:
+        _release(world, turn, [released[id] for id in sorted(released)])
+
+
+def _release(world: World, turn: Turn, jobs: list[Job]) -> None:
+    """These, ids ascending, wait for room from now on: a hundred thousand at once if they had one parent.
+
+    Nothing is written: that they may run follows from how their parents ended.
+    """
+    for job in jobs:
+        job.reason = None
+        job.ready_at = turn.wall
+    by_spec: dict[int, list[Job]] = {}
+    for job in jobs:
+        by_spec.setdefault(job.spec_id, []).append(job)
+    for equal in by_spec.values():
+        offer(world, equal)
+
+
+def spoken_for(world: World, job: Job) -> list[Parent]:
+    """The job as a parent, and those of its groups that say something new to their dependents."""
+    changed: list[Parent] = [job.id] if job.id in world.children else []
+    changed += _with_news(world, job.spec.dep_groups)
+    return changed
+
+
+def _with_news(world: World, groups: Iterable[str]) -> list[str]:
+    """Those of these groups that say something new to their dependents, which count as told from now on."""
+    changed = []
+    for name in groups:
+        group = world.groups[name]
+        said = group.verdicts()
+        if said != group.said:
+            group.said = said
+            changed.append(name)
+    return changed
+
+
+def listen(world: World, parent: Parent) -> dict[int, None]:
+    """Correct the counts of all that wait for this parent; returns them."""
+    entries = world.children.get(parent)
+    if entries is None:
+        return {}
+    verdicts: dict[int, Verdict] = {}
+    done = _done_with(world, parent)
+    waiting, blocked_by = world.waits, world.blocked_by
+    listeners: dict[int, None] = {}
+    kept = {}
+    for (child, condition), was in entries.items():
+        listeners[child] = None
+        said = verdicts.get(condition)
+        if said is None:
+            said = verdicts[condition] = verdict(world, parent, condition)
+        ok, never = said
+        if ok != was:
+            waits = waiting.get(child, 0) + (-1 if ok else 1)
+            if waits:
+                waiting[child] = waits
+            else:
+                del waiting[child]
+        blockers = blocked_by.get(child)
+        if never:
+            if blockers is None:
+                blockers = blocked_by[child] = set()
+            blockers.add(parent)
+        elif blockers is not None and parent in blockers and not _never(world, parent, child):
+            blockers.discard(parent)
+            if not blockers:
+                del blocked_by[child]
+        if not (ok and done):
+            kept[child, condition] = ok
+    if kept:
+        world.children[parent] = kept
+    else:
+        del world.children[parent]
+    return listeners
+
+
+def _never(world: World, parent: Parent, child: int) -> bool:
+    """Two conditions on one parent: does any of them hold never?"""
+    conditions = [after.condition for after in world.jobs[child].after if after.parent == parent]
+    return len(conditions) > 1 and any(verdict(world, parent, condition)[1] for condition in conditions)
+
+
+def _why_blocked(world: World, job: Job) -> Reason:
+    parent = min(world.blocked_by[job.id], key=str)
+    if isinstance(parent, str):
+        condition = next(after.condition for after in job.after if after.parent == parent)
+        culprit = next(culprits(world, parent, condition), None)
+        waited = "which it waits for" if condition != Condition.NOT_OK else "which it waits for to fail"
+        said = (
+            "can no longer do that" if culprit is None else f"has job {culprit}, which {how_it_is(world, culprit)}"
+        )
+        return Reason("dependency_never", f"group '{parent}', {waited}, {said}")
+    return Reason("dependency_never", f"job {parent}, which it waits for, {how_it_is(world, parent)}")
+
+
+def how_it_is(world: World, job: int) -> str:
+    """What a job did because of which others can never run."""
+    outcome = world.outcome(job)
+    if outcome == OPEN:
+        return "is blocked itself"
+    if outcome == State.FAILED:
+        return "failed"
+    return "was cancelled" if outcome == State.CANCELLED else "completed"
+
+
+def culprits(world: World, name: str, condition: int) -> Iterator[int]:
+    """Members of a group because of which a dependent with this condition can never run, if they are known."""
+    group = world.groups[name]
+    if condition == Condition.OK:
+        yield from group.bad
+    elif condition == Condition.NOT_OK and group.latest:
+        yield group.latest
+    if group.blocked:
+        known = world.jobs
+        yield from (id for id in group.open if (job := known.get(id)) is not None and job.state is State.BLOCKED)
+
+
+def end_job(
+    world: World, turn: Turn, job: Job, state: State, *, reason: Reason | None, outcome: Outcome | None
+) -> None:
+    """Put a job into a terminal state, with what that means for those who wait for it."""
+    finish(world, turn, job, state, reason=reason, outcome=outcome)
+    withdraw(world, job)
+    if job.id in world.children or job.spec.dep_groups:
+        ripple(world, turn, [job])
+
+
+def waiting_for(world: World, parent: Job) -> dict[int, None]:
+    """Who is not content with this job, itself or as a member of a group."""
+    entries = world.children.get(parent.id, {})
+    found = {child: None for (child, _condition), content in entries.items() if not content}
+    for name in memberships(world, parent):
+        for child, condition in world.children.get(name, ()):
+            if not verdict(world, parent.id, condition)[0]:
+                found[child] = None
+    return found
+
+
+def outdate(turn: Turn, job: Job, why: str) -> None:
+    """What the job waits for came (back) after it was leased: this attempt counts, but it must run again.
+
+    That it is not ready any more is what is remembered of this. A parent that was merely retried is no
+    reason, and `live=false` wants to know of none.
+    """
+    if job.state in LEASED and job.spec.live and job.ready_at is not None:
+        job.ready_at = None
+        write(turn, job)
+        turn.note(job.id, job.attempt, "outdated", why)
+
+
+def must_run_again(job: Job) -> bool:
+    """Did something it waits for come (back) while it ran?"""
+    return job.ready_at is None and job.spec.live
+
+
+def withdraw(world: World, job: Job) -> None:
+    """The job waits for nobody any more: it ended."""
+    world.waits.pop(job.id, None)
+    world.blocked_by.pop(job.id, None)
+    for after in job.after:
+        entries = world.children.get(after.parent)
+        if entries is not None:
+            entries.pop((job.id, after.condition), None)
+            if not entries:
+                del world.children[after.parent]
+
+
+#: A place in the graph in which cycles are searched for.
+Node = Parent | Reach
+
+
+def refuse_cycle(
+    starts: Iterable[Node], parents: Callable[[Node], Iterable[Node]], *, name: Callable[[Node], str]
+) -> None:
+    """Raise `BadInput`, naming the cycle, if following `parents` from one of these ever returns."""
+    done: set[Node] = set()
+    for start in starts:
+        path: list[Node] = []
+        on_path: set[Node] = set()
+        stack: list[tuple[Node, bool]] = [(start, False)]
+        while stack:
+            node, leaving = stack.pop()
+            if leaving:
+                path.pop()
+                on_path.discard(node)
+                done.add(node)
+                continue
+            if node in done:
+                continue
+            if node in on_path:
+                around = [name(each) for each in path[path.index(node) :]]
+                raise _cycle([each for each in around if each])
+            path.append(node)
+            on_path.add(node)
+            stack.append((node, True))
+            stack.extend((parent, False) for parent in parents(node))
+
+
+def _cycle(around: list[str]) -> BadInput:
+    around.append(around[0])
+    if len(around) > _MOST_SHOWN:
+        half = _MOST_SHOWN // 2
+        around = [*around[:half], f"… ({len(around) - _MOST_SHOWN} more)", *around[-half:]]
+    return BadInput(f"dependencies form a cycle: {' → '.join(around)}", hint="remove one of these 'after'")

@@ -1,0 +1,265 @@
+"""Why a job is not running: what keeps it, who, and what would change that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from msgspec import Struct, structs
+
+from rota.core.jobs.dependencies import culprits, verdict
+from rota.core.jobs.job import After, Condition, Job
+from rota.core.jobs.retry import reservation_over
+from rota.core.machines.hosts import site_now
+from rota.core.site.limits import array_limit
+from rota.core.site.manager_pause import why_nothing_starts
+from rota.core.states import State
+from rota.core.world import World
+from rota.plan.explain.cause_texts import away_hosts, ids_text
+from rota.plan.placement import Cause, Waits
+from rota.plan.planner.entry import WAITING
+from rota.plan.timeline.bitset import spans_of
+from rota.units import about_duration
+
+#: Of many blockers only so many are named.
+MOST_BLOCKERS = 100
+#: A command has at most so many selectors.
+_MOST_WORDS = 20
+_HIGHEST = 255
+_STATUS = "rota manager status"
+
+_WAITED_FOR = {
+    Condition.OK: "waits for {}",
+    Condition.ANY: "waits for {} to end",
+    Condition.NOT_OK: "waits for {} to fail",
+}
+
+
+class Why(Struct, frozen=True, gc=False):
+    """One reason: a stable code, a sentence, the jobs behind it, and what a person could do."""
+
+    code: str
+    message: str
+    blockers: list[int] = []
+    hint: str = ""
+    causes: list[Cause] = []  #: what would have to be taken away for it to begin, or to begin earlier
+
+
+def why(world: World, job: Job, *, wall: float) -> list[Why]:
+    """All that keeps a job from running now."""
+    match job.state:
+        case State.DEPENDENT | State.BLOCKED:
+            return list(_dependencies(world, job))
+        case State.HELD:
+            reasons = [Why("held", _said(job, "held"), hint=f"rota release {job.id}", causes=[Cause("hold")])]
+            return [*reasons, *_dependencies(world, job)]
+        case State.DELAYED:
+            reasons = [_delayed(job, wall)]
+            return [*reasons, *_dependencies(world, job)]
+        case State.READY:
+            return _ready(world, job)
+        case State.LOST:
+            return [Why("lost", _said(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")]
+        case State.FINISHING:
+            code = job.reason.code if job.reason is not None else "kill_requested"
+            return [Why(code, _said(job, "it is being ended"))]
+        case State.SCHEDULED | State.STARTING:
+            if job.reason is not None:
+                return [Why(job.reason.code, job.reason.message)]
+            where = world.runners[job.lease.runner].host if job.lease else "a runner"
+            return [Why("resources", f"it was sent to {where} and starts there next")]
+        case State.SUSPENDED:
+            return _suspended(world, job)
+        case State.RUNNING:
+            given = job.lease.given if job.lease is not None else None
+            return [Why("reservation", given.fewer)] if given is not None and given.promised else []
+        case State.COMPLETE:
+            return []
+    reason = job.reason
+    futile = world.is_replaced(job.id) or reservation_over(world, job, wall)
+    hint = "" if futile else f"rota retry {job.id}"
+    return [Why(reason.code, reason.message, hint=hint)] if reason else []
+
+
+def replaced(by: int) -> Why:
+    """Why nothing happens to a job any more whose place another has; 0: nobody has it."""
+    if not by:
+        return Why("replaced", "its input has no such line any more")
+    return Why("replaced", f"job {by} has taken its place", hint=f"rota show {by}")
+
+
+def _suspended(world: World, job: Job) -> list[Why]:
+    """It stands still because somebody said so, or waits for its cores."""
+    code = job.reason.code if job.reason is not None else "suspended"
+    if code != "resuming":
+        return [Why("suspended", _said(job, "suspended"), hint=f"rota resume {job.id}")]
+    planner = world.placement.planner
+    entry = planner.entries.get(job.id) if planner is not None else None
+    if planner is None or entry is None or entry.state != WAITING:
+        return [Why(code, _said(job, "it is about to go on"))]
+    found = planner.why(entry)
+    blockers = [id for waits in found for id in waits.blockers][:MOST_BLOCKERS]
+    return [Why(code, f"resuming: {found[0].message}", blockers)]
+
+
+def _delayed(job: Job, wall: float) -> Why:
+    left = (job.due_at or wall) - wall
+    said = _said(job, "tried again soon")
+    if left > 0:
+        said = said.replace("tried again at", f"tried again in {about_duration(left)}, at", 1)
+    return Why("delayed", said, hint=f"rota show {job.id}", causes=[Cause("delay")])
+
+
+def _said(job: Job, otherwise: str) -> str:
+    return job.reason.message if job.reason else otherwise
+
+
+def _dependencies(world: World, job: Job) -> Iterator[Why]:
+    for after in job.after:
+        ok, never = verdict(world, after.parent, after.condition)
+        if not ok:
+            yield _dependency(world, after, never=never)
+
+
+def _dependency(world: World, after: After, *, never: bool) -> Why:
+    parent, code = after.parent, "dependency_never" if never else "dependency"
+    if isinstance(parent, int):
+        known = world.jobs.get(parent)
+        state = known.state if known is not None else State(world.outcome(parent))
+        message = f"{_WAITED_FOR[after.condition].format(f'job {parent}')}, which is {state.label}"
+        hint = f"rota retry {parent}" if state in (State.FAILED, State.CANCELLED) else f"rota why {parent}"
+        return Why(code, message, [parent], hint, [Cause("dependency", str(parent))])
+    group = world.groups[parent]
+    wants_ok = after.condition is Condition.OK
+    blockers = [*islice(culprits(world, parent, after.condition), MOST_BLOCKERS)] if never else list(group.open)
+    message = _WAITED_FOR[after.condition].format(f"group '{parent}'")
+    if not group.known:
+        return Why(code, f"{message}, which has no member yet", [], f"add jobs with --dep-group {parent}")
+    parts = []
+    if number := len(group.open):
+        parts.append(f"{number:,} of its jobs {'has' if number == 1 else 'have'} not ended")
+    if group.bad and wants_ok:
+        verb = "was" if len(group.bad) == 1 else "were"
+        parts.append(f"{len(group.bad):,} failed or {verb} cancelled ({_jobs_text(group.bad)})")
+    if group.complete and after.condition is Condition.NOT_OK:
+        parts.append(
+            f"{group.complete:,} completed" + (f" ({_jobs_text([group.latest])})" if group.latest else "")
+        )
+    stuck = [id for id in blockers if never and id in group.open]
+    if stuck:
+        parts.append(f"{group.blocked:,} {'is' if group.blocked == 1 else 'are'} blocked ({_jobs_text(stuck)})")
+    hint = f"rota retry {_named(world, group.bad)}" if never and wants_ok and group.bad else ""
+    if stuck and not hint:
+        hint = f"rota why {stuck[0]}"
+    message = f"{message}: {', '.join(parts)}"
+    return Why(code, message, blockers[:MOST_BLOCKERS], hint, [Cause("dependency", parent)])
+
+
+def _jobs_text(ids: Iterable[int]) -> str:
+    some = sorted(ids)
+    return f"{'job' if len(some) == 1 else 'jobs'} {ids_text(some)}"
+
+
+def _named(world: World, ended: Iterable[int]) -> str:
+    """Selectors of all these jobs, which have ended: their ids, or if those are too many what they share."""
+    ids = sorted(ended)
+    words = spans_of(ids).split(",")
+    if len(words) > _MOST_WORDS:
+        states = dict.fromkeys(State(world.outcome(id)).label for id in ids)
+        words = [f"{ids[0]}-{ids[-1]},state={state}" for state in states]
+    return " ".join(words)
+
+
+def _ready(world: World, job: Job) -> list[Why]:
+    stopped = why_nothing_starts(world)
+    if stopped is not None:
+        causes = [Cause(stopped.code)]
+        return [Why(stopped.code, stopped.message, hint="rota manager resume", causes=causes)]
+    found: list[Why] = []
+    planned = world.placement.planned(job.id)
+    for said in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
+        waits = (
+            _closed(world, said)
+            if said.code == "no_resources" and planned is None and job.spec.at is None
+            else said
+        )
+        if waits.code == "window":
+            found.append(Why("window", waits.message, hint=waits.hint, causes=list(waits.causes)))
+        elif waits.code == "limit":
+            found.append(_limited(world, waits))
+        elif waits.ahead is not None:
+            hint = _urgently(job) if job.spec.priority < _HIGHEST else f"rota why {waits.ahead}"
+            causes = list(waits.causes) or [Cause("job", str(waits.ahead))]
+            found.append(Why(waits.code, waits.message, [waits.ahead], hint, causes))
+        elif planned is None and not waits.blockers and waits.code in ("resources", "no_resources"):
+            holders = sorted(id for runner in world.runners.values() for id in runner.leases)
+            hint = _urgently(job) if job.spec.priority < _HIGHEST and "before it" in waits.message else ""
+            hint = waits.hint or hint or _hint(world, job, waits)
+            causes = [Cause("job", str(id)) for id in holders]
+            found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint, causes))
+        else:
+            blockers = list(waits.blockers[:MOST_BLOCKERS])
+            hint = waits.hint or _hint(world, job, waits)
+            found.append(Why(waits.code, waits.message, blockers, hint, list(waits.causes)))
+    return [_of_array(job, each) for each in found]
+
+
+def _of_array(job: Job, said: Why) -> Why:
+    """Nobody has seen the name of the limit that holds down an array: it is told by the array's id."""
+    if job.element is None or not (name := array_limit(job.spec.limits)):
+        return said
+    return structs.replace(
+        said, message=said.message.replace(f"limit '{name}'", f"limit of array {job.element.array}")
+    )
+
+
+def _closed(world: World, waits: Waits) -> Waits:
+    """If there are hosts, but nothing may run on them or their agents are away: which, and why."""
+    site = site_now(world)
+    closed = [host for host in site.away if site.silent.get(host, True)]
+    return away_hosts(site, sorted(site.away)) if closed and not site.usable else waits
+
+
+def _urgently(job: Job) -> str:
+    return f"rota modify {job.id} --priority {_HIGHEST}"
+
+
+def _hint(world: World, job: Job, waits: Waits) -> str:
+    """What a person could do about it, or look at."""
+    match waits.code:
+        case "unsatisfiable":
+            return f"rota modify {job.id} {'--request …' if job.spec.request else '--mem … --cpus …'}"
+        case "no_resources":
+            return "rota resource list" if any(world.site.get(kind) for kind in ("host", "resource")) else _STATUS
+        case "quota":
+            return "rota quota list"
+        case "calendar":
+            return "rota calendar list"
+        case "reservation":
+            free = job.spec.at is not None or job.spec.walltime_s
+            return "" if free else f"rota modify {job.id} --walltime TIME"
+        case "container" | "dependency":
+            return f"rota show {waits.blockers[0]}" if waits.blockers else ""
+        case "placeholder":
+            held = world.jobs.get(waits.blockers[0]) if waits.blockers else None
+            words = held.spec.types if held is not None else ()
+            name = next((word.partition("=")[2] for word in words if word.startswith("placeholder=")), "")
+            return f"rota modify {job.id} --type allowed={name}" if name else ""
+        case "resources" | "beyond_plan":
+            first = world.jobs.get(waits.blockers[0]) if waits.blockers else None
+            if job.spec.priority < _HIGHEST and first is not None and first.lease is None:
+                return _urgently(job)
+    return ""
+
+
+def _limited(world: World, waits: Waits) -> Why:
+    if waits.ahead is not None:
+        return Why("limit", waits.message, [waits.ahead], f"rota why {waits.ahead}")
+    holders = sorted(
+        id
+        for runner in world.runners.values()
+        for id in runner.leases
+        if any(use.name == waits.limit for use in world.jobs[id].spec.limits)
+    )
+    causes = [Cause("limit", waits.limit)]
+    return Why("limit", waits.message, (holders or list(waits.blockers))[:MOST_BLOCKERS], waits.hint, causes)

@@ -1,0 +1,123 @@
+"""Forget jobs: those that have ended, and those that wait where that is said.
+
+A selection is taken for what can go of it: the rest is kept, and counted. What is named one by one is meant: if it
+cannot go, nothing does.
+"""
+
+from __future__ import annotations
+
+from rota.core.answers import Acted
+from rota.core.effects import Reply
+from rota.core.events import JobsRemoved
+from rota.core.jobs.actions import cancel
+from rota.core.jobs.dependencies import ripple, waiting_for
+from rota.core.jobs.job import Job, Reason
+from rota.core.states import LEASED, TERMINAL
+from rota.core.turn import Turn
+from rota.core.world import NO_JOB, World, erase
+from rota.errors import BadInput, Denied
+
+
+def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
+    selection = _Selection(world, event)
+    for job in selection.removing.values():
+        _remove(world, turn, job)
+    turn.effects.append(Reply(event.by, selection.answer()))
+
+
+def would_remove(world: World, event: JobsRemoved) -> Acted:
+    """What that would answer now. Raises what it would be refused with."""
+    return _Selection(world, event).answer()
+
+
+class _Selection:
+    """What goes, and what is kept, of the jobs that somebody wants to be removed. Nothing is changed here."""
+
+    def __init__(self, world: World, event: JobsRemoved) -> None:
+        self._world = world
+        self._event = event
+        self.removing: dict[int, Job] = {}
+        self._kept: set[int] = set()
+        for id in event.jobs:
+            job = self._job(id)
+            if job is None or world.outcome(id) == NO_JOB:
+                continue  # it is gone already
+            if job.state in TERMINAL or (event.waiting and job.state not in LEASED):
+                self.removing[id] = job
+            else:
+                self._keep(job, _running(job) if job.state in LEASED else _waiting(job))
+        if event.cascade:
+            self._add_dependents()
+        else:
+            self._keep_parents()
+        for id, job in self.removing.items():
+            if event.only and job.spec.user != event.only:
+                raise Denied(f"job {id} belongs to {job.spec.user}", hint="it waits for one of yours, which stays")
+            if job.state in LEASED:
+                raise _running(job)
+
+    def answer(self) -> Acted:
+        """Who goes, who stays, and how many of these were kept."""
+        staying = [id for id in self._event.jobs if id not in self.removing]
+        return Acted(list(self.removing), staying, kept=len(self._kept))
+
+    def _job(self, id: int) -> Job | None:
+        return self._world.jobs.get(id) or self._event.loaded.get(id)
+
+    def _keep(self, job: Job, why: BadInput) -> None:
+        if job.id in self._event.named:
+            raise why
+        self.removing.pop(job.id, None)
+        self._kept.add(job.id)
+
+    def _add_dependents(self) -> None:
+        """All that wait for those that go, go as well."""
+        pending = list(self.removing.values())
+        while pending:
+            for child in waiting_for(self._world, pending.pop()):
+                if child not in self.removing and (job := self._job(child)) is not None:
+                    self.removing[child] = job
+                    self._kept.discard(child)
+                    pending.append(job)
+
+    def _keep_parents(self) -> None:
+        """Nobody goes for whom somebody waits that stays."""
+        members: dict[str, list[int]] = {}
+        for id, job in self.removing.items():
+            for name in job.spec.dep_groups:
+                members.setdefault(name, []).append(id)
+        pending = list(self.removing)
+        while pending:
+            parent = self.removing.get(pending.pop())
+            if parent is None:
+                continue
+            child = next((each for each in waiting_for(self._world, parent) if each not in self.removing), 0)
+            if child:
+                self._keep(parent, _waited_for(parent, child))
+                for after in parent.after:  # who goes for whom this one waits?
+                    pending += members.get(after.parent, ()) if isinstance(after.parent, str) else (after.parent,)
+
+
+def _running(job: Job) -> BadInput:
+    return BadInput(f"job {job.id} is {job.state.label}", hint=f"kill it first: rota kill {job.id}")
+
+
+def _waiting(job: Job) -> BadInput:
+    return BadInput(
+        f"job {job.id} is {job.state.label}: it has not ended",
+        hint=f"remove it all the same: rota remove --waiting {job.id}",
+    )
+
+
+def _waited_for(job: Job, child: int) -> BadInput:
+    return BadInput(
+        f"job {child} waits for job {job.id}", hint=f"remove it with all that wait: rota remove --cascade {job.id}"
+    )
+
+
+def _remove(world: World, turn: Turn, job: Job) -> None:
+    if job.state not in TERMINAL:
+        cancel(world, turn, job, Reason("kill_requested", "removed"))
+    erase(world, turn, job)
+    if job.spec.dep_groups:
+        ripple(world, turn, [job])  # a group without it may say something else

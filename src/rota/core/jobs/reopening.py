@@ -1,0 +1,66 @@
+"""A dependency group grew: what was complete because of it opens again, and so on down the line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rota.core.jobs.dependencies import enter, outdate, register, withdraw
+from rota.core.jobs.job import Job, Parent
+from rota.core.states import TERMINAL, State
+from rota.core.turn import Turn
+from rota.core.world import World, dequeue, reopen
+
+
+def reopen_dependents(world: World, turn: Turn, groups: Iterable[str], *, ended: dict[int, Job]) -> None:
+    """Open complete jobs again that wait for one of these groups, and those that wait for them.
+
+    `ended` are dependents that have left memory. Failed and cancelled jobs stay as they are, and so do
+    those that did not want to know (`live=false`).
+    """
+    waiting_for: dict[Parent, list[Job]] = {}
+    for id in [*world.leaving, *ended]:
+        job = world.jobs.get(id) or ended.get(id)
+        if job is not None and job.state is State.COMPLETE and job.spec.live and not world.is_replaced(id):
+            for after in job.after:
+                waiting_for.setdefault(after.parent, []).append(job)
+    opened: set[Parent] = set()
+    pending: list[Parent] = list(groups)
+    while pending:
+        parent = pending.pop()
+        if isinstance(parent, str):
+            for child, _condition in world.children.get(parent, ()):
+                outdate(turn, world.jobs[child], f"group '{parent}' has a job that has not ended")
+        for job in waiting_for.get(parent, ()):
+            if job.state is State.COMPLETE and world.outcome(job.id) == State.COMPLETE:
+                _open_again(world, turn, job, parent)
+                opened.add(job.id)
+                pending += [job.id, *job.spec.dep_groups]
+    if opened:
+        _wait_again(world, turn, opened)
+
+
+def _open_again(world: World, turn: Turn, job: Job, parent: Parent) -> None:
+    world.jobs[job.id] = job
+    world.keys.setdefault(job.key, job.id)
+    reopen(world, turn, job)
+    job.tries = 0
+    why = f"group '{parent}' grew" if isinstance(parent, str) else f"job {parent} was re-opened"
+    turn.note(job.id, job.attempt, "reopened", why)
+    enter(world, turn, job, register(world, job))
+
+
+def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
+    """Jobs that have not ended and were done with a parent that is open now: it counts again.
+
+    There is no index for this: a complete parent is forgotten by those who waited for it.
+    """
+    for job in list(world.jobs.values()):
+        if job.state in TERMINAL or not any(after.parent in opened for after in job.after):
+            continue
+        withdraw(world, job)
+        target = register(world, job)
+        outdate(turn, job, "a job that it waits for was re-opened")
+        if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
+            if job.state is State.READY:
+                dequeue(world, job)
+            enter(world, turn, job, target)

@@ -1,0 +1,55 @@
+"""Whether and when a failed attempt is tried again.
+
+A reservation has its time and no other: a second run is promised only if it can begin before that is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rota.core.jobs.job import Job, Outcome
+from rota.core.world import World
+from rota.plan.language.request_parser import parse_request
+
+MAX_DELAY_S = 30 * 60.0
+MAX_JITTER_S = 30.0
+
+
+def delay_s(backoff_s: float, failures: int, random: Callable[[], float]) -> float:
+    """How long to wait after this many failures: exponential, with jitter, at most half an hour."""
+    doubled = backoff_s * 2.0 ** min(failures - 1, 40)
+    return min(MAX_DELAY_S, doubled + random() * min(MAX_JITTER_S, backoff_s))
+
+
+def longest_delay_s(backoff_s: float, failures: int) -> float:
+    """How long that can be at most."""
+    return delay_s(backoff_s, failures, lambda: 1.0)
+
+
+def may_retry(job: Job, outcome: Outcome, code: str) -> bool:
+    """Is another attempt allowed after one that ended for this reason, `job.tries` already counting it?"""
+    spec = job.spec
+    if job.tries > spec.retries:
+        return False
+    if spec.retry_on is None:
+        if outcome.permanent or code == "walltime":
+            return False
+    elif code not in spec.retry_on:
+        return False
+    limit = spec.no_retry_over_s
+    if limit is not None and outcome.started_at is not None:
+        return outcome.ended_at - outcome.started_at <= limit
+    return True
+
+
+def reservation_over(world: World, job: Job, at: float) -> bool:
+    """Is it a reservation whose time is over at that moment? Nothing of it can begin then or later."""
+    began = job.spec.at
+    if began is None:
+        return False
+    walltime_s, request = job.spec.walltime_s, job.spec.request
+    if request:
+        granted = world.reserved.get(job.id)
+        chosen = granted.alternative if granted is not None and granted.alternative < len(request) else 0
+        walltime_s = parse_request(request[chosen]).walltime_s or walltime_s
+    return at >= began + (job.size.time_s if walltime_s is None else walltime_s)

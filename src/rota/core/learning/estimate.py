@@ -1,0 +1,199 @@
+"""What a job will take: estimated when it becomes ready, learned from when an attempt has ended.
+
+The models are `core.learning.model`'s, the rules of sizes `core.learning.sizing`'s; here they meet the world.
+"""
+
+from __future__ import annotations
+
+from rota.core.accounts.amounts import given_s, observed_asked
+from rota.core.effects import Reply
+from rota.core.events import LearningForgotten
+from rota.core.jobs.job import Job, Outcome
+from rota.core.learning.model import Model, Usual
+from rota.core.learning.observation import LACKED, Observation, at_most, to_row
+from rota.core.learning.program import program_of
+from rota.core.learning.sizing import Decision, advice, after_failure, decide
+from rota.core.turn import Turn
+from rota.core.world import World
+from rota.errors import NotFound
+from rota.plan.need import Need
+from rota.plan.placement import Capacity
+from rota.plan.size import Size
+
+#: So many learning groups are kept in memory; those not used for longest are forgotten first.
+MOST_MODELS = 4096
+#: No machine has more, whatever a runner says.
+_MOST = 1 << 46
+#: Attempts that ended like this say nothing about what the job needs.
+_TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted"})
+
+
+def learning_group(job: Job) -> str:
+    """Which group's jobs this one is like."""
+    return job.spec.learn or program_of(job.cmd)
+
+
+def decision(world: World, job: Job) -> Decision:
+    """The size of the job's next attempt, and how it comes about."""
+    spec = job.spec
+    return decide(
+        spec.size,
+        given=frozenset(spec.given),
+        override=spec.override,  # type: ignore[arg-type]  # checked when it was added
+        model=world.models.get(learning_group(job)),
+        floor=job.floor,
+        largest=world.largest,
+        input_bytes=job.input_bytes,
+    )
+
+
+def estimate(world: World, job: Job) -> None:
+    """Decide what the job takes, now that it is about to wait for room."""
+    if not world.models and job.floor is None:
+        job.learned = None
+        return
+    if job.floor is None and job.input_bytes is None:
+        job.learned = _usual(world, job)
+    else:
+        job.learned = _learned(world, job)
+
+
+def _learned(world: World, job: Job) -> Size | None:
+    used = decision(world, job).used
+    # The same few sizes are used by many jobs: they share one object.
+    return None if used == job.spec.size else world.sizes.setdefault(used, used)
+
+
+def _usual(world: World, job: Job) -> Size | None:
+    """What was decided for another job like this lately: percentiles move slowly, and jobs end one by one."""
+    name = learning_group(job)
+    model = world.models.get(name)
+    if model is None:
+        return None
+    known = world.usual.get((job.spec_id, name))
+    if known is None or not known.holds(model, world.largest):
+        if len(world.usual) >= MOST_MODELS:
+            world.usual.clear()
+        learned = _learned(world, job)
+        known = Usual(learned, model, model.fresh_until(), model.lacked, world.largest)
+        world.usual[job.spec_id, name] = known
+    return known.learned
+
+
+def need_now(world: World, id: int) -> Need:
+    """What a waiting job needs, by all that has been learned since it became ready."""
+    job = world.jobs[id]
+    estimate(world, job)
+    return job.need
+
+
+def offer(world: World, jobs: list[Job]) -> None:
+    """Many jobs of one specification, ids ascending, wait for room from now on."""
+    spec = jobs[0].spec
+    if not world.models:
+        ids = [job.id for job in jobs]
+        world.placement.offer(jobs[0].need, priority=spec.priority, jobs=ids)
+        return
+    usual: dict[str, Size | None] = {}  #: learning group → what its jobs take, unless they are special
+    by_size: dict[Size | None, list[int]] = {}
+    for job in jobs:
+        name = learning_group(job)
+        if job.input_bytes is not None or job.floor is not None or name not in usual:
+            estimate(world, job)
+            if job.input_bytes is None and job.floor is None:
+                usual[name] = job.learned
+        else:
+            job.learned = usual[name]
+        by_size.setdefault(job.learned, []).append(job.id)
+    for size, ids in by_size.items():
+        terms = jobs[0].spec_id if spec.on_terms else 0
+        world.placement.offer(Need(size or spec.size, spec.limits, terms), priority=spec.priority, jobs=ids)
+
+
+def learn(
+    world: World,
+    turn: Turn,
+    job: Job,
+    outcome: Outcome,
+    *,
+    code: str | None,
+    started_at: float | None,
+    lacked: bool = True,
+) -> None:
+    """Take an ended attempt as an example for others and, if it `lacked` something, for the job's own next one."""
+    if started_at is None or code in _TEACH_NOTHING:
+        return
+    size = job.size
+    given = job.lease.given if job.lease is not None else None
+    elapsed_s = max(0.0, outcome.ended_at - started_at)
+    disk = min(outcome.peak_disk, _MOST)
+    mem = min(outcome.peak_mem, _MOST) or at_most(min(outcome.most_mem, _MOST))
+    seen = Observation(
+        outcome.ended_at,
+        mem,
+        disk,
+        elapsed_s,
+        code or "complete",
+        job.input_bytes,
+        size.mem,
+        size.disk,
+        given_s(job.spec, size, given),
+    )
+    name = learning_group(job)
+    model = model_of(world, name)
+    place = model.observe(seen)
+    asked_for = observed_asked(job.spec, given)
+    turn.changes.observations.append((name, *to_row(place, seen), job.id, *asked_for))
+    if code is None:
+        model.took(asked_for[2], elapsed_s)
+    if code in LACKED:
+        world.placement.sizes_changed()
+    elif place & (place + 1) == 0 and (said := advice(model)) != model.told:
+        # Looked at after 1, 2, 4, 8… successes.
+        model.told = said
+        world.placement.sizes_changed()
+    if code is not None and lacked:
+        job.floor = after_failure(
+            code,
+            peak_mem=outcome.peak_mem,
+            elapsed_s=elapsed_s,
+            peak_disk=outcome.peak_disk,
+            size=size,
+            floor=job.floor,
+        )
+
+
+def model_of(world: World, name: str) -> Model:
+    """The model of a learning group, made if it is new."""
+    models = world.models
+    model = models.pop(name, None)
+    if model is None:
+        model = Model()
+        if len(models) >= MOST_MODELS:
+            del models[next(iter(models))]
+    models[name] = model  # the last one used is the last one forgotten
+    return model
+
+
+def largest_of(capacities: list[Capacity]) -> Size | None:
+    """What no job may be given more of than, one by one; None while no host is known."""
+    if not capacities:
+        return None
+    return Size(
+        cpus=max(each.cpus for each in capacities),
+        mem=max(each.mem for each in capacities),
+        disk=max(each.disk for each in capacities),
+        gpus=max(each.gpus for each in capacities),
+    )
+
+
+def on_learning_forgotten(world: World, turn: Turn, event: LearningForgotten) -> None:
+    """Begin anew with these groups."""
+    unknown = [name for name in event.names if name not in world.models]
+    if unknown:
+        raise NotFound(f"nothing was learned about '{unknown[0]}'", hint="list what was with 'rota learn'")
+    for name in event.names:
+        del world.models[name]
+        turn.changes.observations = [row for row in turn.changes.observations if row[0] != name]
+        turn.changes.forgotten.append((name,))
+    turn.effects.append(Reply(event.by, None))

@@ -1,0 +1,281 @@
+"""What the attempts of one learning group teach about the size of its next job.
+
+A pure function of the newest observations: the same rows give the same recommendations, whatever was
+asked in between. Rounding, overrides and the host's size are `rota.core.learning.sizing`'s.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource, Row, to_row
+from rota.core.learning.percentile import ERA, KEPT, Decaying, first_era
+from rota.core.learning.regression import MAX_POINTS, Line, fit
+from rota.plan.size import Size
+from rota.units import MAX_BYTES, MAX_SECONDS
+
+#: Below this number of successes the user knows better.
+MIN_SUCCESSES: Final = 3
+#: A failure for lack of something counts until this many attempts have succeeded after it. One job in twenty may
+#: lack something without the rest needing more: counting longer wastes much and hardly prevents a failure.
+FAILURE_COUNTS_FOR: Final = 5
+#: Failures that are kept, of each kind.
+KEPT_FAILURES: Final = 64
+#: Lengths that are kept to foresee others, of each time that was asked for; and such times.
+KEPT_TIMES: Final = 64
+#: The line is fitted again after so many successes.
+LINE_EVERY: Final = 16
+
+_MB100: Final = 100 * 10**6
+_MINUTE: Final = 60.0
+
+
+def with_margin(resource: Resource, value: float) -> float:
+    """The value and what is added for safety."""
+    if resource == "time":
+        return value + max(value / 4, _MINUTE)
+    return value + max(value / 10, _MB100 if resource == "mem" else 0)
+
+
+def _row_order(row: Row) -> tuple[int, bool, float]:
+    """By age: a failure's place is the number of the next success."""
+    return row[0], row[5] == COMPLETE, row[1]
+
+
+class Usual(NamedTuple):
+    """What a job takes of which nothing special is known, worked out from a model at some time."""
+
+    learned: Size | None  #: None: what was asked
+    model: Model
+    until: int  #: successes
+    lacked: int
+    largest: Size | None  #: what the largest host had
+
+    def holds(self, model: Model, largest: Size | None) -> bool:
+        """Is it as good as worked out now?"""
+        return (
+            self.model is model
+            and model.taken < self.until
+            and self.lacked == model.lacked
+            and self.largest == largest
+        )
+
+
+class Model:
+    """The observations of one learning group."""
+
+    __slots__ = (
+        "_bounds",
+        "_failures",
+        "_lines",
+        "_others",
+        "_pending",
+        "_percentiles",
+        "_successes",
+        "_taken",
+        "_took",
+        "_values",
+        "lacked",
+        "memo",
+        "told",
+    )
+
+    def __init__(self) -> None:
+        self._taken = 0  # successes ever, the number of the next one
+        self._successes: deque[tuple[int, Observation]] = deque()
+        self._failures: dict[Resource, deque[tuple[int, Observation]]] = {}
+        self._others: deque[tuple[int, Observation]] = deque(maxlen=KEPT_FAILURES)
+        self._values: dict[Resource, Decaying] = {resource: Decaying() for resource in RESOURCES}
+        self._bounds = Decaying()  # of the memory of successes of which no more is known
+        self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
+        self._percentiles: dict[Resource, tuple[float, float]] = {}
+        self._lines: dict[Resource, tuple[int, Line | None]] = {}
+        self._took: dict[float | None, deque[float]] = {}  # by what was asked for; not stored
+        self.told: object = None  #: what it said when those who wait were looked at last
+        self.lacked = 0  #: attempts ever that did not get enough of something
+        #: What others have worked out from this model; emptied by the next observation.
+        self.memo: dict[object, object] = {}
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[Row]) -> Model:
+        """The model that has made these rows (or any newer part of them), in the order of their making."""
+        model = cls()
+        for row in sorted(rows, key=_row_order):
+            model._taken = row[0]  # beyond what is kept, places go on where they were
+            model.observe(Observation(*row[1:]))
+        return model
+
+    def rows(self) -> Iterator[Row]:
+        """What is to be stored; `from_rows` makes the same model of it."""
+        kept = [*self._successes, *self._others]
+        for failures in self._failures.values():
+            kept += failures
+        return iter(sorted((to_row(place, seen) for place, seen in kept), key=_row_order))
+
+    def observe(self, seen: Observation) -> int:
+        """Learn from an ended attempt. Answers its place, to be stored with it: how many successes came before."""
+        place = self._taken
+        if self.memo:
+            self.memo.clear()
+        if seen.outcome == COMPLETE:
+            self._taken = place + 1
+            self._successes.append((place, seen))
+            self._pending.append((place, seen))
+            if len(self._successes) > KEPT:
+                oldest = first_era(place // ERA) * ERA
+                while self._successes[0][0] < oldest:
+                    self._successes.popleft()
+                if len(self._pending) > KEPT:
+                    self._fold()
+        elif (lacked := LACKED.get(seen.outcome)) is not None:
+            self.lacked += 1
+            self._failures.setdefault(lacked, deque(maxlen=KEPT_FAILURES)).append((place, seen))
+        else:
+            self._others.append((place, seen))
+        return place
+
+    def _fold(self) -> None:
+        """Bring the values up to date: put off until somebody asks, for jobs often end many at a time."""
+        pending, self._pending = self._pending, []
+        self._percentiles.clear()
+        era = (self._taken - 1) // ERA
+        mem, disk, time_s = self._values["mem"], self._values["disk"], self._values["time"]
+        mem.extend([(seen.mem, at // ERA) for at, seen in pending if 0 < seen.mem <= MAX_BYTES], era)
+        self._bounds.extend([(most, at // ERA) for at, seen in pending if (most := seen.most_mem)], era)
+        disk.extend([(seen.disk, at // ERA) for at, seen in pending if 0 < seen.disk <= MAX_BYTES], era)
+        time_s.extend([(seen.time_s, at // ERA) for at, seen in pending if 0 <= seen.time_s <= MAX_SECONDS], era)
+
+    @property
+    def taken(self) -> int:
+        """Successes ever."""
+        return self._taken
+
+    def fresh_until(self) -> int:
+        """So many successes may there be before what is worked out now is out of date: a sixteenth more, or
+        fewer if a failure then counts no more. (A failure puts it out of date at once.)"""
+        until = self._taken + max(1, self._taken // 16)
+        for failures in self._failures.values():
+            for place, _seen in failures:
+                if self._taken < place + FAILURE_COUNTS_FOR < until:
+                    until = place + FAILURE_COUNTS_FOR
+        return until
+
+    def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
+        """How much the next job should ask for, not rounded; None if there is nothing to go by.
+
+        With fewer than three successes it is what was asked, or more if more was seen. Upper bounds make it less
+        than what was asked, never more.
+        """
+        values = self.values(resource)
+        line = self.line(resource) if input_bytes is not None else None
+        proven = self._proven(resource, input_bytes if line is not None else None)
+        if self.count(resource) < MIN_SUCCESSES:
+            seen = max(proven, values.largest() if values else 0.0)
+            if not seen:
+                return None
+            return asked if seen <= asked and proven < asked else max(asked, with_margin(resource, seen))
+        if line is not None and input_bytes is not None:
+            return max(proven, with_margin(resource, line.at(input_bytes)))
+        least, most = self._percentile(resource)
+        if least == most:
+            return max(proven, with_margin(resource, most))
+        # It is between the two. What was asked is as good as any guess, if it lies there too.
+        needed = max(asked, with_margin(resource, least) if least else 0.0)
+        return max(proven, min(needed, with_margin(resource, most)))
+
+    def at_most(self, resource: Resource) -> float | None:
+        """What is recommended to whoever asked for more, if enough is known; not rounded."""
+        if self.count(resource) < MIN_SUCCESSES:
+            return None
+        return max(self._proven(resource, None), with_margin(resource, self._percentile(resource)[1]))
+
+    def _percentile(self, resource: Resource) -> tuple[float, float]:
+        """What it is at least and at most."""
+        known = self._percentiles.get(resource)
+        if known is None:
+            values = self.values(resource)
+            if resource == "mem" and self._bounds:
+                known = values.between(self._bounds)
+            else:
+                known = (values.percentile(),) * 2
+            self._percentiles[resource] = known
+        return known
+
+    def count(self, resource: Resource) -> int:
+        """Successes of which something is known about this."""
+        measured = len(self.values(resource))
+        return measured + len(self._bounds) if resource == "mem" else measured
+
+    def values(self, resource: Resource) -> Decaying:
+        """What the successes used of this, where it was measured."""
+        if self._pending:
+            self._fold()
+        return self._values[resource]
+
+    def _proven(self, resource: Resource, input_bytes: int | None) -> float:
+        """What the last failures proved too small, for a job with this input if that matters."""
+        if resource not in self._failures:
+            return 0.0
+        return max((seen.too_small() for seen in self.counting(resource, input_bytes)), default=0.0)
+
+    def counting(self, resource: Resource, input_bytes: int | None = None) -> list[Observation]:
+        """The failures for lack of this that still count; a larger input proves nothing for a smaller one."""
+        return [
+            seen
+            for place, seen in self._failures.get(resource, ())
+            if self._taken - place < FAILURE_COUNTS_FOR
+            and (input_bytes is None or seen.input_bytes is None or seen.input_bytes <= input_bytes)
+        ]
+
+    def line(self, resource: Resource) -> Line | None:
+        """How much of this a job needs for the size of its input, if enough observations tell."""
+        step = 4 if self._taken < 4 * LINE_EVERY else LINE_EVERY
+        upto = self._taken - self._taken % step
+        fitted = self._lines.get(resource)
+        if fitted is None or fitted[0] != upto:
+            # Only what a model made of the stored rows would still have.
+            fitted = self._lines[resource] = (upto, fit(self._points(resource, upto - KEPT + ERA, upto)))
+        return fitted[1]
+
+    def _points(self, resource: Resource, first: int, upto: int) -> list[tuple[float, float]]:
+        points: list[tuple[float, float]] = []
+        for place, seen in reversed(self._successes):
+            if place < first or len(points) == MAX_POINTS:
+                break
+            if place < upto and seen.input_bytes is not None and seen.is_measured(resource):
+                points.append((seen.input_bytes, seen.used(resource)))
+        return points
+
+    def took(self, said_s: float | None, time_s: float) -> None:
+        """A success of a job for which so much time was asked took so long."""
+        times = self._took.get(said_s)
+        if times is None:
+            if len(self._took) >= KEPT_TIMES:
+                del self._took[next(iter(self._took))]
+            times = self._took[said_s] = deque(maxlen=KEPT_TIMES)
+        times.append(time_s)
+
+    def times(self, said_s: float | None) -> list[float]:
+        """How long the newest successes took that asked for as much time. May be asked from another thread."""
+        times = list(self._took.get(said_s, ()))
+        if said_s is None and len(times) < MIN_SUCCESSES:
+            times = [seen.time_s for _place, seen in list(self._successes)[-KEPT_TIMES:]]
+        return times
+
+    @property
+    def forgotten(self) -> int:
+        """Rows with a smaller place are not needed any more."""
+        return self._successes[0][0] if self._successes else 0
+
+    @property
+    def successes(self) -> int:
+        return len(self._successes)
+
+    def kept(self) -> list[Observation]:
+        """All observations that are kept, oldest first."""
+        kept = [seen for _, seen in (*self._successes, *self._others)]
+        for failures in self._failures.values():
+            kept += (seen for _, seen in failures)
+        return sorted(kept, key=lambda seen: seen.at)

@@ -1,0 +1,177 @@
+"""The size with which a job is run: what was asked, what its group has learned, what its own failures showed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from rota.core.learning.model import MIN_SUCCESSES, Model
+from rota.core.learning.observation import LACKED, RESOURCES, Resource
+from rota.plan.size import Floor, Size
+from rota.units import MAX_BYTES, MAX_SECONDS
+
+#: Which value is used: the learned one, the larger of both, or the user's; "" = `higher` for what the
+#: user gave and `no` for what was a default. `always` pins only what the user gave: a default is nobody's wish.
+Override = Literal["", "no", "higher", "always"]
+
+_M: Final = 1 << 20
+_G: Final = 1 << 30
+_HOUR: Final = 3600.0
+_NO_LIMIT: Final = Size(mem=MAX_BYTES, disk=MAX_BYTES, time_s=float(MAX_SECONDS))
+
+
+def round_mem(size: float) -> int:
+    """Up to a whole 128M below 1G, 512M below 8G and 2G above, so that few sizes are in use. Disk, too."""
+    for below, step in ((_G, 128 * _M), (8 * _G, 512 * _M)):
+        if size <= below:
+            return _up(size, step)
+    return _up(size, 2 * _G)
+
+
+def _up(size: float, step: int) -> int:
+    whole = int(size)
+    return -(-(whole + (whole < size)) // step) * step
+
+
+def round_time(seconds: float) -> float:
+    """Up to 1, 5, 15 or 30 minutes, then to whole hours."""
+    for limit in (60.0, 300.0, 900.0, 1800.0):
+        if seconds <= limit:
+            return limit
+    return -(-seconds // _HOUR) * _HOUR
+
+
+_NO_FLOOR: Final = Floor()
+#: Decisions that a model remembers.
+_REMEMBERED: Final = 64
+
+
+def after_failure(
+    reason: str, *, peak_mem: int, elapsed_s: float, peak_disk: int, size: Size, floor: Floor | None = None
+) -> Floor | None:
+    """The least that the next attempt asks for, after one of this size; `floor` is that of the attempts before."""
+    lacked = LACKED.get(reason)
+    if lacked is None:
+        return floor
+    floor = floor or _NO_FLOOR
+    if lacked == "time":
+        return Floor(floor.mem, floor.disk, max(floor.time_s, min(elapsed_s, MAX_SECONDS) + _HOUR))
+    if lacked == "mem":
+        return Floor(max(floor.mem, _more(_next_mem, peak_mem, size.mem)), floor.disk, floor.time_s)
+    return Floor(floor.mem, max(floor.disk, _more(_next_disk, peak_disk, size.disk)), floor.time_s)
+
+
+def _more(following: Callable[[int], int], peak: int, had: int) -> int:
+    """The measured peak can lie below what the attempt had; asking for no more would only fail again."""
+    asked = following(peak)
+    return asked if asked > had else following(had)
+
+
+def _next_mem(peak: int) -> int:
+    return max(peak + _G, peak * 2 if peak <= 8 * _G else -(-peak * 13 // 10))
+
+
+def _next_disk(peak: int) -> int:
+    return -(-peak * 13 // 10)
+
+
+class Decision(Struct, frozen=True, array_like=True, gc=False):
+    """The size that is used, and what was learned (rounded; None where nothing was)."""
+
+    used: Size
+    mem: int | None = None
+    disk: int | None = None
+    time_s: float | None = None
+
+
+def decide(
+    asked: Size,
+    *,
+    given: frozenset[str] = frozenset(),
+    override: Override = "",
+    model: Model | None = None,
+    floor: Floor | None = None,
+    largest: Size | None = None,
+    input_bytes: int | None = None,
+) -> Decision:
+    """The size of the job's next attempt.
+
+    `given` has those of mem, disk and time that the user gave. The job's own floor holds whatever the
+    override says: to repeat what has just proved too small helps nobody. No learned value and no floor
+    goes beyond the largest host; what the user asked for is left alone.
+    """
+    if floor is None and input_bytes is None:
+        if model is None:
+            return Decision(asked)
+        # Thousands of jobs become ready at once that differ in nothing that matters here.
+        key = (asked, given, override, largest)
+        known = model.memo.get(key)
+        if isinstance(known, Decision):
+            return known
+        if len(model.memo) >= _REMEMBERED:
+            model.memo.clear()
+        decision = model.memo[key] = _decided(asked, given, override, model, _NO_FLOOR, largest, None)
+        return decision
+    return _decided(asked, given, override, model, floor or _NO_FLOOR, largest, input_bytes)
+
+
+def advice(model: Model) -> object:
+    """All that successes change in decisions: while it is the same, so are they."""
+    return [_advice(model, resource) for resource in RESOURCES]
+
+
+def _advice(model: Model, resource: Resource) -> tuple[object, ...]:
+    said = (model.recommend(resource, asked=0.0), model.at_most(resource))
+    rounded = [
+        None if each is None else round_time(each) if resource == "time" else round_mem(each) for each in said
+    ]
+    return min(model.count(resource), MIN_SUCCESSES), *rounded, model.line(resource)
+
+
+def _decided(
+    asked: Size,
+    given: frozenset[str],
+    override: Override,
+    model: Model | None,
+    floor: Floor,
+    largest: Size | None,
+    input_bytes: int | None,
+) -> Decision:
+    mem = disk = time_s = None
+    if model is not None:
+        mem = _learned_bytes(model.recommend("mem", asked=asked.mem, input_bytes=input_bytes), asked.mem)
+        disk = _learned_bytes(model.recommend("disk", asked=asked.disk, input_bytes=input_bytes), asked.disk)
+        raw = model.recommend("time", asked=asked.time_s, input_bytes=input_bytes)
+        time_s = None if raw is None or raw == asked.time_s else round_time(raw)
+    top = largest or _NO_LIMIT
+    least_s = round_time(floor.time_s) if floor.time_s else 0.0
+    used = Size(
+        asked.cpus,
+        int(_chosen(asked.mem, mem, round_mem(floor.mem), top.mem, _rule("mem", given, override))),
+        int(_chosen(asked.disk, disk, round_mem(floor.disk), top.disk, _rule("disk", given, override))),
+        _chosen(asked.time_s, time_s, least_s, _NO_LIMIT.time_s, _rule("time", given, override)),
+        asked.gpus,
+    )
+    return Decision(used, mem, disk, time_s)
+
+
+def _learned_bytes(recommended: float | None, asked: int) -> int | None:
+    """A recommendation of what was asked is none: too little is known."""
+    return None if recommended is None or recommended == asked else round_mem(recommended)
+
+
+def _rule(field: str, given: frozenset[str], override: Override) -> Override:
+    """What the override means for one field."""
+    if field in given:
+        return override or "higher"
+    return "higher" if override == "higher" else "no"
+
+
+def _chosen(asked: float, learned: float | None, floor: float, top: float, override: Override) -> float:
+    used = asked
+    if learned is not None and override != "always":
+        learned = min(learned, top)
+        used = learned if override == "no" else max(asked, learned)
+    return max(used, min(floor, top))

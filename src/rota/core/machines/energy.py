@@ -1,0 +1,235 @@
+"""Who sleeps and who wakes: nodes that nobody needs are put to sleep, and woken in time for what is planned there.
+
+What is not awake by our doing is written down before anything is done about it, so a restart forgets no sleeper.
+Nothing here runs a command: that is `manager.energy`, which says how it went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rota.core.attempts.parts import all_leased
+from rota.core.effects import SleepNodes, WakeNodes
+from rota.core.events import PowerCommandEnded
+from rota.core.machines.hosts import site_now
+from rota.core.machines.nodes import effective, refresh
+from rota.core.site.manager_pause import starts_nothing
+from rota.core.turn import NO_JOB_ID, Turn
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.plan.need import Need
+from rota.plan.packing.hosts import amounts, fits
+from rota.plan.site.records import EnergyRecord, EnergyState
+from rota.plan.site.resources import Site
+from rota.plan.site.site_builder import energy_of, host_record
+from rota.units import about_duration
+
+#: What people read of a node that is not awake.
+WORDS = {"falling": "falling asleep", "asleep": "asleep", "waking": "waking", "failed": "suspected"}
+#: Those of these words that a job which needs the node would change.
+SLEEPING = frozenset(word for state, word in WORDS.items() if state != "failed")
+
+
+def state_of(world: World, host: str) -> str:
+    """A node's state of energy in a word; empty: it is awake."""
+    found = world.site["energy"].get(host)
+    return WORDS[found["state"]] if found is not None else ""
+
+
+# ------------------------------------------------------------------ what is seen
+
+
+def look(world: World, turn: Turn) -> None:
+    """Time has passed: follow what nodes do, wake whom somebody will need, and let others sleep."""
+    if not world.site["energy"] and not world.energy.sleeps:
+        return
+    for host in list(world.site["energy"]):
+        follow(world, turn, host)
+    _note_idle(world, turn)
+    planner = world.placement.planner
+    if starts_nothing(world) or (planner is not None and planner.unsettled):
+        return  # nothing is decided about what nobody knows
+    site = planner.site if planner is not None else site_now(world)
+    _wake_whom_somebody_needs(world, turn, site)
+    if world.energy.sleeps and world.energy.wakes:
+        _sleep_whom_nobody_needs(world, turn, site)
+
+
+def follow(world: World, turn: Turn, host: str) -> None:
+    """What a node that is not awake is seen to do."""
+    found = world.site["energy"].get(host)
+    if found is None:
+        return
+    if host not in world.site["node"]:
+        _set(world, turn, host, None, "is no node any more")
+        return
+    rules, state, up = world.energy, found["state"], is_up(world, host)
+    first_seen = host not in world.energy_since
+    since = world.energy_since.setdefault(host, turn.mono)
+    late = turn.mono - since > rules.wake_timeout_s
+    if state == "falling":
+        if not up:
+            _set(world, turn, host, "asleep", "sleeps")
+        elif late:
+            _set(world, turn, host, None, "did not fall asleep")
+    elif up:
+        _set(world, turn, host, None, "is awake")
+    elif state == "waking" and first_seen:
+        turn.effects.append(WakeNodes([host]))  # perhaps it was not said before the restart
+    elif state == "waking" and late:
+        _set(world, turn, host, "failed", f"did not wake within {about_duration(rules.wake_timeout_s)}")
+
+
+def is_up(world: World, host: str) -> bool:
+    """Does a runner on this host answer?"""
+    runner = world.runners.get(world.runner_at.get(host, ""))
+    return runner is not None and runner.connected and not runner.silent
+
+
+def on_power_command_ended(world: World, turn: Turn, event: PowerCommandEnded) -> None:
+    """A command that puts a node to sleep or wakes it is over; the node itself tells whether it worked."""
+    found = world.site["energy"].get(event.host)
+    if found is None or not event.error:
+        return
+    if event.wake and found["state"] == "waking" and not is_up(world, event.host):
+        _set(world, turn, event.host, "failed", f"could not be woken: {event.error}")
+    elif not event.wake and found["state"] == "falling" and is_up(world, event.host):
+        _set(world, turn, event.host, None, f"could not be put to sleep: {event.error}")
+
+
+def on_host_set(world: World, turn: Turn, host: str) -> None:
+    """An administrator says that a host is alive: one that could not be woken may be tried again."""
+    found = world.site["energy"].get(host)
+    if found is not None and found["state"] == "failed" and host_record(world.site, host).state == "alive":
+        _set(world, turn, host, "asleep", "may be woken again")
+
+
+def _note_idle(world: World, turn: Turn) -> None:
+    idle = set(_idle_nodes(world))
+    for host in world.idle_since.keys() - idle:
+        del world.idle_since[host]
+    for host in idle:
+        world.idle_since.setdefault(host, turn.mono)
+
+
+def _idle_nodes(world: World) -> list[str]:
+    """Nodes that are awake, may be used, and have nothing to do. Never the host of the manager: it is none."""
+    busy = {host for host, jobs in world.parts_at.items() if jobs} | world.site["energy"].keys()
+    for job, host in all_leased(world):
+        busy.add(host)
+        if job.lease is not None and job.lease.given is not None:
+            busy.update(node for node, _cores in job.lease.given.nodes)  # what is held, whatever runs there
+    there = [host for host in world.site["node"] if host not in busy]
+    return [host for host in there if is_up(world, host) and _may_be_used(world, host)]
+
+
+def _may_be_used(world: World, host: str) -> bool:
+    record = host_record(world.site, host)
+    return record.state == "alive" and not record.drain
+
+
+# ------------------------------------------------------------------ what is decided
+
+
+def _wake_whom_somebody_needs(world: World, turn: Turn, site: Site) -> None:
+    if not world.energy.wakes:
+        return
+    energy = energy_of(world.site)
+    asleep = [host for host, its in energy.items() if its["state"] == "asleep" and _may_be_used(world, host)]
+    if not asleep:
+        return
+    starts = world.placement.next_starts(asleep)
+    wanted = [host for host, start in starts.items() if start - world.energy.wake_s <= turn.wall]
+    wanted += _to_be_spare(world, turn, site, [host for host in sorted(asleep) if host not in wanted])
+    wanted += _for_the_unplanned(world, [host for host in sorted(asleep) if host not in wanted], wanted)
+    for host in wanted:
+        _set(world, turn, host, "waking", "is woken")
+    if wanted:
+        turn.effects.append(WakeNodes(wanted))
+
+
+def _to_be_spare(world: World, turn: Turn, site: Site, asleep: list[str]) -> list[str]:
+    """Of these sleepers those without whom too few nodes would be idle and awake."""
+    if not world.energy.keep_alive:
+        return []
+    energy, closed = energy_of(world.site), world.closed_hosts
+    coming = [host for host, its in energy.items() if its["state"] == "waking"]
+    taken = world.placement.next_starts(coming)
+    spare = [host for host in (*world.idle_since, *coming) if host not in taken and host not in closed]
+    chosen: list[str] = []
+    for rule in world.energy.keep_alive:
+        missing = rule.number - len(_matching(world, turn, site, rule.where, [*spare, *chosen]))
+        able = [host for host in asleep if host not in chosen and host not in closed]
+        chosen += _matching(world, turn, site, rule.where, able)[: max(0, missing)]
+    return chosen
+
+
+def _for_the_unplanned(world: World, asleep: list[str], woken: list[str]) -> list[str]:
+    """Of these sleepers one for each job that takes no core, and so is in no plan, if nobody else can run it."""
+    energy = energy_of(world.site)
+    chosen: list[str] = []
+    needs = world.placement.demand()
+    there = [host for host in world.capacity if host not in energy and is_up(world, host)] if needs else []
+    there += [host for host, its in energy.items() if its["state"] == "waking"]
+    for need in needs:
+        if not any(_could_run(world, host, need) for host in (*there, *woken, *chosen)):
+            chosen += [host for host in asleep if _could_run(world, host, need)][:1]
+    return chosen
+
+
+def _could_run(world: World, host: str, need: Need) -> bool:
+    return _may_be_used(world, host) and fits(need.size, amounts(effective(world, host)))
+
+
+def _sleep_whom_nobody_needs(world: World, turn: Turn, site: Site) -> None:
+    rules, idle = world.energy, dict(world.idle_since)
+    tired = [host for host, since in idle.items() if turn.mono - since >= rules.sleep_after_s]
+    if not tired:
+        return
+    starts, soon = world.placement.next_starts(tired), turn.wall + rules.sleep_gap_s
+    tired = [host for host in tired if starts.get(host, soon) >= soon]
+    ready = [host for host in idle if host not in world.closed_hosts]
+    kept = [(rule.number, set(_matching(world, turn, site, rule.where, ready))) for rule in rules.keep_alive]
+    chosen: list[str] = []
+    for host in sorted(tired, key=lambda host: (idle[host], host)):
+        if all(host not in awake or len(awake) > number for number, awake in kept):
+            for _number, awake in kept:
+                awake.discard(host)
+            chosen.append(host)
+    for host in chosen:
+        _set(world, turn, host, "falling", f"is put to sleep: idle for {about_duration(turn.mono - idle[host])}")
+    if chosen:
+        turn.effects.append(SleepNodes(chosen))
+
+
+def _matching(world: World, turn: Turn, site: Site, where: str, hosts: Iterable[str]) -> list[str]:
+    """Of these hosts those that an expression of `keep_alive` means; all, if it does not fit the site."""
+    try:
+        mask = site.matching(where)
+    except BadInput as error:
+        mask = site.everything
+        if world.energy_doubt != error.message:
+            world.energy_doubt = error.message
+            turn.note(NO_JOB_ID, 0, "energy", f"keep_alive is taken to mean every node: {error.message}")
+    return [host for host in hosts if site.hosts.get(host, 0) & mask]
+
+
+def _set(world: World, turn: Turn, host: str, state: EnergyState | None, said: str) -> None:
+    """Write down a node's state (None: awake), and tell whoever plans."""
+    after = dict(world.site["energy"])
+    if state is None:
+        del after[host]
+        turn.changes.site["energy", host] = None
+        world.energy_since.pop(host, None)
+        world.idle_since.pop(host, None)
+    else:
+        why = said if state == "failed" else ""
+        after[host] = msgspec.to_builtins(EnergyRecord(state=state, since=turn.wall, why=why))
+        turn.changes.site["energy", host] = msgspec.json.encode(after[host]).decode()
+        world.energy_since[host] = turn.mono
+    world.site["energy"] = after
+    turn.note(NO_JOB_ID, 0, "energy", f"{host} {said}")
+    refresh(world, host)
+    world.placement.site_changed()

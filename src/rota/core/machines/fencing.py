@@ -1,0 +1,53 @@
+"""Proof that the machine of a silent host is off: the site's `fence_cmd` succeeded."""
+
+from __future__ import annotations
+
+from rota.core.attempts.attempt import end_as_lost, void_attempt
+from rota.core.attempts.part_ends import part_gone
+from rota.core.attempts.parts import part_at
+from rota.core.effects import KillAttempts
+from rota.core.events import HostFenced
+from rota.core.machines.runners import retire_idle
+from rota.core.machines.suspected_hosts import BY_FENCE, set_state
+from rota.core.turn import Turn
+from rota.core.world import Runner, World
+
+
+def to_fence(world: World) -> list[str]:
+    """Silent hosts on which jobs are lost."""
+    return sorted({runner.host for runner in world.runners.values() if runner.silent and _has_jobs(world, runner)})
+
+
+def _has_jobs(world: World, runner: Runner) -> bool:
+    if runner.leases:
+        return True
+    parts = (part_at(world.jobs[id], runner.host) for id in world.parts_at.get(runner.host, ()))
+    return any(part is not None and part.runner == runner.id for part in parts)
+
+
+def on_host_fenced(world: World, turn: Turn, event: HostFenced) -> None:
+    """What ran there runs no more: its retries decide. The host is dead until an agent joins there."""
+    host = event.host
+    there = [runner for runner in world.runners.values() if runner.host == host]
+    if not any(runner.silent for runner in there) or any(
+        runner.connected and not runner.silent for runner in there
+    ):
+        return  # it answers again: then the machine that was proven to be off is not the one that answers
+    why = f"node {host} was fenced: {event.why}"
+    for runner in there:
+        for id in sorted(runner.leases):
+            job = world.jobs[id]
+            lease = job.lease
+            assert lease is not None
+            if lease.withheld is not None:
+                void_attempt(world, turn, job, why)
+            else:
+                # Should it live after all and hear of it, it must not go on.
+                turn.effects.append(KillAttempts(runner.id, [(id, job.attempt, lease.token)]))
+                end_as_lost(world, turn, job, why)
+    for id in sorted(world.parts_at.get(host, ())):
+        part_gone(world, turn, world.jobs[id], host, why)
+    for runner in there:
+        if runner.id in world.runners:
+            retire_idle(world, runner)
+    set_state(world, turn, host, "dead", by=BY_FENCE, why=event.why)

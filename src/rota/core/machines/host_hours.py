@@ -1,0 +1,58 @@
+"""Hosts whose hours are over, or whose last moment has passed: no new work goes there, also none that no plan
+looks after.
+
+The planner keeps both by itself, far ahead (`plan.site.availability`); this is for what is placed without it.
+"""
+
+from __future__ import annotations
+
+from rota.core.machines.nodes import refresh
+from rota.core.turn import Turn
+from rota.core.world import World
+from rota.plan.site.availability import closed_spans
+from rota.plan.site.clock import Clock
+from rota.plan.site.site_builder import host_record, hours_of
+
+#: Hours are weekly: whatever they are, a change is not further away than this.
+_AHEAD_S = 8 * 86400.0
+
+
+def look_at_hours(world: World, turn: Turn) -> None:
+    """Hours of hosts may have begun or ended, and the last moment of some may have come."""
+    records = world.site
+    said = {
+        host
+        for kind in ("node", "host")
+        for host, its in records[kind].items()
+        if its.get("hours") or its.get("available_until") is not None
+    }
+    if not said and not world.closed_hosts:
+        return
+    closed = {host for host in said if _is_closed(world, host, turn)}
+    changed = closed ^ world.closed_hosts
+    world.closed_hosts = closed
+    for host in changed:
+        refresh(world, host)
+
+
+def _is_closed(world: World, host: str, turn: Turn) -> bool:
+    record = host_record(world.site, host)
+    if record.available_until is not None and record.available_until <= turn.wall:
+        return True
+    hours = hours_of(world.site, host, record)
+    return bool(hours) and not _is_open(world, hours, turn)
+
+
+def _is_open(world: World, hours: str, turn: Turn) -> bool:
+    known = world.hours_now.get(hours)
+    if known is None or not known[1] <= turn.wall < known[2]:
+        known = world.hours_now[hours] = _stretch(hours, Clock(world.zone), turn.wall)
+    return known[0]
+
+
+def _stretch(hours: str, clock: Clock, at: float) -> tuple[bool, float, float]:
+    """Is it within the hours, and from when to when is that known to be so?"""
+    spans = closed_spans(hours, clock, at, at + _AHEAD_S)
+    if spans and spans[0][0] <= at:
+        return False, at, spans[0][1]
+    return True, at, spans[0][0] if spans else at + _AHEAD_S

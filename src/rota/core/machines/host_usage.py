@@ -1,0 +1,101 @@
+"""How hosts spend their time: one row for each change of what a host does, the last of them still open.
+
+Looked at once a second: what begins and ends in between is not seen, but no time is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from rota.core.accounts.accounting import micros
+from rota.core.turn import Turn
+from rota.core.world import World
+
+BUSY: Final = "busy"
+DRAINING: Final = "draining"  #: something runs there still, but nothing new is let in
+IDLE: Final = "idle"
+DRAINED: Final = "drained"  #: it is there, but an administrator lets nothing run there
+SUSPECTED: Final = "suspected"  #: it is there, but a hook or an administrator found it unfit
+CLOSED: Final = "closed"  #: it is there, but outside its hours, or its last moment has passed
+ASLEEP: Final = "asleep"  #: it was put to sleep, and can be woken
+AWAY: Final = "away"  #: no runner answers there
+UNSEEN: Final = "unseen"  #: no manager was there to look
+GONE: Final = "gone"  #: it is not one of our hosts any more
+STATES: Final = (BUSY, DRAINING, IDLE, DRAINED, SUSPECTED, CLOSED, ASLEEP, AWAY, UNSEEN, GONE)
+
+#: For so long after a manager has begun, a host whose runner was there before is not taken for away: the runner is
+#: on its way back.
+RETURN_S: Final = 60.0
+
+
+def look_at_hosts(world: World, turn: Turn) -> None:
+    """Write down which hosts do something else than before."""
+    if world.stopping:
+        return  # see `leave_hosts`
+    holding: dict[str, bool] = {}  #: hosts whose runner answers → is something there?
+    for runner in world.runners.values():
+        if runner.connected and not runner.silent:
+            there = bool(runner.leases) or runner.host in world.parts_at
+            holding[runner.host] = there or holding.get(runner.host, False)
+    if world.awaited_hosts:
+        _await_runners(world, turn, holding.keys())
+    records = world.site["host"]
+    for host in world.capacity:
+        state = BUSY if (busy := holding.get(host)) else AWAY if busy is None else IDLE
+        if state is not AWAY:
+            if (record := records.get(host)) is not None:
+                state = _unused(record, state)
+            if state is IDLE and host in world.closed_hosts:
+                state = CLOSED
+        if (
+            state is AWAY
+            and (energy := world.site["energy"].get(host)) is not None
+            and energy["state"] != "failed"
+        ):
+            state = ASLEEP
+        if state is AWAY and host in world.awaited_hosts:
+            continue
+        known = world.host_states.get(host)
+        if known is None or known[0] != state:
+            _write(world, turn, host, state)
+    if len(world.host_states) > len(world.capacity):
+        for host in world.host_states.keys() - world.capacity.keys():
+            if world.host_states[host][0] != GONE:
+                _write(world, turn, host, GONE)
+            del world.host_states[host]
+
+
+def leave_hosts(world: World, turn: Turn) -> None:
+    """The manager stops: what hosts do from now on is not seen."""
+    for host, (state, _at) in list(world.host_states.items()):
+        if state in (BUSY, DRAINING, IDLE):  # the rest is written down elsewhere, or goes on without us
+            _write(world, turn, host, UNSEEN)
+
+
+def _await_runners(world: World, turn: Turn, there: Collection[str]) -> None:
+    """Hosts from before this manager began: their runners come back, or it has waited for long enough."""
+    if world.awaited_until is None:
+        world.awaited_until = turn.mono + RETURN_S
+    world.awaited_hosts.difference_update(there)
+    if turn.mono >= world.awaited_until:
+        world.awaited_hosts.clear()
+
+
+def _unused(record: dict[str, object], state: str) -> str:
+    """What a busy or idle host does, by what is written down about it."""
+    said = record.get("state", "alive")
+    if said == "alive" and not record.get("drain"):
+        return state
+    if state is BUSY:
+        return DRAINING
+    return SUSPECTED if said == "suspected" else DRAINED
+
+
+def _write(world: World, turn: Turn, host: str, state: str) -> None:
+    before = world.host_states.get(host)
+    at = micros(turn.wall)
+    if before is not None:
+        at = max(at, before[1] + 1)  # the clock may have been set back
+    world.host_states[host] = (state, at)
+    turn.changes.host_states.append((host, at, state))

@@ -1,0 +1,82 @@
+"""The hosts and resources of a deployment as they are now: what records and runners say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from rota.core.attempts.jobs_elsewhere import is_nowhere
+from rota.core.world import Runner, World
+from rota.plan.placement import Capacity
+from rota.plan.site.clock import Clock
+from rota.plan.site.records import KINDS
+from rota.plan.site.resources import ABSENT, DEAD, LEAVING, SUSPECTED, Site
+from rota.plan.site.site_builder import own_ids, site_of
+
+
+def site_now(world: World) -> Site:
+    """The resources as they are now: what is on hosts whose runner answers may be used."""
+    runners = (each for each in world.runners.values() if each.connected and not each.silent)
+    connected = {runner.host for runner in runners if not runner.leaving}
+    return site_of(
+        world.site,
+        shared_hosts(world),
+        connected=connected,
+        words={host: word for host, runner in agents(world).items() if (word := away_word(runner))},
+        own=own_resources(world),
+        clock=Clock(world.zone),
+        wake_s=world.energy.wake_s if world.energy.wakes else None,
+    )
+
+
+def agents(world: World) -> dict[str, Runner]:
+    """Host → the runner that speaks for it, if there is one."""
+    found: dict[str, Runner] = {}
+    for runner in world.runners.values():
+        if not is_nowhere(runner.id) and (
+            runner.host not in found or world.runner_at.get(runner.host) == runner.id
+        ):
+            found[runner.host] = runner
+    return found
+
+
+def away_word(runner: Runner) -> str:
+    """Why nothing may be sent to a runner, as people call its host then; empty: it may."""
+    if runner.silent:
+        return DEAD if runner.dead else SUSPECTED
+    if runner.leaving:
+        return LEAVING
+    return "" if runner.connected else ABSENT
+
+
+def shared_hosts(world: World) -> dict[str, Capacity]:
+    """Hosts that are there for any job, with what they have; not those made for jobs of one need."""
+    made = {runner.host for runner in world.runners.values() if runner.made_for is not None}
+    return {host: capacity for host, capacity in world.capacity.items() if host not in made}
+
+
+def own_resources(world: World) -> dict[str, list[int]]:
+    """Ids of what hosts bring themselves; they stay the same while the manager runs."""
+    world.own_resources = own_ids(world.site, shared_hosts(world), world.own_resources)
+    return world.own_resources
+
+
+def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
+    """The records as they were when the last batch was committed. A kind of a later version is left alone."""
+    world.site = {kind: {} for kind in KINDS}
+    for (kind, name), text in stored.items():
+        if kind in world.site:
+            world.site[kind][name] = msgspec.json.decode(text)
+    own_resources(world)
+
+
+def may_begin_there(world: World, host: str) -> bool:
+    """Is it neither drained, suspected nor closed? Only then its free cores are capacity."""
+    record = world.site["host"].get(host, {})
+    return record.get("state", "alive") == "alive" and not record.get("drain") and host not in world.closed_hosts
+
+
+def counted_cores(cpus: float, taken: float, *, usable: bool) -> float:
+    """Of the cores of a host, those that count as capacity: all, or, where nothing may begin, those in use."""
+    return cpus if usable else min(cpus, taken)

@@ -1,0 +1,182 @@
+"""Nodes: hosts whose agents registered them, what is known of them, and whether new work may go there.
+
+What an agent says that its host has is kept as a record of the site, so a node that is away is known after a
+restart, with the same resources. An administrator's word about the host goes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rota.core.attempts.parts import all_leased
+from rota.core.effects import DismissRunner
+from rota.core.learning.estimate import largest_of
+from rota.core.machines.hosts import own_resources
+from rota.core.turn import NO_JOB_ID, Turn
+from rota.core.world import Runner, World
+from rota.errors import BadInput
+from rota.plan.language.expression_tree import Kind
+from rota.plan.language.hostlist import check_name
+from rota.plan.placement import Capacity
+from rota.plan.site.node_facts import NodeFacts
+from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
+from rota.plan.site.site_builder import host_record, node_record
+from rota.plan.size import CORE
+
+#: More properties than this nobody announces, and more than that no site can use.
+_MOST_PROPERTIES = 64
+_MOST_OF_ALL = 1000
+
+
+# ------------------------------------------------------------------ registering
+
+
+def check_facts(world: World, host: str, facts: NodeFacts) -> None:
+    """Raise `BadInput` unless a host may say this about itself."""
+    check_name(host)
+    check_record("node", host, msgspec.to_builtins(_record(facts)))
+    if len(facts.properties) > _MOST_PROPERTIES:
+        raise BadInput(f"node '{host}' has more than {_MOST_PROPERTIES} properties", hint="announce fewer")
+    known = node_record(world.site, host)
+    if known is not None and known.machine and facts.machine and known.machine != facts.machine:
+        raise BadInput(
+            f"another machine was known as node '{host}'",
+            hint=f"give this one another --name, or remove the old one: rota node remove {host}",
+        )
+    kinds = kinds_of(world.site)
+    if len(kinds.keys() | facts.properties.keys()) > _MOST_OF_ALL:
+        raise BadInput(f"there are {_MOST_OF_ALL} properties already", hint="remove some: rota property remove")
+    for name, value in facts.properties.items():
+        if name in PLACE:
+            raise BadInput(f"property '{name}' is built in and cannot be set", hint="use another name")
+        if name not in BUILT_IN:
+            check_record("property", name, {"type": kinds.get(name, _kind(value))})
+        check_value(name, value, kinds.get(name, _kind(value)))
+
+
+def register(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
+    """A host is a node from now on, or has changed."""
+    known = node_record(world.site, host)
+    record = _record(facts, known=known)
+    before = world.capacity.get(host)
+    world.capacity[host] = _capacity(record)
+    record = msgspec.structs.replace(record, ids=own_resources(world).get(host, []))
+    if record != known:
+        for name, value in facts.properties.items():
+            if name not in kinds_of(world.site):
+                _write(world, turn, "property", name, {"type": _kind(value)})
+        _write(world, turn, "node", host, msgspec.to_builtins(record))
+        said = f"{facts.cores} cores, {facts.gpus} GPUs" if facts.gpus else f"{facts.cores} cores"
+        turn.note(NO_JOB_ID, 0, "node", f"{host} {'joined' if known is None else 'changed'}: {said}")
+        if world.on_site is not None:
+            world.on_site()
+    if world.capacity[host] != before:
+        world.placement.host_known(host, effective(world, host))
+        world.largest = largest_of(list(world.capacity.values()))
+
+
+def restore_nodes(world: World) -> None:
+    """The hosts that were nodes before a restart: their agents will come again, or not."""
+    for host in world.site["node"]:
+        record = node_record(world.site, host)
+        if record is not None and host not in world.capacity:
+            world.capacity[host] = _capacity(record)
+            world.placement.host_known(host, effective(world, host))
+    own_resources(world)
+    world.largest = largest_of(list(world.capacity.values()))
+
+
+def _record(facts: NodeFacts, *, known: NodeRecord | None = None) -> NodeRecord:
+    """Free disk changes all the time: a little more or less of it is no news."""
+    disk = facts.disk
+    if known is not None and abs(known.disk - disk) < max(known.disk, disk) // 10:
+        disk = known.disk
+    return NodeRecord(
+        cores=facts.cores,
+        mem=facts.mem,
+        disk=disk,
+        gpus=facts.gpus,
+        machine=facts.machine,
+        properties=facts.properties,
+        hours=facts.hours,
+    )
+
+
+def _capacity(record: NodeRecord) -> Capacity:
+    return Capacity(cpus=record.cores * CORE, mem=record.mem, disk=record.disk, gpus=record.gpus)
+
+
+def _kind(value: Any) -> Kind:
+    return "yesno" if isinstance(value, bool) else "integer" if isinstance(value, int) else "text"
+
+
+def _write(world: World, turn: Turn, kind: str, name: str, value: dict[str, Any]) -> None:
+    world.site[kind] = {**world.site[kind], name: value}
+    world.site_version += 1
+    turn.changes.site[kind, name] = msgspec.json.encode(value).decode()
+
+
+# ------------------------------------------------------------------ may it be used
+
+
+def effective(world: World, host: str) -> Capacity:
+    """What jobs may take of a host: what it has, unless an administrator said otherwise."""
+    capacity, record = world.capacity[host], host_record(world.site, host)
+    return Capacity(
+        cpus=capacity.cpus,
+        mem=capacity.mem if record.mem is None else record.mem,
+        disk=capacity.disk if record.disk is None else record.disk,
+        gpus=record.gpus or capacity.gpus,
+    )
+
+
+def refresh(world: World, host: str) -> None:
+    """May new work be placed on this host now? Whoever changed that calls this."""
+    if host not in world.capacity:
+        return
+    runner = world.runners.get(world.runner_at.get(host, ""))
+    answers = runner is not None and runner.connected and not runner.silent and not runner.leaving
+    record = host_record(world.site, host)
+    awake = host not in world.site["energy"] and host not in world.closed_hosts
+    world.placement.host_usable(host, answers and awake and record.state == "alive" and not record.drain)
+
+
+def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, who: str) -> None:
+    """Records of hosts and nodes have changed: so has what may be placed there."""
+    for kind, name, value in changes:
+        if kind == "host" and name in world.capacity:
+            world.placement.host_known(name, effective(world, name))
+            refresh(world, name)
+        elif kind == "node" and value is None:
+            _forget(world, turn, name, who=who)
+
+
+def refuse_used_nodes(world: World, changes: Iterable[tuple[str, str, Any]]) -> None:
+    """Raise `BadInput` if a node is to be removed on which something runs."""
+    for kind, name, value in changes:
+        if kind == "node" and value is None:
+            running = {job.id for job, host in all_leased(world) if host == name} | world.parts_at.get(name, set())
+            if running:
+                raise BadInput(
+                    f"job {min(running)} is on node '{name}'",
+                    hint=f"drain it first, or end its jobs: rota kill host={name}",
+                )
+
+
+def _runners_at(world: World, host: str) -> list[Runner]:
+    return [runner for runner in world.runners.values() if runner.host == host]
+
+
+def _forget(world: World, turn: Turn, host: str, *, who: str) -> None:
+    """A node is one no more. Its agent, if it is there, is sent away."""
+    for runner in _runners_at(world, host):
+        turn.effects.append(DismissRunner(runner.id, f"node '{host}' was removed by {who}"))
+        del world.runners[runner.id]
+    world.runner_at.pop(host, None)
+    if world.capacity.pop(host, None) is not None:
+        world.placement.host_gone(host)
+    own_resources(world)
+    world.largest = largest_of(list(world.capacity.values()))

@@ -1,0 +1,298 @@
+"""Runners come, report, fall silent and go.
+
+Everything a runner says is fenced by (job, attempt, token); what does not fit is superseded: it is
+acknowledged and changes nothing.
+"""
+
+from __future__ import annotations
+
+from rota.core.attempts.attempt import (
+    current,
+    end_as_lost,
+    end_attempt,
+    revive,
+    start_attempt,
+    void_attempt,
+    void_or_lose,
+)
+from rota.core.attempts.leases import Held, Started
+from rota.core.attempts.part_ends import part_gone, void_unheld
+from rota.core.attempts.part_reports import agree_on_parts, ask_for_unheld, take_part_reports, unwanted_parts
+from rota.core.attempts.parts import parts_of, withheld_seats
+from rota.core.attempts.seats import adopt_seat, close_seat
+from rota.core.attempts.signals import signal_before_end
+from rota.core.attempts.suspension import repeat_orders, take_pauses
+from rota.core.attempts.walltimes import repeat_walltimes
+from rota.core.effects import AcknowledgeReport, CloseParts, DismissRunner, KillAttempts, SendRules
+from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
+from rota.core.jobs.job import Job, Reason
+from rota.core.machines.nodes import refresh, register
+from rota.core.machines.suspected_hosts import take_hook_reports, welcome_back
+from rota.core.states import LEASED, State
+from rota.core.turn import Turn
+from rota.core.world import Runner, World, move, write
+from rota.plan.need import Need
+from rota.plan.placement import Capacity
+
+#: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
+SETTLED_ACK = -1
+
+
+def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
+    """Take a report; it is acknowledged when everything it says is on disk."""
+    runner = world.runners.get(event.runner)
+    if runner is None:
+        return
+    hear(world, turn, runner)
+    if event.leaving and not runner.leaving:
+        runner.leaving = True
+        refresh(world, runner.host)
+    for started in event.started:
+        job = current(world, runner, started)
+        if job is not None:
+            start_attempt(world, turn, job, started)
+    if event.phases or event.faults:
+        take_hook_reports(world, turn, runner, event)
+    if event.paused:
+        take_pauses(world, turn, runner, event.paused)
+    for finished in event.ended:
+        job = current(world, runner, finished)
+        if job is not None:
+            end_attempt(world, turn, job, finished.outcome)
+    for ref in event.returned:
+        job = current(world, runner, ref)
+        if job is not None:
+            void_attempt(world, turn, job)
+    for seat in event.closed:
+        close_seat(world, runner, seat)
+    if event.opened or event.shut:
+        take_part_reports(world, turn, runner, event)
+        if event.opened and world.pauses:
+            repeat_orders(world, turn, runner)
+    if event.seq:
+        turn.effects.append(AcknowledgeReport(event.runner, event.seq))
+
+
+def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
+    """Make the world agree with what a runner says it holds, and give it work."""
+    if event.node is not None:
+        register(world, turn, event.host, event.node)
+        _bury_before_boot(world, turn, event)
+    runner = world.runners.get(event.runner)
+    if runner is None:
+        runner = Runner(event.runner, event.host)
+        world.runners[event.runner] = runner
+        if event.made_for is not None:
+            make_host(world, runner, event.made_for)
+        turn.changes.runners.append(
+            (event.runner, event.host, event.boot_id, event.pid, event.start_time, turn.wall)
+        )
+    runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
+    runner.connected = True
+    runner.leaving = event.leaving
+    world.homes[event.runner] = event.host
+    for seat in runner.seats.keys() - set(event.seats) - withheld_seats(world, runner):
+        close_seat(world, runner, seat)
+    hear(world, turn, runner)
+
+    held = {}
+    forget = []
+    for lease in event.held:
+        if current(world, runner, lease) is None:
+            forget.append((lease.job, lease.attempt, lease.token))
+        else:
+            held[lease.job] = lease
+    kills: dict[str, list[tuple[int, int, int]]] = {}  #: by the signal that comes first
+    for id in list(runner.leases):
+        job = world.jobs[id]
+        seen = held.get(id)
+        if job.lease is not None and job.lease.withheld is not None:
+            continue  # it was not sent yet
+        if seen is None:
+            # A living runner does not know it and reports every lease it has executed: never executed.
+            void_or_lose(world, turn, job)
+            continue
+        _take_held(world, turn, job, seen)
+        if job.kill or job.preempted or (job.lease is not None and job.lease.broken):
+            kills.setdefault(signal_before_end(job), []).append((id, seen.attempt, seen.token))
+    world.runner_at[event.host] = event.runner
+    welcome_back(world, turn, event.host)
+    refresh(world, event.host)
+    forget += unwanted_parts(world, runner, event.parts)
+    turn.effects.append(SendRules(event.runner, forget))
+    turn.effects.extend(KillAttempts(event.runner, leases, first) for first, leases in kills.items())
+    agree_on_parts(world, turn, runner, event.parts)
+    if world.pauses:
+        repeat_orders(world, turn, runner)
+    repeat_walltimes(world, turn, runner)
+
+
+def _bury_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
+    """The host was started anew since its earlier runners began: nothing of them is left."""
+    gone = [
+        runner
+        for runner in world.runners.values()
+        if runner.host == event.host and runner.id != event.runner and runner.boot_id not in ("", event.boot_id)
+    ]
+    for runner in gone:
+        _take_from_host(world, runner)
+    for runner in gone:
+        for id in list(runner.leases):
+            end_as_lost(world, turn, world.jobs[id], f"{event.host} was restarted")
+        for job in parts_of(world, runner):
+            part_gone(world, turn, job, runner.host, f"{event.host} was restarted")
+        retire_idle(world, runner)
+
+
+def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
+    lease = job.lease
+    assert lease is not None
+    if held.over:
+        lease.seat = 0  # its end will be reported; another job may be in that seat by now
+    elif held.seat:
+        lease.seat = held.seat
+        adopt_seat(world, world.runners[lease.runner], held.seat, job)
+        if held.started_at is not None:
+            started = Started(job.id, held.attempt, held.token, held.seat, held.started_at, held.pid)
+            start_attempt(world, turn, job, started)
+
+
+def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
+    """A connection ended: no new work there; the countdown decides about the old."""
+    runner = world.runners.get(event.runner)
+    if runner is None:
+        return
+    _take_from_host(world, runner)
+    retire_idle(world, runner)
+
+
+def _take_from_host(world: World, runner: Runner) -> None:
+    """Nothing more goes to this runner. Who is proven dead is taken away before what it had finds a new holder:
+    its connection may not have been missed yet, and nobody would prove its death again."""
+    runner.connected = False
+    if world.runner_at.get(runner.host) == runner.id:
+        del world.runner_at[runner.host]
+        others = [each for each in world.runners.values() if each.host == runner.host and each.connected]
+        if others:
+            world.runner_at[runner.host] = others[0].id
+        refresh(world, runner.host)
+
+
+def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
+    """A runner is proven dead and nothing of it is left: its leases end, or never were."""
+    runner = world.runners.get(event.runner)
+    if runner is not None:
+        _take_from_host(world, runner)
+        for finished in event.ended:
+            job = current(world, runner, finished)
+            if job is not None:
+                end_attempt(world, turn, job, finished.outcome)
+        for id in list(runner.leases):
+            if event.whole:
+                void_or_lose(world, turn, world.jobs[id])
+            else:
+                end_as_lost(world, turn, world.jobs[id], "its runner is dead and left no word about it")
+        if event.whole or event.rebooted:
+            for job in parts_of(world, runner):
+                part_gone(world, turn, job, runner.host, f"runner {runner.id} died")
+        retire_idle(world, runner)
+    turn.effects.append(AcknowledgeReport(event.by_runner, SETTLED_ACK))
+
+
+def on_runner_idled(world: World, turn: Turn, event: RunnerIdled) -> None:
+    """A runner may leave unless work is on its way to it."""
+    runner = world.runners.get(event.runner)
+    if runner is not None and runner.made_for is not None and not runner.leases:
+        world.placement.host_usable(runner.host, False)
+        turn.effects.append(DismissRunner(runner.id))
+
+
+def make_host(world: World, runner: Runner, need: Need) -> None:
+    """The runner is an allocation of its own: a host with room for one job of this need."""
+    size = need.size
+    runner.made_for = need
+    capacity = Capacity(cpus=size.cpus, mem=size.mem, disk=size.disk, gpus=size.gpus)
+    world.capacity[runner.host] = capacity
+    world.placement.host_known(runner.host, capacity, only=need)
+
+
+def retire_idle(world: World, runner: Runner) -> None:
+    """A runner that is away and of which nothing is expected any more is forgotten."""
+    if not runner.connected and not runner.leases and not parts_of(world, runner):
+        retire(world, runner)
+
+
+def retire(world: World, runner: Runner) -> None:
+    """A runner without leases and without connection: its seats are free."""
+    for seat in list(runner.seats):
+        close_seat(world, runner, seat)
+    del world.runners[runner.id]
+    world.runner_at = {host: id for host, id in world.runner_at.items() if id != runner.id}
+    if runner.made_for is not None:
+        world.placement.host_gone(runner.host)
+        del world.capacity[runner.host]
+
+
+# ------------------------------------------------------------------ silence
+
+
+def hear(world: World, turn: Turn, runner: Runner) -> None:
+    """A sign of life: the countdown begins anew, and lost jobs of this runner are lost no more."""
+    runner.heard = turn.mono
+    if not runner.silent:
+        return
+    runner.silent = runner.dead = False
+    if world.runner_at.get(runner.host) == runner.id:
+        refresh(world, runner.host)
+    for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
+        revive(world, turn, job)
+    ask_for_unheld(world, turn, runner)
+
+
+def check_silence(
+    world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float, dead_after_s: float
+) -> None:
+    """Jobs of runners that have been silent for too long are lost: unknown, not dead. Only after a time
+    in which their runner must have ended them itself are they given up."""
+    if world.parts_at:
+        void_unheld(world, turn)
+    for runner in list(world.runners.values()):
+        if runner.silent and turn.mono - runner.heard > given_up_after_s:
+            _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")
+            continue
+        if runner.silent and not runner.dead and turn.mono - runner.heard > dead_after_s:
+            runner.dead = True
+            if world.runner_at.get(runner.host) == runner.id:
+                refresh(world, runner.host)  # who waits for it is told so
+        if runner.silent or turn.mono - runner.heard <= lost_after_s:
+            continue
+        runner.silent = True
+        if world.runner_at.get(runner.host) == runner.id:
+            refresh(world, runner.host)
+        for job in [*(world.jobs[id] for id in runner.leases), *parts_of(world, runner)]:
+            if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
+                move(world, job, State.LOST)
+                why = f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
+                # That it is to be killed must survive a restart.
+                code = "kill_requested" if job.kill else "preempted" if job.preempted else "lost"
+                job.reason = Reason(code, why)
+                write(turn, job)
+                turn.note(job.id, job.attempt, "lost", why)
+
+
+def _give_up(world: World, turn: Turn, runner: Runner, why: str) -> None:
+    """By now this runner must have ended its jobs itself."""
+    given_up = [world.jobs[id] for id in runner.leases]
+    if runner.connected and given_up:
+        # Only its own process stood still, perhaps: should it go on, its jobs must not.
+        leases = [(job.id, job.attempt, job.lease.token) for job in given_up if job.lease is not None]
+        turn.effects.append(KillAttempts(runner.id, leases))
+    for job in given_up:
+        end_as_lost(world, turn, job, why)
+    parts = parts_of(world, runner)
+    if runner.connected and parts:
+        leases = [(job.id, job.attempt, job.lease.token) for job in parts if job.lease is not None]
+        turn.effects.append(CloseParts(runner.id, leases))
+    for job in parts:
+        part_gone(world, turn, job, runner.host, why)
+    retire_idle(world, runner)

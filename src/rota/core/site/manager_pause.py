@@ -1,0 +1,90 @@
+"""Pause, drain and resume: nothing new starts, and what was sent but has not started is called back.
+
+A pause is kept in the store and ends when somebody resumes; a drain lives only as long as the manager.
+"""
+
+from __future__ import annotations
+
+from rota.core.attempts.attempt import void_attempt
+from rota.core.effects import RecallLeases
+from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed, RunnerJoined
+from rota.core.jobs.job import Reason
+from rota.core.machines import runners
+from rota.core.turn import Turn
+from rota.core.world import Runner, World
+
+#: The key of `Changes.meta` under which a pause is kept, and its values.
+PAUSED = "paused"
+YES, NO = "yes", ""
+
+
+def starts_nothing(world: World) -> bool:
+    """Must no job begin now?"""
+    return world.paused or world.draining or world.stopping
+
+
+def why_nothing_starts(world: World) -> Reason | None:
+    """What keeps every ready job from starting, if something does."""
+    if world.stopping:
+        return Reason("draining", "the manager is stopping")
+    if world.draining:
+        return Reason("draining", "the manager is draining: it starts nothing and stops when nothing runs")
+    if world.paused:
+        return Reason("paused", "the manager is paused; 'rota manager resume' lets jobs start")
+    return None
+
+
+def unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
+    """The leases that were sent to a runner and of which no start is known."""
+    found = []
+    for id in runner.leases:
+        job = world.jobs[id]
+        if job.lease is not None and job.lease.started_at is None and job.lease.withheld is None:
+            found.append((id, job.attempt, job.lease.token))
+    return found
+
+
+def leased(world: World) -> int:
+    """How many jobs run, or may run for all that is known."""
+    return sum(len(runner.leases) for runner in world.runners.values()) + len(world.closing)
+
+
+def on_manager_paused(world: World, turn: Turn, _event: ManagerPaused) -> None:
+    """Start nothing more, whatever happens to this process."""
+    world.paused = True
+    turn.changes.meta[PAUSED] = YES
+    _recall_all(world, turn)
+
+
+def on_manager_drained(world: World, turn: Turn, _event: ManagerDrained) -> None:
+    """Start nothing more in this life of the manager."""
+    world.draining = True
+    _recall_all(world, turn)
+
+
+def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None:
+    """End a pause and a drain. Leases that are on their way back come back all the same."""
+    if world.paused:
+        turn.changes.meta[PAUSED] = NO
+    world.paused = world.draining = False
+
+
+def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
+    """A runner that was away may still hold what everybody else was asked to hand back."""
+    runners.on_runner_joined(world, turn, event)
+    if starts_nothing(world):
+        _recall(world, turn, world.runners[event.runner])
+
+
+def _recall_all(world: World, turn: Turn) -> None:
+    for runner in world.runners.values():
+        _recall(world, turn, runner)
+
+
+def _recall(world: World, turn: Turn, runner: Runner) -> None:
+    for id in sorted(runner.leases):
+        job = world.jobs[id]
+        if job.lease is not None and job.lease.withheld is not None:
+            void_attempt(world, turn, job, "nothing may start now; it was still waiting for its hosts")
+    if leases := unstarted(world, runner):
+        turn.effects.append(RecallLeases(runner.id, leases))

@@ -1,0 +1,94 @@
+"""Act on what the planner decided besides who begins, and keep the reservations that it granted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.core.attempts.attempt import void_attempt
+from rota.core.attempts.jobs_elsewhere import end_nowhere
+from rota.core.attempts.signals import signal_before_end
+from rota.core.attempts.suspension import may_go_on
+from rota.core.effects import KillAttempts
+from rota.core.jobs.dependencies import end_job
+from rota.core.jobs.job import Reason
+from rota.core.site.policy import remember_spent
+from rota.core.site.promised_starts import tell_moved
+from rota.core.states import State
+from rota.core.turn import Turn
+from rota.core.world import World, dequeue, move, touch, write
+from rota.plan.placement import Reserved
+from rota.units import about_duration
+
+#: The key of `Changes.meta` under which granted reservations are kept.
+RESERVED = "reserved"
+#: When a long queue moves as a whole, which it does with every event, its jobs are not said to have changed.
+_FEW_MOVED = 20
+
+
+def act_on_plan(world: World, turn: Turn) -> bool:
+    """What the planner decided besides who begins: besteffort jobs that end, reservations that it rejects,
+    jobs whose time is over, and promises that it moved. True if that may let others begin."""
+    news = world.placement.take_news()
+    kills: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+    freed = bool(news.ended)
+    for id, by, code, at in news.preempted:
+        job = world.jobs.get(id)
+        if job is None or job.lease is None or job.preempted or job.kill or job.lease.ended is not None:
+            continue
+        if job.lease.withheld is not None:
+            void_attempt(world, turn, job, f"job {by} begins on its resources; it had not begun")
+            continue
+        job.preempted = by
+        ended = f"its container {by} has ended" if code == "container" else f"being ended for job {by}"
+        job.reason = Reason(code, ended)
+        if job.state not in (State.LOST, State.FINISHING):
+            move(world, job, State.FINISHING)
+        write(turn, job)
+        turn.note(id, job.attempt, code, ended if code == "container" else _told_to_leave(by, at, turn.wall))
+        if id in world.nowhere:
+            end_nowhere(world, turn, job, reason="kill_requested", message=ended)
+            freed = True
+            continue
+        lease = (id, job.attempt, job.lease.token)
+        kills.setdefault((job.lease.runner, signal_before_end(job)), []).append(lease)
+    turn.effects.extend(KillAttempts(runner, leases, first) for (runner, first), leases in kills.items())
+    for id, code, message in news.ended:
+        job = world.jobs.get(id)
+        if job is not None and job.state is State.READY:
+            dequeue(world, job)
+            end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
+    for id in news.resumed:
+        may_go_on(world, turn, id)
+    if news.reserved:
+        _remember_reservations(world, turn, news.reserved)
+    if news.spent:
+        remember_spent(world, turn, news.spent)
+    if news.moved:
+        tell_moved(world, turn, news.moved)
+        if len(news.moved) <= _FEW_MOVED:
+            touch(world, (job for each in news.moved if (job := world.jobs.get(each.job)) is not None))
+    return freed and not (world.paused or world.draining or world.stopping)
+
+
+def _told_to_leave(by: int, at: float | None, wall: float) -> str:
+    """Why a besteffort job ends now."""
+    if at is None or at <= wall:
+        return f"job {by} begins on its resources"
+    return f"reservation {by} begins on its resources in {about_duration(at - wall)}"
+
+
+def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:
+    """What was granted is granted after a restart as well."""
+    kept = {id: what for id, what in (world.reserved | changed).items() if what is not None and id in world.jobs}
+    for id, what in changed.items():
+        job = world.jobs.get(id)
+        if what is not None and job is not None:
+            turn.note(id, job.attempt, "granted", f"its reservation has resources {what.resources}")
+    world.reserved = kept
+    turn.changes.meta[RESERVED] = msgspec.json.encode(kept).decode()
+
+
+def restore_reservations(world: World, text: str) -> None:
+    """The opposite, after a restart."""
+    found = msgspec.json.decode(text, type=dict[int, Reserved])
+    world.reserved = {id: what for id, what in found.items() if id in world.jobs}

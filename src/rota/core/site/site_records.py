@@ -1,0 +1,132 @@
+"""Records of the site change, all that are asked for or none, and whoever plans is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from rota.core.effects import Reply
+from rota.core.events import SiteChanged
+from rota.core.jobs.actions import kill_on_hosts
+from rota.core.machines.energy import on_host_set
+from rota.core.machines.hosts import own_resources
+from rota.core.machines.nodes import follow_records, refuse_used_nodes
+from rota.core.site.policy import refuse_used_queues, rules_of
+from rota.core.turn import NO_JOB_ID, Turn
+from rota.core.world import World
+from rota.errors import BadInput, NotFound
+from rota.plan.language import expression
+from rota.plan.language.expression import Kind
+from rota.plan.site.records import MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
+
+Records = dict[str, dict[str, Any]]
+Change = tuple[str, str, Any]
+
+
+def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
+    """Check the changes one by one and their result as a whole; then make them."""
+    if event.base is not None and event.base != world.site_version:
+        raise BadInput("the site was changed meanwhile", hint="look again, and repeat it", code="changed")
+    changes = [_in_own_words(world.site, change) for change in event.changes]
+    after = changed(world.site, changes)
+    refuse_used_queues(world, world.site, after)
+    refuse_used_nodes(world, changes)
+    if changes:
+        for kind, name, value in changes:
+            text = None if value is None else msgspec.json.encode(value).decode()
+            turn.changes.site[kind, name] = text
+        world.site = after
+        world.site_version += 1
+        who = event.by.user if event.by is not None else "rota"
+        turn.note(NO_JOB_ID, 0, "site", f"{who}: {event.about or summary(changes)}")
+        own_resources(world)
+        follow_records(world, turn, changes, who=who)
+        for kind, name, _value in changes:
+            if kind == "host":
+                on_host_set(world, turn, name)
+        _end_what_runs_on_the_gone(world, turn, changes, who)
+        if world.on_site is not None:
+            world.on_site()
+    if event.by is not None:
+        turn.effects.append(Reply(event.by, world.site_version))
+
+
+def _in_own_words(site: Records, change: Change) -> Change:
+    """Whoever gives a host another state says that itself: what a hook once said of it is over."""
+    kind, name, value = change
+    if kind != "host" or not isinstance(value, dict) or not {"by", "why"} & value.keys():
+        return change
+    if value.get("state", "alive") == site["host"].get(name, {}).get("state", "alive"):
+        return change
+    return kind, name, {field: its for field, its in value.items() if field not in ("by", "why")}
+
+
+def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], who: str) -> None:
+    """A host that is said to be absent or dead runs nothing any more."""
+    for kind, name, value in changes:
+        if kind == "host" and value is not None and value.get("state") in ("absent", "dead"):
+            kill_on_hosts(world, turn, {name}, why=f"{who} said that host {name} is {value['state']}")
+
+
+def changed(site: Records, changes: list[Change]) -> Records:
+    """The site after these changes; `site` stays as it is. Raises what is wrong with them."""
+    after = dict(site)
+    for kind in {kind for kind, _, _ in changes}:
+        after[kind] = dict(site.get(kind, {}))
+    for kind, name, value in changes:
+        check_record(kind, name, value)
+        if value is not None:
+            after[kind][name] = value
+        elif after[kind].pop(name, None) is None:
+            raise NotFound(f"there is no {kind} '{name}'", hint=f"list them with 'rota {kind} list'")
+    if len(after.get("resource", {})) > MOST_RESOURCES:
+        raise BadInput(f"there would be more than {MOST_RESOURCES:,} resources", hint="add fewer")
+    _check_properties(site, after, changes)
+    return after
+
+
+def _check_properties(before: Records, after: Records, changes: Iterable[Change]) -> None:
+    """Resources have only properties that there are, of the right type; so have levels."""
+    kinds = kinds_of(after)
+    if missing := [level for level in levels_of(after) if level not in kinds]:
+        raise BadInput(f"level '{missing[0]}' is not a property", hint=f"add it: rota property add {missing[0]}")
+    old = kinds_of(before)
+    whole = any(kinds.get(name) != kind for name, kind in old.items())  # gone, or of another type
+    resources = after.get("resource", {})
+    looked_at = resources if whole else {name for kind, name, _ in changes if kind == "resource"}
+    for id in looked_at:
+        for name, value in resources.get(id, {}).items():
+            kind = kinds.get(name)
+            if kind is None:
+                raise BadInput(
+                    f"resource {id} has a value of '{name}', which is not a property",
+                    hint=f"add it: rota property add {name}",
+                )
+            check_value(name, value, kind)
+    if whole or any(kind == "rule" for kind, _, _ in changes):
+        _check_rules(after, kinds)
+
+
+def _check_rules(after: Records, kinds: Mapping[str, Kind]) -> None:
+    """Rules bind jobs only to properties that there are."""
+    for rule in rules_of(after):
+        where = rule.values.get("where")
+        if isinstance(where, str):
+            try:
+                expression.check(expression.parse(where), kinds)
+            except BadInput as error:
+                raise BadInput(f"rule '{rule.name}': field 'where': {error.message}", hint=error.hint) from None
+
+
+def summary(changes: list[Change]) -> str:
+    """What changed, in short: for the log."""
+    counts: dict[str, int] = {}
+    for kind, _, value in changes:
+        words = f"{kind} {'removed' if value is None else 'set'}"
+        counts[words] = counts.get(words, 0) + 1
+    if len(changes) == 1:
+        kind, name, value = changes[0]
+        return f"{kind} '{name}' {'removed' if value is None else 'set'}"
+    return ", ".join(f"{words}: {n}" for words, n in counts.items())

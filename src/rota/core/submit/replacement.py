@@ -1,0 +1,80 @@
+"""One job takes another's place: the old one leaves its groups, stops listening and keeps its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rota.core.events import Former
+from rota.core.jobs.dependencies import withdraw
+from rota.core.jobs.job import After, Job, Reason
+from rota.core.states import TERMINAL, State
+from rota.core.submit.rewiring import relink, renew_reach, unlink, wait_anew
+from rota.core.turn import Turn
+from rota.core.world import OPEN, World, finish
+
+
+def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[Former, int]]) -> set[str]:
+    """These jobs are replaced: nobody waits for them and nothing happens to them any more.
+
+    Returns the groups that they have left. Who is blocked ends here; all others have ended.
+    """
+    if not replaced:
+        return set()
+    left: set[str] = set()
+    turn.changes.edges = [row for row in turn.changes.edges if row[1] not in replaced]
+    for id, (former, by) in replaced.items():
+        if world.outcome(id) == OPEN:
+            _end_blocked(world, turn, world.jobs[id])
+        state, reach = State(world.outcome(id)), world.reach.get(id)
+        for name in former.spec.dep_groups:
+            left.add(name)
+            group = world.groups[name]
+            group.leave(id, state)
+            group.wait_for(reach, -1)
+            if state is State.COMPLETE:
+                turn.changes.dep_groups[name] = turn.changes.dep_groups.get(name, 0) - 1
+        world.reach.forget(id)
+        if world.keys.get(former.key) == id:
+            del world.keys[former.key]
+        world.mark_replaced(id)
+        if world.uploads:
+            world.successors[id] = by
+        turn.changes.replaced.append((id, by))
+    return left
+
+
+def _end_blocked(world: World, turn: Turn, job: Job) -> None:
+    reason = Reason("replaced", "its input has no such line any more")
+    finish(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
+    withdraw(world, job)
+
+
+def hand_over(
+    world: World, turn: Turn, successors: Mapping[int, int], *, ended: Mapping[int, Job], but: Iterable[int]
+) -> None:
+    """Who waited for one of these jobs by its id waits for the one that took its place.
+
+    `ended` are dependents that have left memory: what they wait for counts should they be opened again. Complete
+    ones stay complete, and what executes goes on. `but` these have been told for whom they wait.
+    """
+    if not successors:
+        return
+    apart = set(but)
+    moved = [
+        job
+        for job in (*world.jobs.values(), *(job for id, job in ended.items() if id not in world.jobs))
+        if job.after and job.id not in apart and not world.is_replaced(job.id)
+        and any(each.parent in successors for each in job.after)
+    ]  # fmt: skip
+    before = {job.id: world.reach.get(job.id) for job in moved if job.id in world.jobs}
+    unlink(turn, {job.id for job in moved})
+    for job in moved:
+        if job.state not in TERMINAL:
+            withdraw(world, job)
+        after = (
+            After(successors[each.parent], each.condition) if each.parent in successors else each  # type: ignore[index]
+            for each in job.after
+        )
+        relink(world, turn, job, tuple(dict.fromkeys(after)))
+    renew_reach(world, turn, before)
+    wait_anew(world, turn, moved)

@@ -1,0 +1,156 @@
+"""What a submission means for jobs that are there already: whom it replaces, changes or leaves alone.
+
+Nothing but the upload itself is changed here, so that a mere question gets the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from rota.core.answers import MOST_WARNINGS
+from rota.core.events import ChunkArrived
+from rota.core.jobs.job import After, Spec
+from rota.core.states import LEASED, RETRYABLE, WAITING
+from rota.core.submit.edited_input import Plan, drop_lines
+from rota.core.submit.parents import Wishes
+from rota.core.world import NO_JOB, OPEN, Met, Upload, World
+from rota.errors import BadInput
+
+_after = msgspec.json.Decoder(tuple[After, ...])
+
+
+def decide(world: World, upload: Upload, wishes: Wishes, event: ChunkArrived) -> Plan:
+    """Whom the submission replaces and changes. Adds warnings to the upload."""
+    plan = Plan({}, {}, {}, [])
+    for new, olds in upload.replacing.items():
+        for old in olds:
+            plan.replaced[old.id] = (old, new)
+            plan.heirs[old.id] = new
+    for entry, met in upload.met.items():
+        _look_at(world, upload, plan, entry=entry, met=met, wishes=wishes)
+    if event.previous or event.kept:
+        drop_lines(world, upload, plan, wishes=wishes, event=event)
+    return plan
+
+
+def _look_at(world: World, upload: Upload, plan: Plan, *, entry: int, met: Met, wishes: Wishes) -> None:
+    """A dependent that is added again: it takes new edges and settings unless it runs or is complete."""
+    job = world.jobs.get(met.job) or upload.retried.get(met.job)
+    if job is not None:
+        spec, after = job.spec, job.after
+    elif met.former is not None:
+        spec, after = met.former.spec, _after.decode(met.former.after) if met.former.after else ()
+    else:
+        return
+    names = differences(met.spec, spec, in_array=met.array is not None)
+    if met.job not in wishes.settled and set(wishes.met.get(met.job, ())) != set(after):
+        names.insert(0, "after")
+    if not names:
+        return
+    if job is not None and (job.state in WAITING or (job.state in RETRYABLE and met.job in upload.retried)):
+        plan.changed[met.job] = met
+        return
+    state = job.state.label if job is not None else "complete"
+    what = "keeps its own" if job is not None and job.state in LEASED else "is skipped with its own"
+    warn(
+        upload,
+        f"line {upload.lines[entry]}: job {met.job} is {state} and {what} {', '.join(names)}; "
+        "--rerun makes a new job of one that has ended",
+    )
+
+
+def warn(upload: Upload, sentence: str) -> None:
+    """Tell the user, up to `MOST_WARNINGS` times."""
+    if len(upload.warnings) < MOST_WARNINGS:
+        upload.warnings.append(sentence)
+
+
+def differences(asked: Spec, has: Spec, *, in_array: bool) -> list[str]:
+    """In which fields a job would be another.
+
+    The environment is captured anew by every submission and differs by accident, and so does the name of the limit
+    that holds down an array.
+    """
+    if asked == has:
+        return []
+    apart = ("env", "limits")
+    names = [n for n in Spec.__struct_fields__ if n not in apart and getattr(asked, n) != getattr(has, n)]
+    if [use for use in asked.limits if use not in has.limits and not in_array]:
+        names.append("limits")
+    return names
+
+
+def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, Met], int]) -> None:
+    """Who waits for a job that is replaced is replaced too, if it has ended and is in the same input.
+
+    `renew` makes a new job of such an entry and gives its id.
+    """
+    ended = {entry: met for entry, met in upload.met.items() if world.outcome(met.job) != OPEN}
+    if not upload.replacing or not ended:
+        return
+    parents: dict[int, list[tuple[object, bool]]] = {}
+    for entry, parent, _condition, local in upload.after:
+        if entry in ended:
+            parents.setdefault(entry, []).append((parent, local))
+    again = {old.id for olds in upload.replacing.values() for old in olds} | set(upload.replacing)
+    groups = {name for new in upload.replacing for name in upload.jobs[new].spec.dep_groups}
+    found = True
+    while found:
+        found = False
+        for entry in [entry for entry in parents if entry in ended]:
+            if any(
+                (upload.entries[parent] in again if local else parent in again or parent in groups)  # type: ignore[call-overload]
+                for parent, local in parents[entry]
+            ):
+                met = ended.pop(entry)
+                again |= {met.job, renew(entry, met)}
+                groups |= {*met.spec.dep_groups}
+                found = True
+    kept = {id for id in upload.entries if id not in upload.jobs}
+    upload.added = [id for id in upload.entries if id in upload.jobs]
+    upload.existing = [id for id in upload.existing if id in kept]
+    upload.complete = [id for id in upload.complete if id in kept]
+
+
+def catch_up(world: World, upload: Upload) -> dict[int, int]:
+    """Others may have added, opened or replaced the same jobs while this upload was on its way.
+
+    Returns new jobs of the upload that are not needed, each with the one that is there. Raises `BadInput` if a job
+    that it relies on is gone from its input.
+    """
+    there: dict[int, int] = {}
+    for key, id in upload.keys.items():
+        if id in upload.fresh:
+            continue
+        olds = [old for old in upload.replacing.get(id, ()) if world.outcome(old.id) != NO_JOB]
+        if id in upload.replacing:
+            upload.replacing[id] = [old for old in olds if not world.is_replaced(old.id)]
+        found = world.keys.get(key)
+        if found is not None and (found not in {old.id for old in olds} or world.outcome(found) == OPEN):
+            there[id] = found
+            continue
+        for old in olds:
+            if world.outcome(old.id) == OPEN:
+                there[id] = old.id
+            elif by := _latest(world, old.id):
+                there[id] = by
+    if world.successors:
+        for id in dict.fromkeys(upload.entries):
+            if not world.is_replaced(id) or id in upload.jobs:
+                continue
+            by = _latest(world, id)
+            if not by:
+                raise BadInput(f"job {id} was replaced meanwhile", hint="send the input again")
+            there[id] = by
+    return there
+
+
+def _latest(world: World, id: int) -> int:
+    """Who has the job's place now; 0: nobody."""
+    while id in world.successors:
+        id = world.successors[id]
+        if id and not world.is_replaced(id):
+            return id
+    return 0

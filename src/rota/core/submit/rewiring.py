@@ -1,0 +1,117 @@
+"""A job that was added before waits for something else from now on, and may ask for something else.
+
+Three steps, for many jobs at once: what they say changes (`respecify_again`), then what they reach
+(`renew_reach`), then where they wait (`wait_anew`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+
+import msgspec
+
+from rota.core.jobs.dependencies import enter, register, withdraw
+from rota.core.jobs.group_reach import Reach
+from rota.core.jobs.job import After, Job
+from rota.core.jobs.modification import respecify
+from rota.core.states import TERMINAL, State
+from rota.core.turn import Turn
+from rota.core.world import Met, World, dequeue, memberships
+
+
+def respecify_again(world: World, turn: Turn, job: Job, met: Met, after: tuple[After, ...]) -> list[str]:
+    """The job, which neither runs nor is complete, is as it is asked for now; the groups that it joins by that.
+
+    It waits for nothing until `wait_anew`.
+    """
+    was = job.spec.dep_groups
+    for name in was:
+        world.groups[name].leave(job.id, job.state)
+        world.groups[name].wait_for(world.reach.get(job.id), -1)
+    withdraw(world, job)
+    if met.spec != job.spec or met.input_bytes not in (None, job.input_bytes):
+        respecify(world, turn, job, met.spec_id, met.spec, met.input_bytes)
+    for name in job.spec.dep_groups:
+        turn.changes.dep_groups.setdefault(name, 0)
+        world.groups[name].join(job.id, job.state)
+        world.groups[name].wait_for(world.reach.get(job.id))
+    relink(world, turn, job, after)
+    turn.note(job.id, job.attempt, "modified", "added again with other dependencies or settings")
+    return [name for name in job.spec.dep_groups if name not in was]
+
+
+def unlink(turn: Turn, jobs: Container[int]) -> None:
+    """What this batch has written of whom these jobs wait for is no longer true."""
+    changes = turn.changes
+    changes.children = [row for row in changes.children if row[1] not in jobs]
+    changes.edges = [row for row in changes.edges if row[1] not in jobs]
+
+
+def relink(world: World, turn: Turn, job: Job, after: tuple[After, ...]) -> None:
+    """Write down for whom the job waits, after `unlink`; who tells it is the caller's."""
+    changes = turn.changes
+    job.after = after
+    changes.reafter[job.id] = (job.id, msgspec.json.encode(after).decode() if after else None)
+    changes.children.extend((each.parent, job.id) for each in after)
+    if job.id in world.reach:
+        changes.edges.extend((each.parent, job.id) for each in after)
+
+
+def renew_reach(world: World, turn: Turn, before: Mapping[int, Reach | None]) -> None:
+    """These jobs wait for something else: work out what they reach, and what those reach that wait for them.
+
+    `before`: what each reached. Dependents that have left memory keep what they reach.
+    """
+    pending = set(before)
+    if not any(_reaches(world, world.jobs.get(id)) or before[id] for id in pending):
+        return
+    behind = _behind(world, pending)
+    old = {id: world.reach.get(id) for id in behind} | dict(before)
+    for id in old:
+        world.reach.forget(id)
+    for id in old:
+        world.reach.find(id, lambda id: (each.parent for each in world.jobs[id].after) if id in old else ())
+    for id, was in old.items():
+        now = world.reach.get(id)
+        if now is was:
+            continue
+        job = world.jobs[id]
+        for name in memberships(world, job):
+            world.groups[name].wait_for(was, -1)
+            world.groups[name].wait_for(now)
+        if was is None:
+            turn.changes.edges.extend((each.parent, id) for each in job.after)
+
+
+def _reaches(world: World, job: Job | None) -> bool:
+    parents = job.after if job is not None else ()
+    return any(isinstance(each.parent, str) or each.parent in world.reach for each in parents)
+
+
+def _behind(world: World, jobs: set[int]) -> set[int]:
+    """Jobs in memory that wait for one of these, or for one of those, and so on."""
+    children: dict[int, list[int]] = {}
+    for job in world.jobs.values():
+        for each in job.after:
+            if isinstance(each.parent, int):
+                children.setdefault(each.parent, []).append(job.id)
+    found: set[int] = set()
+    pending = list(jobs)
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            if child not in found and child not in jobs:
+                found.add(child)
+                pending.append(child)
+    return found
+
+
+def wait_anew(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
+    """These jobs wait where they belong by what they say now. Those that have ended do so when they are opened."""
+    for job in jobs:
+        if job.state in TERMINAL:
+            continue
+        target = register(world, job)
+        if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
+            if job.state is State.READY:
+                dequeue(world, job)
+            enter(world, turn, job, target)

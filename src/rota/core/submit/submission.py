@@ -1,0 +1,146 @@
+"""Take submissions: chunk by chunk, visible all at once.
+
+Rows of a chunk are written as it comes, marked as part of an unfinished upload; only the commit of
+the last chunk makes them jobs. A refused chunk takes the whole submission back.
+"""
+
+from __future__ import annotations
+
+from rota.core.answers import MOST_WARNINGS
+from rota.core.effects import Reply
+from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
+from rota.core.site import planning_terms
+from rota.core.submit.edited_input import Plan
+from rota.core.submit.parents import Wishes, joined_by, refuse_cycles, resolve_after
+from rota.core.submit.resubmission import decide, rerun_dependents
+from rota.core.submit.sealing import answer_to, seal
+from rota.core.submit.staging import applies, drop_doubles, line_of, renew, stage
+from rota.core.turn import Turn
+from rota.core.world import Upload, World, leave
+from rota.errors import BadInput, NeverFits, NotGranted, RotaError
+
+
+def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
+    """Take one chunk; after the last one, answer."""
+    if event.first == 0:
+        _discard(world, turn, event.submission)
+        world.uploads[event.submission] = Upload(check=event.check)
+    upload = world.uploads.get(event.submission)
+    if upload is None:
+        raise BadInput(f"chunk begins at entry {event.first}, expected 0", hint="send the input again")
+    try:
+        _refuse_unfitting(event, upload)
+        _refuse_impossible(world, event)
+        stage(world, turn, event, upload)
+        upload.warnings += event.warnings[:MOST_WARNINGS]
+        if not event.last:
+            turn.effects.append(Reply(event.by, None))
+            return
+        if event.first:
+            drop_doubles(world, turn, upload)
+        if upload.replacing and upload.met:
+            rerun_dependents(
+                world, upload, lambda entry, met: renew(world, turn, event, upload, entry=entry, met=met)
+            )
+        wishes = resolve_after(world, upload)
+        plan = decide(world, upload, wishes, event)
+        _refuse_cycles(world, upload, wishes, plan)
+        _refuse_reservation(world, turn, upload)
+    except RotaError:
+        _discard(world, turn, event.submission)
+        raise
+    if upload.check:
+        _discard(world, turn, event.submission)
+        turn.effects.append(Reply(event.by, answer_to(upload, plan)))
+        return
+    seal(world, turn, event, upload, wishes=wishes, plan=plan)
+
+
+def on_library_grew(world: World, turn: Turn, event: LibraryGrew) -> None:
+    """Written whatever becomes of the submission that brought them: others may refer to them now."""
+    turn.changes.envs.extend(event.envs)
+    turn.changes.specs.extend(event.specs)
+
+
+def on_upload_dropped(world: World, turn: Turn, event: UploadDropped) -> None:
+    """The rest of a submission will never come."""
+    _discard(world, turn, event.submission)
+
+
+def _discard(world: World, turn: Turn, submission: str) -> None:
+    """Take back everything of an unfinished upload, whether it was written already or not."""
+    upload = world.uploads.pop(submission, None)
+    if upload is None:
+        return
+    if not world.uploads:
+        world.successors.clear()
+    for id in upload.retried:
+        leave(world, turn, id)  # it may have been kept in memory for this upload
+    if upload.check or not upload.entries:
+        return
+    changes = turn.changes
+    changes.jobs = [row for row in changes.jobs if row[0] not in upload.jobs]
+    changes.submissions = [row for row in changes.submissions if row[0] != submission]
+    changes.undone.extend((id,) for id in upload.jobs)
+    changes.dropped.append((submission,))
+    world.give_back(upload.jobs)
+
+
+def _refuse_unfitting(event: ChunkArrived, upload: Upload) -> None:
+    """Refuse a chunk that does not continue the upload, or that speaks of entries of another chunk."""
+    have = len(upload.entries)
+    if event.first != have:
+        raise BadInput(f"chunk begins at entry {event.first}, expected {have}", hint="send the input again")
+    end = have + len(event.cmds)
+    if event.check != upload.check or any(not have <= each.entry < end for each in event.after):
+        raise BadInput("the chunk does not fit those before it", hint="send the input again")
+
+
+def _refuse_impossible(world: World, event: ChunkArrived) -> None:
+    """Refuse the chunk if an entry asks for what no host has. Each specification is looked at once."""
+    impossible: dict[int, str] = {}
+    for index in (sorted(set(event.spec_of)) if event.spec_of else [0]) if event.cmds else ():
+        try:
+            why = planning_terms.impossible(world, event.specs[index])
+        except BadInput as error:
+            line = line_of(event, event.spec_of.index(index) if event.spec_of else 0)
+            raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
+        if why is not None:
+            impossible[index] = why
+    if not impossible:
+        return
+    for position in range(len(event.cmds)):
+        index = event.spec_of[position] if event.spec_of else 0
+        if index in impossible and not applies(event.allow_unsatisfiable, event.first + position):
+            raise NeverFits(
+                f"line {line_of(event, position)}: {impossible[index]}",
+                hint="ask for less, or keep it anyway with --allow-unsatisfiable",
+            )
+
+
+def _refuse_cycles(world: World, upload: Upload, wishes: Wishes, plan: Plan) -> None:
+    """Without groups, and if all are new and wait for earlier lines only, nobody can wait for itself."""
+    after = wishes.new | {id: waits for id, waits in wishes.met.items() if id in plan.changed}
+    if after and (wishes.forward or plan.changed or plan.heirs or joined_by(upload)):
+        refuse_cycles(
+            world,
+            upload,
+            after,
+            changed={id: met.spec for id, met in plan.changed.items()},
+            replaced={id: (former.spec, plan.heirs.get(id, 0)) for id, (former, _by) in plan.replaced.items()},
+        )
+
+
+def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
+    """A reservation is answered when it is asked for: a single one that cannot be granted is not added."""
+    if len(upload.entries) != 1 or not upload.jobs:
+        return
+    (job,) = upload.jobs.values()
+    if job.spec.at is None:
+        return
+    why = world.placement.rejection(planning_terms.ask_of(job.spec, job.size), turn.wall)
+    if why is not None:
+        raise NotGranted(
+            f"line {upload.lines[0]}: field 'at': the reservation is {why}",
+            hint="ask for another time, or for less",
+        )
