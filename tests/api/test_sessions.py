@@ -17,7 +17,7 @@ from rota.api.routes import session
 from rota.client.blocking import Client
 from rota.client.dial import Endpoint, role_of
 from rota.errors import BadInput, Denied
-from rota.manager.logins import _MOST_SESSIONS
+from rota.manager.peers.logins import _MOST_SESSIONS
 from rota.wire import messages as m
 from rota.wire.views import NewSessionView
 from tests.api import inside

@@ -1,7 +1,7 @@
 """Clock steps: random histories in which the wall clock is set, forward and back, at any moment.
 
-The manager's clock is the real one (`rota.manager.clock`), over a wall clock that is set at will and the time that
-really passes. Everything that holds in other histories holds here, every job ends, and sums stay sane.
+The manager's clock is the real one (`rota.manager.loop.clock`), over a wall clock that is set at will and the
+time that really passes. Everything that holds in other histories holds here, every job ends, and sums stay sane.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rota.core.attempts.reported_times import SLACK_S
 from rota.core.changes import Changes
 from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.states import State
-from rota.manager import accounts
-from rota.manager.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, beginning, reading_of
+from rota.manager.accounts import accounts
+from rota.manager.loop.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, beginning, reading_of
 from rota.plan.size import CORE
 from tests.core.machine import Machine
 from tests.core.test_planned_properties import PlannedHistories

@@ -17,7 +17,7 @@ from rota.core.machines.energy_rules import EnergyRules
 from rota.core.site.planning_terms import ask_of
 from rota.core.states import State
 from rota.errors import BadInput, NeverFits, NotGranted
-from rota.manager import nodes
+from rota.manager.views import nodes
 from rota.plan.ask import Ask
 from rota.plan.dispatch import plan_factory
 from rota.plan.dispatch.planning import Planning

@@ -10,7 +10,8 @@ import msgspec
 
 from rota.core.events import HostAppeared
 from rota.home import Home
-from rota.manager import demand, startup
+from rota.manager.host import demand
+from rota.manager.loop import startup
 from rota.plan.need import Need
 from rota.settings import Settings
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.manager.control import control
+from rota.manager.loop.control import control
 from rota.wire import messages as m
 from rota.wire import tokens
 from tests.dose import dose

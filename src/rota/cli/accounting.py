@@ -102,7 +102,7 @@ def _zone(name: str | None) -> str:
     """The zone that is meant, by a name that the manager knows. Raises `BadInput`."""
     from rota.errors import BadInput
     from rota.host import local_zone_name
-    from rota.manager.windows import zone_of
+    from rota.manager.accounts.windows import zone_of
 
     if name is None:
         return local_zone_name()
@@ -141,7 +141,7 @@ def _told_zone(view: AccountingView) -> tzinfo:
     from datetime import UTC
 
     from rota.errors import BadInput
-    from rota.manager.windows import zone_of
+    from rota.manager.accounts.windows import zone_of
 
     try:
         return zone_of(view.zone)

@@ -102,14 +102,14 @@ def test_rules(
 def _me() -> str:
     import os
 
-    from rota.manager.peer import user_name
+    from rota.manager.peers.peer import user_name
 
     return user_name(os.getuid())
 
 
 def _print(verdict: Verdict, error: str, *, spec: Spec) -> None:
     from rota.cli.terminal import harmless
-    from rota.manager.admission import facts_of
+    from rota.manager.submit.admission import facts_of
     from rota.plan.policy.rule_syntax import words_of
 
     for name in verdict.matched:

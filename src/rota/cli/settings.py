@@ -93,7 +93,7 @@ def check(call: Invocation) -> int:
     import os
 
     from rota.config import all_settings, load
-    from rota.manager.energy import rules_of
+    from rota.manager.host.energy import rules_of
 
     loaded = load(call.home)
     rules_of(loaded.settings)

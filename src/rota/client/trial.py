@@ -12,10 +12,10 @@ from rota.client.new_spec import new_spec
 from rota.client.submission import base_wanted
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.admission import By, Rulebook
-from rota.manager.rows import size_view
-from rota.manager.specs import check_texts, spec_from
-from rota.manager.unix_groups import groups_of
+from rota.manager.submit.admission import By, Rulebook
+from rota.manager.submit.specs import check_texts, spec_from
+from rota.manager.submit.unix_groups import groups_of
+from rota.manager.views.rows import size_view
 from rota.plan.language import expression
 from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.policy.admission_rules import Verdict

@@ -1,6 +1,6 @@
 """What must be done after a decision is on disk: in the imperative, idempotent, fenced.
 
-Effects carry data, never callables; `manager.perform` carries them out.
+Effects carry data, never callables; `manager.loop.perform` carries them out.
 """
 
 from __future__ import annotations

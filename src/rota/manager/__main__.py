@@ -2,6 +2,6 @@
 
 import sys
 
-from rota.manager.startup import main
+from rota.manager.loop.startup import main
 
 sys.exit(main())

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota.core.site.promised_starts import MOVED, gathered, parts_of
-from rota.manager.rows import together
+from rota.manager.views.rows import together
 from rota.store.base import StoredEvent
 from rota.wire.views import StoryLine
 from tests.core.machine import Machine

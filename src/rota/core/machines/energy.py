@@ -1,7 +1,7 @@
 """Who sleeps and who wakes: nodes that nobody needs are put to sleep, and woken in time for what is planned there.
 
 What is not awake by our doing is written down before anything is done about it, so a restart forgets no sleeper.
-Nothing here runs a command: that is `manager.energy`, which says how it went.
+Nothing here runs a command: that is `manager.host.energy`, which says how it went.
 """
 
 from __future__ import annotations

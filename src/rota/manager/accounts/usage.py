@@ -1,0 +1,93 @@
+"""`rota usage`: how hosts spent their time, and what each of them did when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from rota.core.accounts.accounting import micros
+from rota.core.machines.host_usage import ASLEEP, AWAY, BUSY, CLOSED, DRAINED, DRAINING, IDLE, SUSPECTED, UNSEEN
+from rota.errors import BadInput
+from rota.manager.loop import clock
+from rota.plan.language.hostlist import natural
+from rota.store.base import Store
+from rota.wire import messages as m
+from rota.wire.sums import HostUsage, NodeHistory, UsageView
+
+DAY_S: Final = 86_400.0
+#: Of a host so much is told, and at most so many changes.
+_HISTORY_S: Final = 7 * DAY_S
+_MOST: Final = 1000
+#: In these nothing could run, and nobody would have woken the host.
+_DOWN: Final = (AWAY, DRAINED, SUSPECTED, CLOSED)
+
+
+class Span(NamedTuple):
+    """What a host did from one moment to another, in microseconds."""
+
+    host: str
+    at: int
+    until: int
+    state: str
+
+
+def spans(rows: Iterable[tuple[str, int, str]], *, since: int, until: int) -> Iterator[Span]:
+    """Changes of state, by host and time, as spans that lie within two moments."""
+    for host, its in groupby(rows, key=lambda row: row[0]):
+        found = list(its)
+        for (_, at, state), over in zip(found, [*(row[1] for row in found[1:]), until], strict=True):
+            if min(over, until) > max(at, since):
+                yield Span(host, max(at, since), min(over, until), state)
+
+
+def usage(store: Store, ask: m.GetUsage) -> UsageView:
+    """Seconds of each host in each state; the last day unless somebody says since when. Raises `BadInput`."""
+    now = clock.now()
+    last = now if ask.until is None else min(ask.until, now)
+    first = last - DAY_S if ask.since is None else ask.since
+    since, until = micros(first), micros(last)
+    if not first < last or until <= since:  # also what is no number
+        raise BadInput("'to' is not after 'from', or nothing has happened yet", hint="give an earlier beginning")
+    sums: dict[str, dict[str, int]] = {}
+    for span in spans(store.host_states(host="", since=since, until=until), since=since, until=until):
+        its = sums.setdefault(span.host, {})
+        its[span.state] = its.get(span.state, 0) + span.until - span.at
+    hosts = [_usage(host, its) for host, its in sorted(sums.items(), key=lambda each: natural(each[0]))]
+    return UsageView(since=_time(since), until=_time(until), hosts=hosts, utilisation=_utilisation(*hosts))
+
+
+def _usage(host: str, its: dict[str, int]) -> HostUsage:
+    found = HostUsage(
+        host=host,
+        busy_s=(its.get(BUSY, 0) + its.get(DRAINING, 0)) / 1e6,
+        idle_s=its.get(IDLE, 0) / 1e6,
+        down_s=sum(its.get(state, 0) for state in _DOWN) / 1e6,
+        asleep_s=its.get(ASLEEP, 0) / 1e6,
+        unseen_s=its.get(UNSEEN, 0) / 1e6,
+    )
+    found.utilisation = _utilisation(found)
+    return found
+
+
+def _utilisation(*hosts: HostUsage) -> float | None:
+    """The part of the time in which jobs could run that they did. A host that sleeps would have been woken."""
+    busy = sum(each.busy_s for each in hosts)
+    could = busy + sum(each.idle_s + each.asleep_s for each in hosts)
+    return busy / could if could else None
+
+
+def history(store: Store, host: str) -> list[NodeHistory]:
+    """What a host did in the last week, newest first."""
+    now = clock.now()
+    since, until = micros(now - _HISTORY_S), micros(now)
+    found = list(spans(store.host_states(host=host, since=since, until=until), since=since, until=until))
+    return [
+        NodeHistory(at=_time(span.at), until=None if span is found[-1] else _time(span.until), state=span.state)
+        for span in reversed(found[-_MOST:])
+    ]
+
+
+def _time(at: int) -> datetime:
+    return datetime.fromtimestamp(at / 1e6, UTC)

@@ -1,0 +1,69 @@
+"""Keeps a delegated pool informed of how many runners of each reservation group are wanted.
+
+The number follows the queue up and down; it is gathered for a moment, and stated again after a minute,
+for whatever it was told may have come to nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rota.core.site.manager_pause import starts_nothing
+from rota.plan.need import Need
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.pools.base import DelegatedPool
+
+log = logging.getLogger("rota.manager")
+
+GATHER_S = 0.05
+RESTATE_S = 60.0
+
+
+class Demand:
+    """What a pool is asked for."""
+
+    def __init__(self, manager: Manager, pool: DelegatedPool, *, max_runners: int) -> None:
+        self._manager = manager
+        self._pool = pool
+        self._max_runners = max_runners
+        self._stated: dict[Need, int] | None = None
+        self._stated_at = 0.0
+        self._due = False
+
+    def look_soon(self) -> None:
+        """Something may have changed."""
+        if not self._due:
+            self._due = True
+            self._manager.loop.call_later(GATHER_S, self._look)
+
+    def _look(self) -> None:
+        self._due = False
+        now = self._manager.loop.time()
+        wanted = self.wanted()
+        if wanted == self._stated and now - self._stated_at < RESTATE_S:
+            return
+        self._stated, self._stated_at = wanted, now
+        try:
+            self._pool.want(wanted)
+        except Exception:
+            # Another engine's fault must not stop ours: it is asked again in a minute.
+            log.exception("the pool '%s' could not be asked for runners", self._pool.name)
+
+    def wanted(self) -> dict[Need, int]:
+        """Runners that should exist: those that hold jobs, and one for each job that could begin."""
+        world = self._manager.world
+        wanted: dict[Need, int] = {}
+        for runner in world.runners.values():
+            if runner.made_for is not None and runner.leases:
+                wanted[runner.made_for] = wanted.get(runner.made_for, 0) + 1
+        left = self._max_runners - sum(wanted.values())
+        if not starts_nothing(world):
+            for need, number in world.placement.demand().items():
+                more = min(number, left)
+                if more > 0:
+                    wanted[need] = wanted.get(need, 0) + more
+                    left -= more
+        return wanted

@@ -1,0 +1,127 @@
+"""Runs the commands that put nodes to sleep and wake them, beside the loop, each for one node and not for ever.
+
+What becomes of a node is not decided here: `core.machines.energy` is told how its command ended, and sees the
+node itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from rota.core.events import PowerCommandEnded
+from rota.core.machines.energy_rules import EnergyRules, parse_keep_alive
+from rota.errors import BadInput
+from rota.settings import Settings
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+#: So many commands run at once.
+AT_ONCE: Final = 16
+#: Of what a command printed, the end is told.
+_TOLD: Final = 400
+
+
+def rules_of(settings: Settings) -> EnergyRules:
+    """What the settings say about energy. Raises `BadInput`."""
+    for name in ("sleep_cmd", "wake_cmd"):
+        _words(getattr(settings, name), name)
+    return EnergyRules(
+        sleeps=settings.sleep_cmd is not None,
+        wakes=settings.wake_cmd is not None,
+        sleep_after_s=settings.sleep_after,
+        sleep_gap_s=settings.sleep_gap,
+        wake_s=settings.wake_time,
+        wake_timeout_s=settings.wake_timeout,
+        keep_alive=parse_keep_alive(settings.keep_alive) if settings.keep_alive else (),
+    )
+
+
+def _words(command: str | None, name: str) -> list[str]:
+    try:
+        words = shlex.split(command or "")
+    except ValueError as error:
+        raise BadInput(f"{name}: {error}", hint="check its quotes") from None
+    if command is not None and not words:
+        raise BadInput(f"{name} is empty", hint="name a program, or leave it out")
+    return words
+
+
+class Energy:
+    """Commands of one manager: one at a time for each node, a few nodes at once."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        settings = manager.settings
+        self._sleep = _words(settings.sleep_cmd, "sleep_cmd")
+        self._wake = _words(settings.wake_cmd, "wake_cmd")
+        self._limit_s = settings.wake_timeout
+        self._waiting: deque[tuple[str, bool]] = deque()
+        self._busy: set[str] = set()  #: nodes for which one runs
+
+    def run(self, hosts: list[str], *, wake: bool) -> None:
+        """Run the command for each of these nodes, after those that were asked for before. Never blocks."""
+        self._waiting.extend((host, wake) for host in hosts)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        for each in list(self._waiting):
+            if len(self._busy) >= AT_ONCE:
+                return
+            host, wake = each
+            if host in self._busy:
+                continue
+            self._waiting.remove(each)
+            self._busy.add(host)
+            # Not waited for when the manager stops: it goes on by itself.
+            threading.Thread(target=self._run, args=(host, wake), name="energy", daemon=True).start()
+
+    def _run(self, host: str, wake: bool) -> None:
+        command = self._wake if wake else self._sleep
+        if host.startswith("-"):
+            command = []  # it would be taken for an option
+        error = run_command([*command, host], self._limit_s) if command else "no command can be run for it"
+        with contextlib.suppress(RuntimeError):  # the loop is gone
+            self._manager.loop.call_soon_threadsafe(self._over, host, wake, error)
+
+    def _over(self, host: str, wake: bool, error: str) -> None:
+        self._busy.discard(host)
+        if error:
+            log.warning("%s of node %s: %s", "wake_cmd" if wake else "sleep_cmd", host, error)
+        self._manager.happened(PowerCommandEnded(host=host, wake=wake, error=error))
+        self._go_on()
+
+
+def run_command(command: list[str], limit_s: float) -> str:
+    """Run it to its end. Why it failed; empty: it did not."""
+    # A file, not a pipe: what the command leaves running may keep its output open for ever.
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+        except OSError as error:
+            return f"{command[0]}: {error.strerror}"
+        try:
+            status = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return f"{command[0]} took longer than {limit_s:g} s"
+        if status == 0:
+            return ""
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _TOLD))
+        said = " ".join(output.read(_TOLD).decode(errors="replace").split())
+    return f"{command[0]} ended with {status}{f': {said}' if said else ''}"

@@ -1,0 +1,220 @@
+"""Starts the gateway, the process that serves HTTP, and starts it again should it end.
+
+The socket is bound here and stays open, so that the address is the same whatever happens to the process. A
+port that was chosen is remembered: pages that are open find the next manager at the same address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import ipaddress
+import logging
+import os
+import select
+import socket
+import sys
+from typing import TYPE_CHECKING, Final
+
+from rota.errors import BadInput, EnvironmentFault
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+OFF: Final = "off"
+_BACKLOG: Final = 256
+_AGAIN_S: Final = 1.0
+_TRIES: Final = 8  #: a port that is free here may be taken on the other loopback address
+_LONGEST_S: Final = 60.0
+#: How long the process gets to leave the port to the next manager.
+_END_MS: Final = 2000
+
+
+class GatewayProcess:
+    """The gateway of a manager, which may not have been started yet."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._listener: socket.socket | None = None
+        self._twin: socket.socket | None = None  #: keeps others from the same port, see `_hold_twin`
+        self._task: asyncio.Task[None] | None = None
+        self._life: int | None = None  #: the process ends when this is closed
+        self._pid: int | None = None
+        self.url: str | None = None
+
+    def start(self) -> str:
+        """Start it, if it is not there; its address. Raises `RotaError`."""
+        if self.url is None or self._listener is None:
+            settings = self._manager.settings
+            if settings.http == OFF:
+                hint = 'set http = "on" in rota.toml, and start the manager again'
+                raise BadInput("HTTP is turned off", hint=hint)
+            self._listener, self._twin = self._bind(settings.http_host, settings.http_port)
+            self.url = url_of(*self._listener.getsockname()[:2])
+            self._task = self._manager.loop.create_task(self._keep(self._listener))
+        return self.url
+
+    def _bind(self, host: str, port: int) -> tuple[socket.socket, socket.socket | None]:
+        file = self._manager.home.path / "http.port"
+        if not port and (before := _remembered(file)):
+            try:
+                return _listen(host, before)
+            except EnvironmentFault:
+                log.info("port %d is taken: the dashboard gets another one", before)
+        listener, twin = _listen(host, port) if port else _listen_somewhere(host)
+        if not port:
+            try:
+                with open(file, "w", encoding="ascii", opener=_private) as out:
+                    os.fchmod(out.fileno(), 0o600)  # it may be there, from before it was private
+                    out.write(f"{listener.getsockname()[1]}\n")
+            except OSError as error:
+                log.warning("the port cannot be remembered: %s", error)
+        return listener, twin
+
+    async def _keep(self, listener: socket.socket) -> None:
+        pause = _AGAIN_S
+        while True:
+            began = self._manager.loop.time()
+            try:
+                code = await self._run(listener)
+            except OSError as error:
+                log.warning("the gateway cannot be started: %s", error)
+            else:
+                log.warning("the gateway ended with %d", code)
+            lived = self._manager.loop.time() - began
+            pause = _AGAIN_S if lived > _LONGEST_S else min(_LONGEST_S, pause * 2)
+            await asyncio.sleep(pause)
+
+    async def _run(self, listener: socket.socket) -> int:
+        theirs, self._life = os.pipe()
+        try:
+            command = [sys.executable, "-P", "-m", "rota.api", "--home", str(self._manager.home)]
+            fds = ["--listen-fd", str(listener.fileno()), "--life-fd", str(theirs)]
+            with open(self._manager.home.logs / "gateway.out", "ab", opener=_private) as out:
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    *fds,
+                    pass_fds=(listener.fileno(), theirs),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    start_new_session=True,
+                )
+            os.close(theirs)
+            theirs = -1
+            self._pid = process.pid
+            return await process.wait()
+        finally:
+            self._pid = None
+            if theirs >= 0:
+                os.close(theirs)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._life is not None:
+            os.close(self._life)
+            self._life = None
+
+    def stop(self) -> None:
+        """End it: it sees that we are gone. Blocks a moment, until it has left the port."""
+        pid = self._pid
+        if self._task is not None:
+            self._task.cancel()
+        self._let_go()
+        for held in (self._listener, self._twin):
+            if held is not None:
+                held.close()
+        if pid is not None:
+            _wait_for(pid)
+
+
+def url_of(host: str, port: int) -> str:
+    """The address for a browser on this machine, which may speak plain HTTP wherever it can use loopback."""
+    address = ipaddress.ip_address(host.partition("%")[0])
+    name = f"[{host}]" if ":" in host else host
+    if address.is_unspecified or host in ("127.0.0.1", "::1"):
+        name = "localhost"
+    return f"{'http' if address.is_loopback or address.is_unspecified else 'https'}://{name}:{port}"
+
+
+def _listen(host: str, port: int) -> tuple[socket.socket, socket.socket | None]:
+    try:
+        family, _kind, _protocol, _name, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+            twin = _hold_twin(*listener.getsockname()[:2])
+        except BaseException:
+            listener.close()
+            raise
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot listen on {host}:{port}: {error.strerror}",
+            hint="set another http_host or http_port in rota.toml (port 0 takes a free one)",
+            code="port",
+        ) from None
+    return listener, twin
+
+
+def _listen_somewhere(host: str) -> tuple[socket.socket, socket.socket | None]:
+    for _ in range(_TRIES):
+        with contextlib.suppress(EnvironmentFault):
+            return _listen(host, 0)
+    return _listen(host, 0)
+
+
+#: Browsers try both loopback addresses for `localhost`. `::` is both of them already.
+_TWINS: Final = {"127.0.0.1": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}
+
+
+def _hold_twin(host: str, port: int) -> socket.socket | None:
+    """The same port of the other loopback address, where we do not listen but nobody else shall either: a browser
+    would send them its cookie. Raises `OSError` if somebody does."""
+    twin = _TWINS.get(host)
+    if twin is None:
+        return None
+    held = None
+    try:
+        held = socket.socket(socket.AF_INET6 if ":" in twin else socket.AF_INET, socket.SOCK_STREAM)
+        held.bind((twin, port))  # without SO_REUSEADDR, by which two could have it
+    except OSError as error:
+        if held is not None:
+            held.close()
+        if error.errno == errno.EADDRINUSE:
+            raise
+        return None  # there is no such address here
+    return held
+
+
+def _remembered(file: os.PathLike[str]) -> int:
+    """The port of last time, or 0."""
+    try:
+        with open(file, encoding="ascii") as lines:
+            text = lines.read(16).strip()
+    except (OSError, UnicodeDecodeError):
+        return 0
+    return int(text) if text.isdigit() and 1024 <= int(text) < 65536 else 0
+
+
+def _wait_for(pid: int) -> None:
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return  # it has ended
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        poll.poll(_END_MS)
+    finally:
+        os.close(handle)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

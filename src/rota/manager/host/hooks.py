@@ -1,0 +1,248 @@
+"""Runs the scripts of the site that belong to the manager's host, beside the loop, each not for ever.
+
+Prologues and epilogues of jobs, `fence_cmd` for silent nodes and `heal_cmd` for suspected ones. What their ends
+mean is decided by the engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rota.core.attempts.leave_time import Leaving
+from rota.core.effects import RunServerScript
+from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
+from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE
+from rota.core.machines.fencing import to_fence
+from rota.core.machines.suspected_hosts import to_heal
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.settings import Settings
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+#: So many scripts for jobs run at once, and so many for nodes.
+AT_ONCE: Final = 8
+_NODES_AT_ONCE: Final = 4
+#: Of what a script printed, the end is told, and more of it is in the log.
+_TOLD: Final = 300
+_LOGGED: Final = 4096
+
+
+def set_up(world: World, settings: Settings, *, own_host: str) -> None:
+    """Tell the engine which hooks there are, and on which hosts special jobs run. Raises `BadInput`."""
+    for name in ("fence_cmd", "heal_cmd"):
+        words_of(settings, name)
+    world.server_hooks.prologue = settings.server_prologue is not None
+    world.placement.ahead = not world.server_hooks.prologue
+    world.server_hooks.epilogue = settings.server_epilogue is not None
+    world.patience_s = settings.reservation_patience
+    world.time_to_leave = Leaving(
+        checkpoint_s=settings.checkpoint_grace,
+        grace_s=settings.grace,
+        epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,
+    )
+    own = own_host if own_host in world.capacity else ""
+    world.special_hosts = {
+        "deploy": settings.deploy_host or own,
+        "cosystem": settings.cosystem_host or own,
+    }
+
+
+def words_of(settings: Settings, name: str) -> list[str]:
+    """A command of the settings, word by word; the name of a node is added to it."""
+    try:
+        return shlex.split(getattr(settings, name) or "")
+    except ValueError as error:
+        raise BadInput(f"{name}: {error}", hint="check its quotes") from None
+
+
+class _Run:
+    """A script that runs for an attempt."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.stopped = False
+
+
+class Hooks:
+    """The scripts of one manager."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._settings = manager.settings
+        self._waiting: deque[RunServerScript] = deque()
+        self._running: dict[tuple[str, int, int], _Run] = {}
+        self._fence = words_of(manager.settings, "fence_cmd")
+        self._heal = words_of(manager.settings, "heal_cmd")
+        self._tried: dict[tuple[str, str], float] = {}  #: (command, node) → when it last began
+        self._busy: set[tuple[str, str]] = set()
+
+    def start(self) -> None:
+        """Run the epilogues that an earlier manager did not come to."""
+        for each in self._manager.world.server_hooks.epilogues.values():
+            self.run(RunServerScript(EPILOGUE, each.job, each.attempt, 0, each.about))
+
+    # ------------------------------------------------------------------ for jobs
+
+    def run(self, effect: RunServerScript) -> None:
+        """Run a prologue or an epilogue, after those that were asked for before. Never blocks."""
+        self._waiting.append(effect)
+        self._go_on()
+
+    def stop(self, job: int, attempt: int) -> None:
+        """Nobody waits for the prologue of this attempt any more."""
+        self._waiting = deque(
+            each for each in self._waiting if (each.hook, each.job, each.attempt) != (PROLOGUE, job, attempt)
+        )
+        run = self._running.get((PROLOGUE, job, attempt))
+        if run is not None:
+            run.stopped = True
+            if run.process is not None:
+                _kill(run.process)
+
+    def close(self) -> None:
+        """The manager leaves: what runs for jobs is ended, and begun again by the next one."""
+        self._waiting.clear()
+        for run in self._running.values():
+            run.stopped = True
+            if run.process is not None:
+                _kill(run.process)
+
+    def _go_on(self) -> None:
+        while self._waiting and len(self._running) < AT_ONCE:
+            effect = self._waiting.popleft()
+            run = self._running[effect.hook, effect.job, effect.attempt] = _Run()
+            threading.Thread(target=self._run, args=(effect, run), name="hook", daemon=True).start()
+
+    def _run(self, effect: RunServerScript, run: _Run) -> None:
+        settings = self._settings
+        path = settings.server_prologue if effect.hook == PROLOGUE else settings.server_epilogue
+        wrong = ""
+        if path:  # it may be set no more for an epilogue of an earlier time
+            about = {
+                **effect.about,
+                "ROTA_HOOK": f"server_{effect.hook}",
+                "ROTA_JOB_ID": str(effect.job),
+                "ROTA_ATTEMPT": str(effect.attempt),
+            }
+            label = f"server {effect.hook} of job {effect.job}"
+            wrong = run_script([path], about, settings.hook_timeout, run=run, label=label)
+        with contextlib.suppress(RuntimeError):  # the loop is gone
+            self._manager.loop.call_soon_threadsafe(self._over, effect, wrong)
+
+    def _over(self, effect: RunServerScript, wrong: str) -> None:
+        run = self._running.pop((effect.hook, effect.job, effect.attempt), None)
+        if wrong:
+            log.warning("server %s of job %d: %s", effect.hook, effect.job, wrong)
+        if run is None or not run.stopped:
+            self._manager.happened(
+                ServerScriptEnded(
+                    hook=effect.hook, job=effect.job, attempt=effect.attempt, token=effect.token, wrong=wrong
+                )
+            )
+        self._go_on()
+
+    # ------------------------------------------------------------------ for nodes
+
+    def tick(self, now: float) -> None:
+        """Look for nodes to fence and to heal."""
+        world = self._manager.world
+        if self._fence:
+            self._try("fence_cmd", self._fence, to_fence(world), now, self._fenced)
+        if self._heal:
+            self._try("heal_cmd", self._heal, to_heal(world), now, self._healed)
+
+    def _try(self, name: str, words: list[str], hosts: list[str], now: float, well: Callable[[str], None]) -> None:
+        for host in hosts:
+            key = (name, host)
+            due = self._tried.get(key, float("-inf")) + self._settings.heal_every
+            if key in self._busy or now < due or len(self._busy) >= _NODES_AT_ONCE:
+                continue
+            self._tried[key] = now
+            self._busy.add(key)
+            threading.Thread(target=self._call, args=(key, words, well), name="hook", daemon=True).start()
+
+    def _call(self, key: tuple[str, str], words: list[str], well: Callable[[str], None]) -> None:
+        name, host = key
+        about = {"ROTA_HOOK": name, "ROTA_NODE": host}
+        wrong = run_script([*words, host], about, self._settings.hook_timeout, label=f"{name} {host}")
+        with contextlib.suppress(RuntimeError):
+            self._manager.loop.call_soon_threadsafe(self._called, key, wrong, well)
+
+    def _called(self, key: tuple[str, str], wrong: str, well: Callable[[str], None]) -> None:
+        self._busy.discard(key)
+        if wrong:
+            log.warning("%s %s: %s", *key, wrong)
+        else:
+            log.info("%s %s succeeded", *key)
+            well(key[1])
+
+    def _fenced(self, host: str) -> None:
+        self._manager.happened(HostFenced(host=host, why="fence_cmd succeeded"))
+
+    def _healed(self, host: str) -> None:
+        self._manager.happened(HostHealed(host=host, why="heal_cmd succeeded"))
+
+
+def run_script(
+    words: list[str], about: dict[str, str], limit_s: float, *, label: str, run: _Run | None = None
+) -> str:
+    """Run it to its end, in this thread. Why it failed; empty: it did not."""
+    env = {**os.environ, **{name: value.replace("\0", "") for name, value in about.items()}}
+    # A file, not a pipe: what it leaves running may keep its output open for ever.
+    with tempfile.TemporaryFile() as output:
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                cwd="/",
+                env=env,
+            )
+        except (OSError, ValueError) as error:
+            return f"{words[0]} cannot be run: {error.strerror if isinstance(error, OSError) else error}"
+        if run is not None:
+            run.process = process
+            if run.stopped:
+                _kill(process)
+        late = ""
+        begun = time.monotonic()
+        try:
+            status = process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            late = f"over its {limit_s:g} s"
+            _kill(process)
+            status = process.wait()
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _LOGGED))
+        text = output.read(_LOGGED).decode("utf-8", "replace").strip()
+    for line in text.splitlines():
+        log.info("%s: %s", label, line)
+    if not status and not late:
+        log.debug("%s took %.2f s", label, time.monotonic() - begun)
+        return ""
+    ended = late or (f"signal {-status}" if status < 0 else f"exit {status}")
+    said = text.splitlines()[-1].strip()[:_TOLD] if text else ""
+    return f"{os.path.basename(words[0])} failed: {ended}" + (f": {said}" if said else "")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """It and what it started, as far as that is in its session. Not after it was waited for: see `returncode`."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

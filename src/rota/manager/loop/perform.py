@@ -1,0 +1,212 @@
+"""Carry out effects, once the batch they came with is on disk.
+
+Whoever is not there any more is passed over: what could not be said is said when they come back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from rota.core import effects as e
+from rota.core.attempts.leases import LeaseRef
+from rota.core.jobs.job import Job
+from rota.core.jobs.report_groups import first_of
+from rota.core.states import State
+from rota.errors import Bug, Denied, RotaError
+from rota.plan.placement import Given
+from rota.wire import codec
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.manager.peers.peer import Peer
+
+log = logging.getLogger("rota.manager")
+
+#: Characters of commands and environments in one message, about.
+_PIECE = 4 << 20
+
+
+def perform(manager: Manager, effects: list[e.Effect]) -> None:
+    """Do what was decided, in order. What cannot be said to one peer keeps nobody else waiting."""
+    for effect in effects:
+        try:
+            _perform(manager, effect)
+        except Exception as error:
+            log.exception("%s could not be done", type(effect).__name__)
+            if not isinstance(error, RotaError):
+                error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
+            if isinstance(effect, e.Reply) and (asker := manager.peers.get(effect.to.connection)):
+                asker.fail(effect.to.n, error)
+
+
+def _perform(manager: Manager, effect: e.Effect) -> None:
+    match effect:
+        case e.NotifySettled(job, state, outcome):
+            manager.watches.settled(job, state, outcome)
+            manager.figures.ended(State(state).label)
+            if outcome is not None:
+                begun = outcome.started_at
+                wall_s = None if begun is None else max(0.0, outcome.ended_at - begun)
+                manager.rates.ended(job.spec.group, wall_s, monotonic())
+        case e.SendWork(runner):
+            if peer := manager.runners.peer_of(runner):
+                for work in _work(manager, peer, effect):
+                    peer.send(work)
+        case e.SendParts(runner, jobs, leases):
+            if peer := manager.runners.peer_of(runner):
+                _send_parts(manager, peer, jobs, leases)
+        case e.CloseParts(runner, leases):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.ClosePart([LeaseRef(*lease) for lease in leases]))
+        case e.AcknowledgeReport(runner, seq):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Ack(seq))
+        case e.NotifyStarted(job_id, attempt, runner):
+            manager.watches.started(job_id, attempt, runner)
+        case e.Reply(to, body):
+            if asker := manager.peers.get(to.connection):
+                asker.send(m.Reply(to.n, codec.body(body)))
+        case e.Refuse(to, error):
+            if asker := manager.peers.get(to.connection):
+                asker.fail(to.n, error)
+        case e.NotifyReopened(job_id):
+            manager.watches.reopened(job_id)
+        case e.SendRules(runner, forget):
+            if peer := manager.runners.admit(runner):
+                peer.send(_rules(manager, forget))
+                manager.watches.rejoined(runner)
+        case e.DismissRunner(runner, why):
+            if peer := manager.runners.peer_of(runner):
+                if why:
+                    peer.refuse(Denied(why, code=m.REMOVED))
+                else:
+                    peer.send(m.Leave())
+        case e.SleepNodes(hosts):
+            manager.energy.run(hosts, wake=False)
+        case e.WakeNodes(hosts):
+            manager.energy.run(hosts, wake=True)
+        case e.KillAttempts(runner, leases):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
+        case e.PauseAttempts(runner, leases, on):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Suspend([LeaseRef(*lease) for lease in leases], on))
+        case e.SignalAttempts(runner, leases, signal, everything):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Signal([LeaseRef(*lease) for lease in leases], signal, everything))
+        case e.SetWalltime(runner, lease, walltime_s):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
+        case e.RunServerScript():
+            manager.hooks.run(effect)
+        case e.StopServerScript(job_id, attempt):
+            manager.hooks.stop(job_id, attempt)
+        case e.RemoveSegments(segments):
+            manager.pruner.remove(segments)
+        case e.RecallLeases(runner, leases):
+            if peer := manager.runners.peer_of(runner):
+                peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
+
+
+def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
+    settings = manager.settings
+    return m.Rules(
+        touch_s=settings.touch_s,
+        orphan_after_s=settings.orphan_after,
+        grace_s=settings.grace,
+        keep_output=settings.keep_output,
+        containment=settings.containment,
+        forget=[LeaseRef(*lease) for lease in forget],
+        behaviour_timeout_s=settings.behaviour_timeout,
+        enforce_memory=settings.enforce_memory,
+        interactive_grace_s=settings.interactive_grace,
+        prologue=settings.prologue or "",
+        epilogue=settings.epilogue or "",
+        hook_timeout_s=settings.hook_timeout,
+        containment_script=settings.containment_script or "",
+        suspend_hook=settings.suspend_hook or "",
+        resume_hook=settings.resume_hook or "",
+        walltime_warning_s=settings.walltime_warning,
+        warn_signal=settings.warn_signal,
+        checkpoint_grace_s=settings.checkpoint_grace,
+        output_spool=settings.output_spool,
+    )
+
+
+def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
+    """Leases that are still valid, with the specifications and environments this runner has not seen,
+    in pieces that fit a frame. The seats come last: a seat without a lease would be given back."""
+    grants: list[m.Grant] = []
+    specs: list[m.RunSpec] = []
+    envs: list[tuple[int, bytes]] = []
+    size = 0
+    for job, (id, attempt, token) in zip(effect.jobs, effect.leases, strict=True):
+        lease = job.lease
+        if lease is None or lease.token != token:
+            continue  # it moved on before it was sent
+        if job.spec_id not in peer.specs:
+            size += _tell_spec(manager, peer, job, specs, envs)
+        rank = ((255 - job.spec.priority) << 48) + job.id
+        allocation = None if lease.given is None else _allocation(job, lease.given)
+        spec, cmd = job.spec_id, job.cmd
+        grants.append(m.Grant(id, attempt, token, spec, cmd, rank, job.learned, job.element, allocation))
+        size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
+        if size > _PIECE:
+            yield m.Work(grants, [], specs, envs)
+            grants, specs, envs, size = [], [], [], 0
+    seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
+    yield m.Work(grants, seats, specs, envs)
+
+
+def _tell_spec(
+    manager: Manager, peer: Peer, job: Job, specs: list[m.RunSpec], envs: list[tuple[int, bytes]]
+) -> int:
+    """Add what this runner has not seen; so many bytes."""
+    peer.specs.add(job.spec_id)
+    specs.append(_run_spec(job))
+    if job.spec.env in peer.envs:
+        return 0
+    peer.envs.add(job.spec.env)
+    blob = manager.library.blob(job.spec.env, manager.store)
+    envs.append((job.spec.env, blob))
+    return len(blob)
+
+
+def _send_parts(manager: Manager, peer: Peer, jobs: list[Job], leases: list[tuple[int, int, int]]) -> None:
+    """Parts, of leases that are still valid, for the host of this runner to open."""
+    runner = manager.world.runners.get(peer.runner)
+    for job, (id, attempt, token) in zip(jobs, leases, strict=True):
+        lease = job.lease
+        given = lease.given if lease is not None and lease.token == token and lease.ended is None else None
+        if given is None or runner is None:
+            continue  # it moved on before it was sent
+        specs: list[m.RunSpec] = []
+        envs: list[tuple[int, bytes]] = []
+        if job.spec_id not in peer.specs:
+            _tell_spec(manager, peer, job, specs, envs)
+        cores = dict(zip(dict(given.nodes), given.cpu_lists, strict=False)).get(runner.host, "")
+        walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
+        allocation = m.Allocation(cpu_list=cores, nodes=given.nodes, walltime_s=walltime_s)
+        part = m.Part(id, attempt, token, job.spec_id, allocation, job.learned, job.element)
+        peer.send(m.Work([], [], specs, envs, [part]))
+
+
+def _allocation(job: Job, given: Given) -> m.Allocation | None:
+    """What the runner must know of what the planner gave; None: nothing that the specification does not say."""
+    walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
+    if not given.cpu_list and not given.elsewhere and walltime_s is None:
+        return None
+    return m.Allocation(cpu_list=given.cpu_list, nodes=given.nodes, walltime_s=walltime_s)
+
+
+#: Fields of a specification that a runner must know.
+_TOLD = tuple(name for name in m.RunSpec.__struct_fields__ if name != "id")
+
+
+def _run_spec(job: Job) -> m.RunSpec:
+    told = {name: getattr(job.spec, name) for name in _TOLD}
+    return m.RunSpec(id=job.spec_id, **told | {"group": first_of(job.spec.group)})

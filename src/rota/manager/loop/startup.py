@@ -1,0 +1,389 @@
+"""What `python -m rota.manager` does: open the store, recover, listen, and run until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from rota import __version__, config
+from rota.boot import boot_id, since_boot
+from rota.core import restored_leases
+from rota.core.accounts.accounting import HOUR_S
+from rota.core.accounts.fair_share_usage import KEPT_HOURS, restore_use
+from rota.core.changes import Changes
+from rota.core.hooks.server_scripts import HOOKS, restore_hooks
+from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES, RESTORED_SEEN
+from rota.core.site.manager_pause import PAUSED, YES
+from rota.core.site.plan_news import RESERVED, restore_reservations
+from rota.core.site.policy import SPENT, restore_spent
+from rota.core.world import World
+from rota.errors import Bug, EnvironmentFault, RotaError
+from rota.home import Home, ManagerFile, check_private
+from rota.logs import log_to
+from rota.manager.host import gateway
+from rota.manager.loop import clock
+from rota.manager.loop.recovery import library_from, unused_limits, world_from
+from rota.manager.loop.service import Manager
+from rota.manager.peers.doorstep import Doorstep
+from rota.pools.base import Pool
+from rota.pools.local import LocalPool
+from rota.settings import Settings
+from rota.store import identity
+from rota.store.base import Snapshot
+from rota.store.sqlite import SqliteStore
+from rota.unix import short
+from rota.wire import tls, tokens
+from rota.wire.tokens import TokenBook
+
+log = logging.getLogger("rota.manager")
+
+#: Makes the pool of a deployment.
+MakePool = Callable[[Home, Settings], Pool]
+
+_RENEW_CHECK_S = 6 * 3600.0
+_TRY_AGAIN_S = 30.0
+_BACKLOG = 1024
+_PATIENCE_S = 30
+_HOME_CHECK_S = 1.0
+
+
+def main(argv: list[str] | None = None, *, make_pool: MakePool = LocalPool) -> int:
+    """Run a manager in this process. The first line on --ready-fd says whether it listens."""
+    parser = argparse.ArgumentParser(prog="python -m rota.manager", description=__doc__)
+    parser.add_argument("--home", required=True)
+    parser.add_argument("--ready-fd", type=int, default=None, help="where to say that we listen, or why not")
+    parser.add_argument("--idle-stop", type=float, default=None, help="stop after this many idle seconds")
+    options = parser.parse_args(argv)
+    ready = _Ready(options.ready_fd)
+    try:
+        import uvloop
+
+        return uvloop.run(_run(Home(options.home), ready, make_pool, idle_stop_s=options.idle_stop))
+    except RotaError as error:
+        ready.refuse(error)
+        print(f"rota: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        log.exception("the manager failed")
+        ready.refuse(Bug(f"the manager failed: {error}", hint="see 'rota manager logs'"))
+        raise
+
+
+class _Ready:
+    """Tells whoever started us, once, how it went."""
+
+    def __init__(self, handle: int | None) -> None:
+        self._handle = handle
+
+    def ok(self, pid: int, socket_path: str) -> None:
+        self._say({"ok": True, "pid": pid, "socket": socket_path})
+
+    def refuse(self, error: RotaError) -> None:
+        self._say({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
+
+    def _say(self, what: dict[str, object]) -> None:
+        if self._handle is None:
+            return
+        with contextlib.suppress(OSError):
+            os.write(self._handle, json.dumps(what).encode() + b"\n")
+            os.close(self._handle)
+        self._handle = None
+
+
+async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: float | None) -> int:
+    home.create()
+    settings = config.load(home).settings
+    log_to(home.logs / "manager.log", settings.log_level)
+    deployment = ""
+
+    def approve(stored: str) -> None:
+        nonlocal deployment
+        deployment = identity.settled(home.path, stored)
+
+    store = SqliteStore(home.path, approve=approve)
+    manager: Manager | None = None
+    try:
+        listener = _bind_again(home, settings)
+        pool = make_pool(home, settings)
+        pool.start()  # its runner starts while we recover
+        manager = _recover(home, settings, store, pool, deployment=deployment, idle_stop_s=idle_stop_s)
+        server = await _listen_locally(home, manager)
+        manager.start()
+        host, port = listener.getsockname()[:2]
+        manager.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        _write_manager_file(home, manager)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, _on_signal, manager, number)
+        ready.ok(os.getpid(), str(home.socket))
+        log.info("manager %s started, generation %d", __version__, manager.generation)
+        tasks = [
+            loop.create_task(_listen_remotely(home, manager, listener)),
+            loop.create_task(_watch_home(store, manager)),
+        ]
+        if idle_stop_s is None and settings.http != gateway.OFF:
+            _serve_http(manager)
+        await manager.stopped.wait()
+        for task in tasks:
+            task.cancel()
+        server.close()
+        log.info("manager stops")
+        if manager.failure is None and store.holds_home():
+            # As long as the home is ours: the next manager's would have the same names.
+            for path in (home.socket, home.manager_file, home.former_socket):
+                if path is not None:
+                    path.unlink(missing_ok=True)
+    finally:
+        if manager is not None:
+            manager.close()
+        else:
+            store.close()
+    if manager.failure is not None:
+        _exit_now(manager.failure)
+    return 0
+
+
+async def _watch_home(store: SqliteStore, manager: Manager) -> None:
+    """A manager whose home was removed ends: nobody can reach it, and the next one would not know of it."""
+    while manager.failure is None:
+        await asyncio.sleep(_HOME_CHECK_S)
+        if not store.holds_home():
+            manager.fail(EnvironmentFault(f"{manager.home} was removed, or something else is in its place"))
+
+
+def _serve_http(manager: Manager) -> None:
+    """The manager does without, should the port be taken: jobs are more important."""
+    try:
+        log.info("the dashboard is at %s", manager.gateway.start())
+    except RotaError as error:
+        log.error("no dashboard: %s", error)  # noqa: TRY400
+
+
+def _on_signal(manager: Manager, number: signal.Signals) -> None:
+    log.info("told to stop by %s", number.name)
+    manager.stop(kill=False)
+
+
+def _exit_now(error: BaseException) -> None:
+    """Leave without another word to anybody: what was not acknowledged is recovered at the next start."""
+    print(f"rota: the manager stopped: {error}", file=sys.stderr, flush=True)
+    os._exit(70)
+
+
+def _recover(
+    home: Home,
+    settings: Settings,
+    store: SqliteStore,
+    pool: Pool,
+    *,
+    deployment: str,
+    idle_stop_s: float | None,
+) -> Manager:
+    snapshot = store.load()
+    generation = int(snapshot.meta.get("generation", "0")) + 1
+    changes = Changes()
+    book = tokens.open_home(home.tokens, now=time.time())
+    clock.begin(_beginning(snapshot, book))
+    changes.meta = {"generation": str(generation), "deployment": deployment, clock.CLOCK: clock.reading().text()}
+    for name in unused_limits(snapshot):
+        changes.limits[name] = None
+        del snapshot.limits[name]
+    if restored_at := snapshot.meta.get(RESTORED_AT):
+        changes.meta[RESTORED_SEEN] = restored_at
+    store.commit(changes)
+    world = world_from(snapshot, pool, wall=clock.now(), mono=time.monotonic(), generation=generation)
+    world.paused = snapshot.meta.get(PAUSED) == YES
+    restore_reservations(world, snapshot.meta.get(RESERVED) or "{}")
+    restore_spent(world, snapshot.meta.get(SPENT) or "[]")
+    restore_hooks(world, snapshot.meta.get(HOOKS) or "")
+    hour = int(clock.now() // HOUR_S) + 1
+    restore_use(world, store.accounts(first=hour - KEPT_HOURS, end=hour).rows, end=hour)
+    _doubt_restored(world, snapshot.meta)
+    library = library_from(snapshot)
+    del snapshot
+    # Jobs form no cycles; collecting a million of them again and again finds nothing.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    sys.setswitchinterval(0.0005)
+    return Manager(
+        home=home,
+        settings=settings,
+        world=world,
+        store=store,
+        library=library,
+        tokens=book,
+        pool=pool,
+        generation=generation,
+        deployment=deployment,
+        idle_stop_s=idle_stop_s,
+    )
+
+
+def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
+    """What time it is, by the wall clock and by what the last manager wrote down."""
+    now = clock.Reading(boot_id(), since_boot(), time.time())
+    newest = max((at / 1e6 for _state, at in snapshot.host_states.values()), default=0.0)
+    for row in snapshot.open_attempts:
+        newest = max(newest, row.leased_at, row.started_at or 0.0)
+    expire = (record.expires_at for record in book.list() if record.expires_at is not None)
+    return clock.beginning(
+        clock.reading_of(snapshot.meta.get(clock.CLOCK)),
+        newest=newest,
+        at_stake=bool(snapshot.jobs) or any(newest < at for at in expire),
+        now=now,
+    )
+
+
+def _doubt_restored(world: World, meta: dict[str, str]) -> None:
+    """If this database was restored: what was leased in the backup may have ended since."""
+    restored_at = meta.get(RESTORED_AT)
+    if not restored_at:
+        return
+    leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
+    jobs = restored_leases.mark(world, leases)
+    if meta.get(RESTORED_SEEN) != restored_at:
+        origin = meta.get(RESTORED_FROM) or "a backup"
+        why = f"restored at {restored_at} from {origin} in which it was leased; what became of it is unknown"
+        restored_leases.doubt(world, jobs, why=why)
+
+
+# ------------------------------------------------------------------ listening
+
+
+def _bind_again(home: Home, settings: Settings) -> socket.socket:
+    """The port of the last start, if any will do and it is free: agents of nodes look for the manager there."""
+    file = home.path / "tls.port"
+    with contextlib.suppress(OSError):
+        file.chmod(0o600)  # one of an earlier release may be open to others
+    if settings.port == 0:
+        try:
+            known = int(file.read_text())
+            return _bind(msgspec.structs.replace(settings, port=known if 0 < known < 65_536 else 0))
+        except (OSError, ValueError, EnvironmentFault):
+            pass
+    listener = _bind(settings)
+    with contextlib.suppress(OSError):
+        file.touch(mode=0o600)
+        file.write_text(f"{listener.getsockname()[1]}\n")
+    return listener
+
+
+def _bind(settings: Settings) -> socket.socket:
+    """Take the port of the TLS listener early: somebody else may have it."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG)  # who comes before the certificates are there waits a moment
+    except OSError as error:
+        listener.close()
+        raise EnvironmentFault(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}",
+            hint="set another host or port in rota.toml (port = 0 takes a free one)",
+            code="port",
+        ) from None
+    return listener
+
+
+async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServer:
+    path = home.socket
+    path.unlink(missing_ok=True)  # we hold the lock: nobody listens there
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        with short(str(path)) as name:
+            listener.bind(name)
+    finally:
+        os.umask(before)
+    _point_to(path, home.former_socket)
+    return await manager.loop.create_unix_server(
+        lambda: manager.connections.new_peer(local=True), sock=listener, backlog=_BACKLOG
+    )
+
+
+def _point_to(path: Path, former: Path | None) -> None:
+    """Let runners and clients of a manager that listened elsewhere, if there was one, find this one."""
+    if former is None or not former.parent.is_dir():
+        return
+    try:
+        check_private(former.parent)
+        former.unlink(missing_ok=True)
+        former.symlink_to(path)
+    except (OSError, EnvironmentFault) as error:
+        log.warning("who still looks for the manager at %s does not find it: %s", former, error)
+
+
+async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
+    """Serve TLS once there are certificates, and renew them in time."""
+    loop = manager.loop
+    hosts = [manager.settings.host, manager.settings.http_host, *manager.settings.names]
+    context: ssl.SSLContext | None = None
+    if tls.expires_at(home.tls) is None:
+        await _quiet_moment(manager)
+    accepting: asyncio.Task[None] | None = None
+    while True:
+        try:
+            renewed = await loop.run_in_executor(
+                None, lambda: tls.ensure_certificates(home.tls, hosts=hosts, now=datetime.now(UTC))
+            )
+            if context is None:
+                context = tls.server_context(home.tls)
+                accepting = loop.create_task(Doorstep(manager, listener, context).run())
+                manager.tls_ready.set()
+            elif renewed:
+                tls.use_certificate(context, home.tls)
+        except (RotaError, OSError) as error:
+            log.error("no TLS listener, or an old certificate: %s", error)  # noqa: TRY400
+            pause_s = _TRY_AGAIN_S  # a full disk, most likely
+        else:
+            pause_s = _RENEW_CHECK_S
+        try:
+            await asyncio.sleep(pause_s)
+        except asyncio.CancelledError:
+            if accepting is not None:
+                accepting.cancel()
+            raise
+
+
+async def _quiet_moment(manager: Manager) -> None:
+    """Making the first certificates costs as much as a thousand jobs: let those that wait go first."""
+    quiet = 0
+    for _ in range(_PATIENCE_S * 2):
+        await asyncio.sleep(0.5)
+        quiet = 0 if manager.busy() else quiet + 1
+        if quiet == 2 or manager.tls_wanted.is_set():
+            return
+
+
+def _write_manager_file(home: Home, manager: Manager) -> None:
+    facts = ManagerFile(
+        pid=os.getpid(),
+        address=manager.address,
+        version=__version__,
+        generation=manager.generation,
+        started_at=datetime.now(UTC).isoformat(),
+        boot=boot_id(),
+    )
+    draft = home.manager_file.with_suffix(".new")
+    draft.touch(mode=0o600)
+    draft.write_bytes(msgspec.json.encode(facts))
+    draft.replace(home.manager_file)

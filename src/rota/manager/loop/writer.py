@@ -1,0 +1,119 @@
+"""The thread that commits: one batch at a time, synced, then reported back to the loop.
+
+A full disk is waited out with the same batch; any other failure of the store ends the manager, since
+nothing may be acknowledged after a sync that failed. Output that cannot be synced is lost, and the ends of its
+jobs say so: a manager that ended over it would meet the same end again, and no job would ever be over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rota.core.changes import Row
+from rota.core.output.output_report import not_kept
+from rota.core.turn import Batch
+from rota.errors import StoreFull
+from rota.manager.loop import clock
+from rota.manager.metrics.histogram import QUICK, Histogram
+from rota.manager.output.outputs import Outputs
+from rota.store.base import Store
+
+log = logging.getLogger("rota.manager.loop.writer")
+
+_FULL_RETRY_S = 1.0
+#: Positions in a row of `Changes.ends`: the segment, then offset and lengths, then what is known of the output.
+_SEGMENT = 12
+_TOTALS = 16
+_KEPT = 19
+
+
+class Writer:
+    """Owns the writing side of the store."""
+
+    def __init__(
+        self,
+        store: Store,
+        output_dir: Path,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        committed: Callable[[Batch], None],
+        failed: Callable[[BaseException], None],
+        filled: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._store = store
+        self._outputs = Outputs(output_dir, open_files=4)
+        self._loop = loop
+        self._committed = committed
+        self._failed = failed
+        self._filled = filled
+        self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self.full = False  #: the disk is full and a batch waits for room
+        self.commits = 0
+        self.times: deque[float] = deque(maxlen=100)
+        self.histogram = Histogram(QUICK)
+        self.last_at = 0.0  #: when the last commit was done (wall time); 0: none was
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, batch: Batch) -> None:
+        self._queue.put(batch)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Commit what was submitted, then end. Blocks; False if that takes too long."""
+        self._queue.put(None)
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (batch := self._queue.get()) is not None:
+            begun = time.monotonic()
+            try:
+                self._commit(batch)
+            except BaseException as error:
+                self._loop.call_soon_threadsafe(self._failed, error)
+                return
+            self.commits += 1
+            took = time.monotonic() - begun
+            self.times.append(took)
+            self.histogram.add(took)
+            self.last_at = clock.now()
+            self._loop.call_soon_threadsafe(self._committed, batch)
+
+    def _commit(self, batch: Batch) -> None:
+        segments = {row[_SEGMENT] for row in batch.changes.ends if row[_SEGMENT]}
+        if segments:
+            lost = self._outputs.sync(segments)
+            if lost:
+                batch.changes.ends = [_without(row, lost[row[_SEGMENT]]) if row[_SEGMENT] in lost else row
+                                      for row in batch.changes.ends]  # fmt: skip
+        while True:
+            try:
+                self._store.commit(batch.changes)
+            except StoreFull:
+                if not self.full:
+                    log.error("the disk is full; waiting for room")  # noqa: TRY400
+                    self.full = True
+                    self._loop.call_soon_threadsafe(self._filled)
+                time.sleep(_FULL_RETRY_S)
+            else:
+                if self.full:
+                    log.warning("there is room on the disk again")
+                self.full = False
+                return
+
+
+def _without(row: Row, error: OSError) -> Row:
+    """The end of an attempt whose output could not be synced."""
+    kept = msgspec.json.encode(not_kept(error)).decode()
+    return (*row[:_SEGMENT], None, 0, 0, 0, *row[_TOTALS:_KEPT], kept, *row[_KEPT + 1 :])

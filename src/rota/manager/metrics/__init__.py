@@ -1,0 +1,1 @@
+"""Figures for monitoring: counters, gauges, histograms and rates."""

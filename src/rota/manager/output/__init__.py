@@ -1,0 +1,1 @@
+"""The output of ended attempts on the manager's host: segments, copies from nodes, reading and pruning."""

@@ -1,0 +1,147 @@
+"""What jobs printed: read from, and made durable in, the append-only segment files.
+
+Runners on this host write segments themselves; the manager only syncs and reads them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+from rota.core.jobs.job import Outcome
+from rota.core.output.output_blocks import Output
+from rota.core.output.output_report import CUT, GONE, PRUNED, Kept
+from rota.manager.output.open_files import OpenFiles
+from rota.store import segments
+from rota.store.base import Store, StoredAttempt, output_of
+from rota.store.segments import MESSAGES, Missing, Span
+
+log = logging.getLogger("rota.manager")
+
+#: Why what an attempt printed is not there: it was in the memory of a runner that was lost with it.
+LOST: Final = "lost"
+#: So much is read to answer one question about a job; of what lies beyond, only the length is looked at.
+_READ_AT_ONCE: Final = 256 << 20
+_REMEMBERED: Final = 4096
+
+
+class Outputs:
+    """The segment files of a deployment. Not shared between threads: each thread makes its own."""
+
+    def __init__(self, directory: Path, *, open_files: int = 64) -> None:
+        self._directory = directory
+        self._files = OpenFiles(self._open, most=open_files)
+
+    def all_of(self, outcome: Outcome, stream: int, *, offset: int, length: int) -> bytes:
+        """These bytes of what has just been printed, or none if they are not all there. For the end of a job that
+        is watched: it does not look whether the file was replaced."""
+        if length <= 0:
+            return b""
+        output = Output(
+            outcome.segment, outcome.offset, outcome.out_len, outcome.err_len, outcome.out_total,
+            outcome.err_total, outcome.kept,
+        )  # fmt: skip
+        span = segments.read(self._pread_open, output, stream, offset=offset, limit=length)
+        return span.data if len(span.data) == length else b""
+
+    def span(self, output: Output, stream: int, *, offset: int, limit: int) -> Span:
+        """A part of a stream, verified, and what is missing after it."""
+        return segments.read(self._pread, output, stream, offset=offset, limit=limit)
+
+    def sync(self, names: set[str]) -> dict[str, OSError]:
+        """Make what was written to these segments durable; those of which it failed. One that is gone is none."""
+        failed = {}
+        for segment in names:
+            try:
+                handle = self._files[segment]
+            except OSError:
+                continue
+            try:
+                os.fdatasync(handle)
+            except OSError as error:
+                log.error("output cannot be kept: %s", error.strerror)  # noqa: TRY400
+                failed[segment] = error
+        return failed
+
+    def close(self) -> None:
+        self._files.close()
+
+    def _pread_open(self, segment: str, offset: int, length: int) -> bytes:
+        return os.pread(self._files[segment], length, offset)
+
+    def _pread(self, segment: str, offset: int, length: int) -> bytes:
+        handle = self._files[segment]
+        there = os.stat(self._directory / segment, follow_symlinks=False)
+        if not os.path.samestat(os.fstat(handle), there):  # it was replaced
+            self._files.close()
+            handle = self._files[segment]
+        return segments.pread_all(handle, length, offset)
+
+    def _open(self, segment: str) -> int:
+        return segments.open_segment(self._directory, segment)
+
+
+class Checks:
+    """Says what of an output is missing. For worker threads; what was found whole is not read again as long as
+    its segment stays as it is."""
+
+    def __init__(self, directory: Path, store: Store) -> None:
+        self._directory = directory
+        self._store = store
+        self._whole: OrderedDict[tuple[str, int], tuple[int, int, int]] = OrderedDict()
+
+    def missing(self, attempts: list[StoredAttempt]) -> list[Missing | None]:
+        """Of each of these attempts, the newest of which matter most."""
+        found: list[Missing | None] = []
+        left = _READ_AT_ONCE
+        for output in map(output_kept, reversed(attempts)):
+            left -= output.out_len + output.err_len
+            found.append(self._missing(output, thorough=left >= 0))
+        return found[::-1]
+
+    def _missing(self, output: Output, *, thorough: bool) -> Missing | None:
+        if output.kept is not None and output.kept.missing:
+            return Missing(output.kept.missing, output.kept.message)
+        if not output.segment:
+            return None
+        key = (output.segment, output.offset)
+        state = self._state(output.segment)
+        if state is not None and self._whole.get(key) == state:
+            return None
+        if state is not None and not thorough:
+            short = state[1] < output.offset + output.out_len + output.err_len
+            return Missing(CUT, MESSAGES[CUT]) if short else None
+        for _, missing in segments.check(self._directory, [(None, output)]):
+            return because(missing, output, self._store)
+        if state is not None:
+            self._whole[key] = state
+            if len(self._whole) > _REMEMBERED:
+                self._whole.popitem(last=False)
+        return None
+
+    def _state(self, segment: str) -> tuple[int, int, int] | None:
+        try:
+            facts = os.stat(self._directory / segment, follow_symlinks=False)
+        except (OSError, ValueError):
+            return None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+def output_kept(row: StoredAttempt) -> Output:
+    """Where the output of an attempt lies. What a lost one had printed is lost with it."""
+    output = output_of(row)
+    if row.reason_code == "lost" and not output.segment and output.kept is None and row.started_at is not None:
+        return Output(
+            "", 0, 0, 0, 0, 0, Kept(missing=LOST, message="what it had printed was lost with its runner")
+        )
+    return output
+
+
+def because(missing: Missing, output: Output, store: Store) -> Missing:
+    """The same, but for what is gone because it was pruned. Asks the database."""
+    if missing.code == GONE and store.pruned({output.segment}):
+        return Missing(PRUNED, MESSAGES[PRUNED])
+    return missing

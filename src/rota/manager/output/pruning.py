@@ -1,0 +1,88 @@
+"""Keep what jobs printed within its bounds of age and space: the oldest segments go first.
+
+Only whole segment files are removed, never one that a runner may still be writing to, and not before it is
+recorded that they are. A job whose output is gone keeps everything else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rota.core import events
+from rota.manager.loop import clock
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+#: A segment that was written to this recently may still be in use.
+_SETTLED_S = 3600.0
+_PRUNE_EVERY_S = 3600.0
+
+
+class Pruner:
+    """Looks now and then what must go; the engine has it recorded, and only then it is removed."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._looked_at = time.monotonic()
+
+    def tick(self, at: float) -> None:
+        if at - self._looked_at > _PRUNE_EVERY_S:
+            self._looked_at = at
+            self._manager.readers.submit(self._look)
+
+    def _look(self) -> None:
+        settings = self._manager.settings
+        try:
+            names = outdated(
+                self._manager.home.output,
+                # Files have the time of the wall clock, which may have been set back since.
+                now=min(clock.now(), time.time()),
+                keep_s=settings.output_days,
+                keep_bytes=settings.output_space,
+            )
+        except OSError as error:
+            log.warning("output cannot be pruned: %s", error)
+        else:
+            if names:
+                self._manager.loop.call_soon_threadsafe(self._manager.happened, events.OutputOutdated(names))
+
+    def remove(self, names: list[str]) -> None:
+        """Remove what is recorded as pruned."""
+        self._manager.outputs.close()  # lets go of it
+        self._manager.readers.submit(remove, self._manager.home.output, names)
+
+
+def outdated(directory: Path, *, now: float, keep_s: float, keep_bytes: int) -> list[str]:
+    """The names of the segments that must go: those that are too old, then the oldest until the rest fits."""
+    found = []
+    for entry in os.scandir(directory):
+        if entry.is_file(follow_symlinks=False):
+            facts = entry.stat(follow_symlinks=False)
+            # Copies of what nodes have may have holes.
+            found.append((facts.st_mtime, min(facts.st_size, facts.st_blocks * 512), entry.name))
+    total = sum(size for _written, size, _name in found)
+    names = []
+    for written, size, name in sorted(found):
+        age = now - written
+        if age < _SETTLED_S or (age <= keep_s and total <= keep_bytes):
+            break
+        total -= size
+        names.append(name)
+    return names
+
+
+def remove(directory: Path, names: list[str]) -> None:
+    """Remove these segments. What cannot be removed is found again."""
+    for name in names:
+        try:
+            (directory / name).unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("output cannot be pruned: %s", error)
+    log.info("removed %d segments of old output", len(names))

@@ -1,0 +1,219 @@
+"""Channels between clients and processes inside running jobs: who may open one, and where it leads.
+
+The manager only passes messages on. What is on its way is bounded by credits, which are counted here too, so
+that nobody can make the manager keep more than a window for each direction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from rota.core.jobs.job import Job
+from rota.core.states import State
+from rota.core.world import NO_JOB
+from rota.errors import BadInput, Denied, EnvironmentFault, NotFound, RotaError
+from rota.wire import messages as m
+from rota.wire.job_keys import KEY, fits
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.manager.peers.peer import Peer
+
+#: Channels that one client may have open at once; a runner, for all its jobs together.
+_MOST: Final = 64
+_MOST_RELAYED: Final = 1024
+_MOST_WORDS: Final = 1 << 20
+#: So many bytes may wait to be sent to a peer before a channel to it is broken.
+_MOST_UNSENT: Final = 16 << 20
+_LONGEST_CWD: Final = 4096
+
+NOT_RUNNING: Final = "not_running"
+
+
+class End:
+    """One end of a channel: whose, under which number, and how much it may still send."""
+
+    __slots__ = ("n", "other", "peer", "room")
+
+    other: End
+
+    def __init__(self, peer: Peer, n: int, room: int) -> None:
+        self.peer = peer
+        self.n = n
+        self.room = room
+
+
+class Channels:
+    """All open channels of a manager."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._ends: dict[tuple[int, int], End] = {}  #: (connection, number)
+        self._last = 0
+
+    def received(self, peer: Peer, message: m.OpenChannel | m.InChannel) -> None:
+        """A message about a channel, from either of its ends."""
+        if isinstance(message, m.OpenChannel):
+            try:
+                self._open(peer, message)
+            except RotaError as error:
+                if peer.role == "runner":
+                    peer.send(m.ChannelEnd(message.n, message=str(error)))
+                else:
+                    peer.fail(message.n, error)
+            return
+        end = self._ends.get((peer.id, message.n))
+        if end is None:
+            return  # it ended while this was on its way
+        match message:
+            case m.ChannelData(_, _, data):
+                end.room -= len(data)
+                if end.room < 0:
+                    self._break(end, "more was sent than there was room for")
+                    return
+            case m.ChannelCredit(_, size):
+                end.other.room += size
+                if size < 0 or end.other.room > m.WINDOW:
+                    self._break(end, "more room was given than there is")
+                    return
+            case m.ChannelEnd():
+                self._forget(end)
+        if end.other.peer.unsent > _MOST_UNSENT and not isinstance(message, m.ChannelEnd):
+            # What costs no room is bounded as well: nobody is to be cut off because of somebody's channel.
+            self._break(end, "the other end does not take what it is sent")
+            return
+        end.other.peer.send(msgspec.structs.replace(message, n=end.other.n))
+
+    def opens(self, key: str) -> bool:
+        """Does a job run that this key fits?"""
+        world = self._manager.world
+        leased = (world.jobs.get(job) for runner in world.runners.values() for job in runner.leases)
+        return any(job is not None and fits(key, job.spec) for job in leased)
+
+    def gone(self, peer: Peer) -> None:
+        """A connection ended, and with it all its channels."""
+        for end in [end for (connection, _), end in self._ends.items() if connection == peer.id]:
+            self._forget(end)
+            who = f"node {self._host(peer)}" if peer.runner else "the client"
+            what = f"the connection to {who} was lost"
+            end.other.peer.send(m.ChannelEnd(end.other.n, message=what, lost=True))
+
+    def _break(self, end: End, why: str) -> None:
+        self._forget(end)
+        for each in (end, end.other):
+            each.peer.send(m.ChannelEnd(each.n, message=why))
+
+    def _forget(self, end: End) -> None:
+        for each in (end, end.other):
+            self._ends.pop((each.peer.id, each.n), None)
+
+    def _host(self, peer: Peer) -> str:
+        runner = self._manager.world.runners.get(peer.runner)
+        return runner.host if runner is not None else peer.runner
+
+    # -------------------------------------------------------------- opening
+
+    def _open(self, peer: Peer, ask: m.OpenChannel) -> None:
+        relayed = peer.role == "runner"
+        if (peer.id, ask.n) in self._ends or (ask.n < 0) is not relayed:
+            raise BadInput("a channel needs a number of its own")
+        most = _MOST_RELAYED if relayed else _MOST
+        if sum(1 for connection, _ in self._ends if connection == peer.id) >= most:
+            raise BadInput(f"more than {most} channels are open", hint="close one first")
+        if sum(map(len, [*ask.cmd, *ask.env, ask.term])) > _MOST_WORDS or len(ask.cwd) > _LONGEST_CWD:
+            raise BadInput("the command or its environment is too long", hint="put it into a script")
+        job = self._job(peer, ask)
+        lease = job.lease
+        assert lease is not None
+        host = self._meant(job, ask.node)
+        target = self._runner(job, host)
+        self._last += 1
+        near, far = End(peer, ask.n, 0), End(target, self._last, m.WINDOW)
+        near.other, far.other = far, near
+        self._ends[peer.id, near.n] = near
+        self._ends[target.id, far.n] = far
+        target.send(
+            m.StartChannel(
+                n=far.n,
+                job=job.id,
+                attempt=job.attempt,
+                token=lease.token,
+                cmd=ask.cmd,
+                tty=ask.tty,
+                rows=ask.rows,
+                cols=ask.cols,
+                term=ask.term,
+                env=ask.env,
+                cwd=ask.cwd,
+                attach=ask.attach,
+                seen=ask.seen,
+            )
+        )
+
+    def _job(self, peer: Peer, ask: m.OpenChannel) -> Job:
+        """The running job that is meant, if this peer may enter it."""
+        job = self._manager.world.jobs.get(ask.job)
+        if job is None or not self._may_enter(peer, job, ask.key):
+            # Who may not enter a job is not told whether there is one.
+            known = self._manager.world.outcome(ask.job) != NO_JOB
+            if peer.role in ("user", "admin") and not ask.key and known:
+                if job is not None:
+                    raise Denied(f"job {ask.job} belongs to somebody else", hint="only its owner may enter it")
+                raise BadInput(f"job {ask.job} has ended", hint=f"see 'rota show {ask.job}'", code=NOT_RUNNING)
+            raise NotFound(f"there is no job {ask.job} that you may enter", hint="list yours with 'rota jobs'")
+        fit = (State.RUNNING, State.SUSPENDED) if ask.attach else (State.RUNNING,)
+        if job.lease is None or job.state not in fit:
+            label = State(job.state).label
+            raise BadInput(
+                f"job {job.id} does not run, it is {label}", hint=f"see 'rota why {job.id}'", code=NOT_RUNNING
+            )
+        return job
+
+    def _may_enter(self, peer: Peer, job: Job, key: str) -> bool:
+        if key or peer.role == KEY:
+            return fits(key, job.spec)
+        if peer.role == "runner":
+            # It speaks for a process of this job, which is on a host of it.
+            runner = self._manager.world.runners.get(peer.runner)
+            return runner is not None and job.lease is not None and runner.host in self._hosts(job)
+        return peer.role == "admin" or peer.user == job.spec.user
+
+    def _hosts(self, job: Job) -> list[str]:
+        """The hosts of a running job, the one with its command first."""
+        assert job.lease is not None
+        runner = self._manager.world.runners.get(job.lease.runner)
+        first = [runner.host] if runner is not None else []
+        given = [host for host, _ in job.lease.given.nodes] if job.lease.given is not None else []
+        return list(dict.fromkeys([*first, *given]))
+
+    def _meant(self, job: Job, node: str) -> str:
+        hosts = self._hosts(job)
+        if not node and hosts:
+            return hosts[0]
+        given = job.lease.given if job.lease is not None else None
+        listed = [host for host, _ in given.nodes] if given is not None and given.nodes else hosts
+        if node in hosts:
+            return node
+        if node.isascii() and node.isdigit() and int(node[:6]) < len(listed):
+            return listed[int(node[:6])]
+        short = [host for host in hosts if host.partition(".")[0] == node.partition(".")[0]]
+        if len(short) == 1:
+            return short[0]
+        if node in ("localhost", "127.0.0.1") and len(hosts) == 1:
+            return hosts[0]
+        raise NotFound(f"job {job.id} has no node '{node[:64]}'", hint=f"it runs on {', '.join(hosts[:16])}")
+
+    def _runner(self, job: Job, host: str) -> Peer:
+        runners = self._manager.world.runners
+        assert job.lease is not None
+        holder = runners.get(job.lease.runner)
+        if holder is not None and holder.host == host:
+            found = self._manager.runners.peer_of(holder.id)
+        else:
+            connected = (self._manager.runners.peer_of(each.id) for each in runners.values() if each.host == host)
+            found = next((peer for peer in connected if peer is not None), None)
+        if found is None:
+            raise EnvironmentFault(f"node {host} does not answer", hint="see 'rota node list'")
+        return found

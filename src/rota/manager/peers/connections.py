@@ -1,0 +1,219 @@
+"""Who is connected: who they are, what they may do, and their requests in the order in which they came."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import resource
+from typing import TYPE_CHECKING, Any
+
+from rota.errors import Bug, Denied, EnvironmentFault, RotaError
+from rota.manager.loop import clock
+from rota.manager.peers.logins import SESSION
+from rota.manager.peers.ownership import restricted
+from rota.manager.peers.partial_messages import Unfinished
+from rota.manager.peers.peer import Peer, expect_hello, owner, session_over, user_name
+from rota.manager.peers.requests import Requests
+from rota.manager.peers.strangers import Stranger, Strangers
+from rota.plan.need import Need
+from rota.pools.base import DelegatedPool, Pool
+from rota.wire import messages as m
+from rota.wire.job_keys import KEY
+from rota.wire.tokens import RUNNER, allowed, may_be
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+#: Of those who have logged in, over the Unix socket and from elsewhere: neither takes the place of the other.
+_MOST_PEERS = 8192
+#: With one token, so that its holder does not keep others out. Agents of many nodes may share one.
+_MOST_EACH = 2048
+#: Connections over the Unix socket that have not said who they are.
+_MOST_STRANGERS = 1024
+#: After so many connections more it is looked whether as many files may be open.
+_FILES_STEP = 256
+
+
+def _raise_limit(connections: int) -> None:
+    """Let this process have more files open, if it may, before connections are refused for that."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + _FILES_STEP
+    if soft < wanted and soft < hard:
+        more = wanted if hard == resource.RLIM_INFINITY else min(hard, 4 * wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+
+
+class Connections:
+    """All peers of a manager."""
+
+    def __init__(self, manager: Manager, pool: Pool) -> None:
+        self._manager = manager
+        self._pool = pool
+        self._requests = Requests(manager)
+        self._owner = owner()
+        self._home = manager.home.mark()
+        self._next_peer = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._strangers = Strangers(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
+        self._files_for = 0
+        self.unfinished = Unfinished()
+        self.peers: dict[int, Peer] = {}
+
+    def new_peer(self, *, local: bool) -> Peer:
+        """Somebody knocks."""
+        self._next_peer += 1
+        return Peer(self._manager, self._next_peer, local=local)
+
+    def allow_files(self, others: int = 0) -> None:
+        """There may be more connections than ever before."""
+        connections = len(self.peers) + others
+        if connections >= self._files_for:
+            self._files_for = connections + _FILES_STEP
+            _raise_limit(self._files_for)
+
+    def connected(self, peer: Peer) -> None:
+        self.peers[peer.id] = peer
+        self.allow_files()
+        if peer.local:
+            stranger = Stranger("local", peer.abort, since=self._manager.loop.time())
+            peer.no_stranger = lambda: self._strangers.gone(stranger)
+            self._strangers.came(stranger)
+
+    def disconnected(self, peer: Peer) -> None:
+        self.peers.pop(peer.id, None)
+        peer.waiting.clear()
+        self._manager.watches.close(peer)
+        self._manager.feeds.close(peer)
+        self._manager.channels.gone(peer)
+        self._requests.uploads.gone(peer)
+        if self._manager.runners.parted(peer):
+            if isinstance(self._pool, DelegatedPool) and peer.ticket:
+                self._pool.gone(peer.ticket)
+            self._pool.check()
+
+    def greeted(self, peer: Peer, message: Any) -> None:
+        """The first message of a connection: who is it?"""
+        hello = expect_hello(message)
+        if hello.home is not None and hello.home != self._home:
+            raise m.other_home()
+        if hello.role == KEY:
+            self._let_in_by_key(peer, hello)
+            return
+        role, user, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
+        self._refuse_too_many(peer)
+        peer.accept(role, user, until=until)
+        manager = self._manager
+        mark = self._home if hello.home is not None else None
+        peer.send(
+            m.Welcome(
+                m.PROTOCOL,
+                role,
+                user,
+                manager.generation,
+                manager.deployment,
+                until,
+                mark,
+                paced=True,
+                own_only=restricted(peer),
+            )
+        )
+
+    def _role(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float | None]:
+        """The role that a peer may have, whose it is, and until when. Raises `Denied`."""
+        user, until = self._owner, None
+        if peer.local and peer.uid in (os.getuid(), 0) and not hello.token:
+            held = hello.role if hello.role in ("user", "admin", "runner") else ""
+            user = user_name(peer.uid)
+            peer.trusted = True
+        else:
+            record = self._manager.tokens.verify(hello.token, clock.now()) if hello.token else None
+            held = record.role if record else ""
+            peer.token = record.name if record else ""
+            until = record.expires_at if record else None
+            user = (record and record.user) or self._owner
+            peer.trusted = user == self._owner
+            if record is not None and record.host not in (None, hello.host):
+                raise Denied(f"this token is for the agent of {record.host!r}", hint="use that of this node")
+            peer.host = hello.host
+        if not held or not (held == hello.role or may_be(held, hello.role)):
+            raise Denied("this token is not accepted", hint="get one with 'rota manager token add'")
+        return hello.role, user, until
+
+    def _let_in_by_key(self, peer: Peer, hello: m.Hello) -> None:
+        """Somebody who has the key of a job that runs: it opens that and nothing else. Raises `Denied`."""
+        if not self._manager.channels.opens(hello.token):
+            raise Denied("no job runs here that this key fits", hint="ask whoever gave it to you")
+        self._refuse_too_many(peer)
+        peer.accept(KEY, "")
+        peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._manager.generation, ""))
+
+    def _refuse_too_many(self, peer: Peer) -> None:
+        """Raise if those who are welcome are too many already."""
+        if len(self.peers) < min(_MOST_PEERS, _MOST_EACH):
+            return
+        like = [each for each in self.peers.values() if each.role and each.local == peer.local]
+        same = sum(1 for each in like if each.token == peer.token and each.role != RUNNER) if peer.token else 0
+        if len(like) >= _MOST_PEERS or same >= _MOST_EACH:
+            raise EnvironmentFault("too many connections", hint="close some, or try again later")
+
+    def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float]:
+        """The same for the session of a browser, which comes through the gateway and by no other way."""
+        session = self._manager.logins.verify(hello.token) if peer.local else None
+        if session is None:
+            raise session_over()
+        peer.token, peer.session = session.name, True
+        peer.trusted = session.maker.is_owner(self._owner)
+        return session.role, session.maker.user, session.expires_at
+
+    def hang_up(self, token: str) -> None:
+        """A token was taken away: so are the connections that were opened with it."""
+        for peer in list(self.peers.values()):
+            if token and peer.token == token:
+                peer.refuse(session_over() if peer.session else Denied("this token was removed"))
+
+    def received(self, peer: Peer, message: Any) -> None:
+        """A message of somebody who has been welcomed."""
+        if not allowed(peer.role, message):
+            error = Denied(f"a {peer.role} may not do this", hint="use an administrator's token")
+            n = getattr(message, "n", 0)
+            if n:
+                peer.fail(n, error)
+            else:
+                peer.refuse(error)
+        elif peer.role == "runner":
+            self._manager.runners.received(peer, message)
+        elif isinstance(message, m.Taken):
+            self._manager.tails.taken(peer, message)
+        elif isinstance(message, m.OpenChannel | m.InChannel):
+            self._manager.channels.received(peer, message)
+        else:
+            peer.waiting.append(message)
+            peer.throttle()
+            if not peer.busy:
+                peer.busy = True
+                task = self._manager.loop.create_task(self._serve(peer))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, peer: Peer) -> None:
+        """Handle the requests of one peer in the order they came."""
+        try:
+            while peer.waiting and not peer.closed:
+                message = peer.waiting.popleft()
+                peer.throttle()
+                try:
+                    await self._requests.handle(peer, message)
+                except RotaError as error:
+                    peer.fail(message.n, error)
+                except Exception:
+                    log.exception("request failed: %s", type(message).__name__)
+                    peer.fail(message.n, Bug("the manager could not do this", hint="see 'rota manager logs'"))
+        finally:
+            peer.busy = False
+
+    def made_for(self, ticket: str) -> Need | None:
+        """For jobs of which need the runner with this ticket was asked for, if it was."""
+        return self._pool.made_for(ticket) if isinstance(self._pool, DelegatedPool) else None

@@ -1,0 +1,150 @@
+"""The TLS port: accepts connections, and keeps those that have not logged in yet few, cheap and short.
+
+Who has sent nothing has a socket and nothing else. TLS, which takes memory, is begun in the order in which people
+speak, for so many at a time; who then does not log in makes room for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from rota.manager.peers.strangers import Stranger, Strangers, network_of
+from rota.wire.first_byte import first_byte
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+
+log = logging.getLogger("rota.manager")
+
+#: Connections without TLS yet. Nodes of a large site may all come back at the same moment.
+_WAITING: Final = 2048
+_WAITING_EACH: Final = 512
+#: Connections with TLS of which nobody knows whose they are.
+_GREETING: Final = 256
+#: So long nobody is sent away who is being let in.
+_PATIENCE_S: Final = 1.0
+_FIRST_BYTE_S: Final = 10.0
+_HANDSHAKE_S: Final = 10.0
+#: After a crowd of this size memory is given back to the system.
+_CROWD: Final = 128
+_CALM_S: Final = 1.0
+
+
+class Doorstep:
+    """Everybody who has come by TLS and has not been welcomed."""
+
+    def __init__(self, manager: Manager, listener: socket.socket, context: ssl.SSLContext) -> None:
+        self._manager = manager
+        self._listener = listener
+        self._context = context
+        self._waiting = Strangers(most=_WAITING, most_each=_WAITING_EACH)
+        self._greeting = Strangers(most=_WAITING, most_each=_WAITING)  #: `_turn` keeps them fewer
+        self._turns = asyncio.Lock()  #: first come, first served
+        self._freed = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._crowd = 0  #: how many there were at most since memory was last given back
+
+    async def run(self) -> None:
+        """Accept connections until this is cancelled."""
+        loop = self._manager.loop
+        self._listener.setblocking(False)
+        try:
+            while True:
+                try:
+                    connection, address = await loop.sock_accept(self._listener)
+                except OSError as error:
+                    log.warning("a connection could not be accepted: %s", error)
+                    self._make_room()
+                    await asyncio.sleep(0.1)
+                    continue
+                self._manager.connections.allow_files(len(self._waiting) + len(self._greeting))
+                task = loop.create_task(self._serve(connection, network_of(address[0])))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            self._listener.close()
+
+    def _make_room(self) -> None:
+        """There are no files left."""
+        if (oldest := self._waiting.oldest_of_largest()) is not None:
+            self._waiting.send_away(oldest)
+
+    async def _serve(self, connection: socket.socket, network: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        stranger = Stranger(network, lambda: _cancel(task), since=self._manager.loop.time())
+        try:
+            self._waiting.came(stranger)
+            self._crowd = max(self._crowd, len(self._waiting) + len(self._greeting))
+            async with asyncio.timeout(_FIRST_BYTE_S):
+                if not await first_byte(connection):
+                    raise ConnectionResetError("it was closed")
+            stranger.silent = False
+            async with self._turns:
+                await self._turn()
+                self._waiting.gone(stranger)
+                stranger.since = self._manager.loop.time()
+                self._greeting.came(stranger)
+            await self._shake_hands(connection, stranger)
+        except (OSError, TimeoutError) as error:  # errors of TLS are of the first kind
+            log.debug("a connection from %s was not made: %s", network, error)
+            self._left(stranger)
+            connection.close()
+        except asyncio.CancelledError:
+            self._left(stranger)
+            connection.close()
+            raise
+
+    async def _turn(self) -> None:
+        """Wait until there is room; who does not log in leaves after a while."""
+        while len(self._greeting) >= _GREETING:
+            oldest = self._greeting.oldest_of_largest()
+            assert oldest is not None
+            left = oldest.since + _PATIENCE_S - self._manager.loop.time()
+            if left <= 0:
+                self._greeting.send_away(oldest)
+                return
+            self._freed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._freed.wait()
+
+    async def _shake_hands(self, connection: socket.socket, stranger: Stranger) -> None:
+        peer = self._manager.connections.new_peer(local=False)
+        peer.no_stranger = lambda: self._left(stranger)
+        # What it returns is not always the protocol that it was given.
+        await self._manager.loop.connect_accepted_socket(
+            lambda: peer, connection, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_S
+        )
+        stranger.leave = peer.abort
+
+    def _left(self, stranger: Stranger) -> None:
+        """It has gone, or is a stranger no more."""
+        self._waiting.gone(stranger)
+        self._greeting.gone(stranger)
+        self._freed.set()
+        if self._crowd >= _CROWD and len(self._waiting) + len(self._greeting) < _CROWD // 8:
+            self._crowd = 0
+            self._manager.loop.call_later(_CALM_S, self._give_back)
+
+    def _give_back(self) -> None:
+        self._manager.loop.run_in_executor(None, _trim)
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    task.cancel()
+
+
+def _trim() -> None:
+    """Give memory that a crowd has used back to the system; the C library would keep it."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):  # another C library has no need of it, or no way
+        ctypes.CDLL(None).malloc_trim(0)

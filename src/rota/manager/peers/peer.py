@@ -1,0 +1,235 @@
+"""One connection: bytes to messages and back, and who is at the other end.
+
+Nobody is heard before `Hello` was accepted; until then little may be sent and little time is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from rota.core.attempts.reported_times import SLACK_S
+from rota.errors import Denied, RotaError, WireError
+from rota.manager.loop import clock
+from rota.manager.peers.partial_messages import SMALL
+from rota.wire import codec
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.manager.submit.intake import Intake
+
+_HELLO_TIME_S: Final = 10.0
+_EXPIRY_CHECK_S: Final = 60.0
+#: What was sent to another host and is not acknowledged for so long means that it is gone, or cannot be reached.
+_UNHEARD_MS: Final = 30_000
+#: A peer that does not read is cut off when this much waits for it.
+_MAX_UNREAD: Final = 64 * 1024 * 1024
+#: Requests of one peer that may wait for their turn before reading from it stops.
+_MAX_WAITING: Final = 64
+#: The same in bytes, about.
+_MAX_WAITING_BYTES: Final = 64 << 20
+
+_FromAnybody = m.FromClient | m.FromRunner
+
+
+class Peer(asyncio.Protocol):
+    """A client or a runner, connected over the Unix socket or TLS."""
+
+    def __init__(self, manager: Manager, id: int, *, local: bool) -> None:
+        self._manager = manager
+        self.id = id
+        self.local = local
+        self.role = ""
+        self.user = ""
+        self.trusted = False  #: it comes from whoever owns this deployment, or from root on this machine
+        self.uid = -1
+        self.token = ""  #: name of the token it showed, or of the session, if it showed one
+        self.session = False  #: a browser's, by way of the gateway
+        self.until: float | None = None  #: when that expires
+        self.host = ""  #: of which node it is the agent
+        self.runner = ""  #: set once it has joined as a runner
+        self.ticket = ""  #: with which it joined
+        self.skew_s = 0.0  #: by so much the clock of this runner is behind the manager's
+        self.tails = False  #: this runner gives every reader of output a place of its own
+        self.attaching: set[str] = set()  #: submissions of which it will watch every byte
+        self.specs: set[int] = set()  #: run specifications this runner was sent
+        self.envs: set[int] = set()
+        self.uploads: dict[str, Intake] = {}  #: submissions it has begun
+        self.waiting: deque[Any] = deque()  #: requests to be handled in order
+        self.busy = False
+        self.closed = False
+        self.no_stranger: Callable[[], None] | None = None  #: called when it has shown who it is, or has gone
+        self._reader: codec.Reader[Any] = codec.Reader(_FromAnybody, max_frame=codec.MAX_HELLO)
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._paused = False
+        self._unfinished = 0  #: bytes of a message that is not complete, as far as they are counted
+        self._unread = 0  #: bytes that came while requests wait to be handled
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._deadline = self._manager.loop.call_later(_HELLO_TIME_S, self.close)
+        if self.local:
+            sock = cast(socket.socket, transport.get_extra_info("socket"))
+            packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            _pid, self.uid, _gid = struct.unpack("3i", packed)
+        else:
+            sock = cast(socket.socket, transport.get_extra_info("socket"))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD_MS)
+            # Also one to whom nothing is said: a job may be waiting for it to read.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _UNHEARD_MS // 2000)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+        self._manager.connections.connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for message in self._reader.feed(data):
+                if self.closed:
+                    return
+                if self.role:
+                    self._manager.connections.received(self, message)
+                else:
+                    self._manager.connections.greeted(self, message)
+            if self.waiting:
+                self._unread += len(data)
+                self.throttle()
+            self._count_unfinished()
+        except RotaError as error:
+            self.refuse(error)
+
+    def _count_unfinished(self, *, gone: bool = False) -> None:
+        """Raises `EnvironmentFault` if whoever it is keeps too much half sent, over all their connections. The
+        owner, on this machine, may do that."""
+        if self.local and not self.token:
+            return
+        now = 0 if gone or self._reader.pending < SMALL else self._reader.pending
+        if now != self._unfinished:
+            before, self._unfinished = self._unfinished, now
+            whose = f"{self.token or self.user} {self.host}"  # agents of several nodes may share a token
+            self._manager.connections.unfinished.change(whose, before=before, now=now)
+
+    def accept(self, role: str, user: str, *, until: float | None = None) -> None:
+        """The peer has shown who it is, with a token that is good until then."""
+        self.role, self.user, self.until = role, user, until
+        self._reader.max_frame = codec.MAX_FRAME
+        self._is_no_stranger()
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+        if until is not None:
+            self._expire()
+
+    def _is_no_stranger(self) -> None:
+        if self.no_stranger is not None:
+            self.no_stranger()
+            self.no_stranger = None
+
+    def _expire(self) -> None:
+        """Hang up when the token has expired. Looks now and then: clocks are set, machines sleep."""
+        assert self.until is not None
+        left = self.until - clock.now()
+        if left <= 0:
+            self.refuse(session_over() if self.session else _expired())
+        else:
+            self._deadline = self._manager.loop.call_later(min(left, _EXPIRY_CHECK_S), self._expire)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._is_no_stranger()
+        self._count_unfinished(gone=True)
+        self._manager.connections.disconnected(self)
+
+    def send(self, message: m.Message) -> None:
+        """Write a message, unless the peer has gone or does not read."""
+        transport = self._transport
+        if self.closed or transport is None:
+            return
+        transport.write(codec.frame(message))
+        if transport.get_write_buffer_size() > _MAX_UNREAD:
+            transport.abort()
+
+    @property
+    def behind_s(self) -> float:
+        """So much is added to what this runner calls a time; 0: its clock is about right."""
+        return self.skew_s if abs(self.skew_s) > SLACK_S else 0.0
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that it has not taken yet."""
+        return 0 if self._transport is None or self.closed else self._transport.get_write_buffer_size()
+
+    def refuse(self, error: RotaError) -> None:
+        """Say what is wrong and hang up."""
+        self.send(m.Failure(0, error.code, error.message, error.hint))
+        self.close()
+
+    def fail(self, n: int, error: RotaError) -> None:
+        """Refuse one request."""
+        self.send(m.Failure(n, error.code, error.message, error.hint))
+
+    def close(self) -> None:
+        self.closed = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Hang up at once, whatever is still to be sent."""
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def throttle(self) -> None:
+        """Stop or resume reading, by how much waits to be handled."""
+        if self._transport is None or self.closed:
+            return
+        if not self.waiting:
+            self._unread = 0
+        full = len(self.waiting) >= _MAX_WAITING or self._unread > _MAX_WAITING_BYTES
+        if full and not self._paused:
+            self._transport.pause_reading()
+            self._paused = True
+        elif self._paused and not full:
+            self._transport.resume_reading()
+            self._paused = False
+
+
+def session_over() -> Denied:
+    return Denied("this session is over", hint="open the page again with 'rota manager ui'")
+
+
+def _expired() -> Denied:
+    return Denied("this token has expired", hint="get another one with 'rota manager token add'")
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def owner() -> str:
+    """The user whose deployment this is."""
+    return user_name(os.getuid())
+
+
+def expect_hello(message: Any) -> m.Hello:
+    """The first message must be `Hello` in a protocol we speak."""
+    if not isinstance(message, m.Hello):
+        raise WireError("the first message must be Hello", hint="is this a Rota client?")
+    if message.protocol != m.PROTOCOL:
+        raise WireError(
+            f"protocol {message.protocol} is not spoken here, only {m.PROTOCOL}",
+            hint="use the same version of Rota on both sides",
+        )
+    return message

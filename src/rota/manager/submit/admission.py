@@ -1,0 +1,422 @@
+"""Admission: the rules of the site, applied to specifications before jobs with them are taken in.
+
+Whatever many jobs share is judged once: rules look at specifications, never at jobs, except where they count
+the reservations that a user has waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from rota.core.jobs.job import Job, Spec, Wrote
+from rota.core.jobs.report_groups import names_of
+from rota.core.machines.hosts import site_now
+from rota.core.site.policy import queues_of, rules_of
+from rota.core.states import WAITING
+from rota.core.world import World
+from rota.errors import BadInput
+from rota.manager.submit.specs import check_spec
+from rota.manager.submit.terms import agreed
+from rota.manager.submit.unix_groups import UnixGroups
+from rota.plan.language import expression
+from rota.plan.language.request import Alternative
+from rota.plan.language.request_parser import parse_request, request_text
+from rota.plan.language.types import parse_types, type_words
+from rota.plan.planner.endangered import unanswered
+from rota.plan.policy.admission_rules import LAST_QUEUE, Facts, Rule, Step, Verdict, judge
+from rota.plan.policy.policy import BESTEFFORT, Queue
+from rota.plan.policy.quota_rules import NO_QUOTAS
+from rota.plan.policy.rule_syntax import shown_value
+from rota.plan.site.records import Records, levels_of
+
+#: So many specifications are remembered with what became of them.
+_MOST_KNOWN: Final = 10_000
+_LONGEST_ID: Final = 17
+_COUNTED: Final = "reservations_over"
+_UNIX_GROUP: Final = "unix_group"
+#: In place of the name of a rule: the queue itself. No rule is called so.
+_OF_QUEUE: Final = "queue:"
+
+
+class By(Struct, frozen=True):
+    """What rules may know of a submission that its jobs do not say."""
+
+    admin: bool = False  #: an administrator gave it
+    unix_groups: tuple[str, ...] = ()  #: of the user
+    exempt: bool = False  #: the job is in no quota already
+    queue: str = ""  #: the job, which is only changed, is in this queue already
+
+
+_ANYBODY: Final = By()
+_ADMIN: Final = By(admin=True)
+
+
+class Admitted(Struct, frozen=True):
+    """A specification as it is taken in."""
+
+    spec: Spec
+    notices: tuple[str, ...] = ()  #: what was taken away that the user gave
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """What the rules make of a specification."""
+
+    spec: Spec  #: as it would be taken in; if it is refused, as far as that was decided
+    verdict: Verdict
+    error: BadInput | None = None  #: why it is refused
+
+
+class Rulebook:
+    """Queues and rules as records of a site have them."""
+
+    def __init__(self, records: Records, *, system: bool = False) -> None:
+        self.queues: dict[str, Queue] = queues_of(records)
+        self.rules: list[Rule] = rules_of(records)
+        self.counts_reservations = any(_COUNTED in rule.match for rule in self.rules)
+        self.asks_for_unix_groups = any(_UNIX_GROUP in rule.match for rule in self.rules)
+        self._levels = levels_of(records)
+        self._walltimes = {name: s for name, queue in self.queues.items() if (s := queue.walltime_s) is not None}
+        self._system = system
+        self._plain = self._find_plain()
+
+    def _find_plain(self) -> dict[str, str]:
+        """Queue as it is asked for → as it is given, where nothing else happens to jobs without request, types
+        and reservation. Most jobs are such, and a submission may have a hundred thousand specifications."""
+        may_match = [rule for rule in self.rules if not _passes_by(rule, system=self._system)]
+        if any(rule.match or rule.does != "default" or rule.values.keys() != {"queue"} for rule in may_match):
+            return {}
+        known = {name: name for name in self.queues if name != BESTEFFORT}
+        first = next((str(rule.values["queue"]) for rule in may_match), LAST_QUEUE)
+        known |= {"": first} if first in known else {}
+        limited = {name for name, each in self.queues.items() if _is_limited(each)}
+        limited |= self._walltimes.keys()
+        return {asked: name for asked, name in known.items() if name not in limited}
+
+    def judge(self, spec: Spec, *, reservations: int = 1, by: By = _ANYBODY) -> Judged:
+        """What becomes of it, `reservations` being those of the user that would wait, this one included.
+
+        All who ask what the rules say ask here: who adds, modifies and plans jobs, and `rota rule test`. How many
+        reservations wait can only refuse one more: jobs share specifications, whatever their number. Raises
+        `BadInput` for what is no job, whatever the rules say.
+        """
+        first = self._judge(spec, 1, by)
+        if reservations > 1 and spec.at is not None and self.counts_reservations and first.error is None:
+            counted = self._judge(spec, reservations, by)
+            return first if counted.error is None else counted
+        return first
+
+    def _judge(self, spec: Spec, reservations: int, by: By) -> Judged:
+        found = spec = agreed(spec)
+        facts = facts_of(spec, reservations=reservations, system=self._system, by=by)
+        verdict = judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
+        if not by.admin:
+            verdict = self._capped(verdict)
+        error: BadInput | None = None
+        try:
+            self._refuse_queue(spec, by)
+            found = respecified(spec, verdict.facts)
+            _refuse_exemption(spec, by)
+            refuse(verdict)
+            found = agreed(found)
+            if found.interactive and found.retries:  # nobody would be there for another attempt
+                found = msgspec.structs.replace(found, retries=0)
+            self.check_queue(found, stays_in=by.queue)
+            check_spec(found)
+        except BadInput as refused:
+            error = refused
+        return Judged(spec=found, verdict=verdict, error=error)
+
+    def admit(self, spec: Spec, by: By = _ANYBODY) -> Admitted:
+        """The specification as it is taken in. Raises `BadInput` if it is refused."""
+        if not (spec.request or spec.types or spec.where or spec.interactive) and spec.at is None:
+            queue = self._plain.get(spec.queue)
+            if queue is not None:
+                return Admitted(spec if queue == spec.queue else msgspec.structs.replace(spec, queue=queue))
+        judged = self.judge(spec, by=by)
+        if judged.error is not None:
+            raise judged.error
+        return Admitted(judged.spec, notices(judged.verdict))
+
+    def _refuse_queue(self, spec: Spec, by: By) -> None:
+        """Raise `BadInput` if a user names a queue that is for administrators. Rules may put the job there."""
+        queue = self.queues.get(spec.queue)
+        if queue is not None and queue.admins_only and not by.admin and by.queue != spec.queue:
+            raise BadInput(
+                f"field 'queue': only administrators may use queue '{spec.queue}'",
+                hint="leave it out, or ask an administrator",
+                code="denied",
+            )
+
+    def _capped(self, verdict: Verdict) -> Verdict:
+        """No higher priority than the queue allows."""
+        facts = verdict.facts
+        queue = self.queues.get(facts.queue)
+        most = queue.max_priority if queue is not None else None
+        if most is None or facts.priority <= most:
+            return verdict
+        step = Step(f"{_OF_QUEUE}{facts.queue}", "cap", "priority", facts.priority, most, told=True)
+        return msgspec.structs.replace(
+            verdict, facts=msgspec.structs.replace(facts, priority=most), steps=(*verdict.steps, step)
+        )
+
+    def check_queue(self, spec: Spec, *, stays_in: str = "") -> None:
+        """Raise `BadInput` if there is no such queue, or if it is closed and the job is not in it yet."""
+        queue = self.queues.get(spec.queue)
+        if queue is None:
+            names = ", ".join(self.queues)
+            raise BadInput(f"field 'queue': there is no queue '{spec.queue[:64]}'", hint=f"use one of {names}")
+        if queue.closed and spec.queue != stays_in:
+            why = f": {queue.closed_reason}" if queue.closed_reason else ""
+            hint = "give another one, or wait until it is open; see 'rota queue list'"
+            raise BadInput(f"field 'queue': queue '{spec.queue}' is closed{why}", hint=hint)
+
+
+def _is_limited(queue: Queue) -> bool:
+    """Is it not for all, or not for all that they ask for?"""
+    return queue.closed or queue.admins_only or queue.max_priority is not None
+
+
+def _passes_by(rule: Rule, *, system: bool) -> bool:
+    """Can it match no job without request, types and reservation?"""
+    match = rule.match
+    if match.get("reservation") is True or match.get("interactive") is True:
+        return True
+    if match.get("system") is (not system):
+        return True
+    named = (match.get("uses"), match.get("type"))
+    return any(isinstance(words, tuple) and not words[0].startswith("!") for words in named)
+
+
+class Admission:
+    """What a manager asks: the rulebook of the newest version of the site, and what it said before."""
+
+    def __init__(self, world: World, *, system: bool = False, groups: UnixGroups | None = None) -> None:
+        self._world = world
+        self._groups = groups or UnixGroups()
+        self._system = system
+        self._version = -1
+        self._book: Rulebook | None = None
+        self._known: dict[tuple[Spec, By], Admitted] = {}
+
+    def admit(self, spec: Spec, *, admin: bool = False, before: Spec | None = None) -> Admitted:
+        """See `Rulebook.admit`. `before`: what the job was, of one that is changed."""
+        book = self.rulebook()
+        by = self._by(book, spec, admin=admin, before=before)
+        found = self._known.get((spec, by))
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[spec, by] = book.admit(spec, by)
+        return found
+
+    def _by(self, book: Rulebook, spec: Spec, *, admin: bool, before: Spec | None = None) -> By:
+        groups = self._groups.of(spec.user) if book.asks_for_unix_groups else ()
+        exempt = before is not None and NO_QUOTAS in before.types
+        queue = before.queue if before is not None else ""
+        if not (groups or exempt or queue):
+            return _ADMIN if admin else _ANYBODY
+        return By(admin, groups, exempt, queue)
+
+    def to_look_up(self, *users: str) -> list[Callable[[], object]]:
+        """What has to be asked of the machine before jobs of these users are judged; it may take long."""
+        if not self.rulebook().asks_for_unix_groups:
+            return []
+        return [partial(self._groups.look_up, user) for user in users if not self._groups.is_fresh(user)]
+
+    def rulebook(self) -> Rulebook:
+        if self._book is None or self._version != self._world.site_version:
+            self._version = self._world.site_version
+            self._book = Rulebook(self._world.site, system=self._system)
+            self._known.clear()
+        return self._book
+
+    def refuse_reservation(self, wished: Spec, count: int, *, admin: bool = False) -> None:
+        """Raise `BadInput` if a rule forbids that the user has so many reservations waiting, this one included.
+
+        `wished`: as it was asked for. What the rules made of it may be something that they refuse.
+        """
+        book = self.rulebook()
+        if not book.counts_reservations:
+            return
+        by = self._by(book, wished, admin=admin)
+        if (error := book.judge(wished, reservations=count, by=by).error) is not None:
+            raise error
+
+    def is_known(self, key: str) -> bool:
+        """Is it the key of a job in memory?"""
+        return key in self._world.keys
+
+    def unanswered(self, spec: Spec) -> str:
+        """What to say of a reservation that cannot be answered now; empty if it can."""
+        waits = unanswered(site_now(self._world)) if spec.at is not None else None
+        return "" if waits is None else waits.message
+
+    def homeless(self, spec: Spec, others: Iterable[Spec] = ()) -> str:
+        """What to say of a job inside a container that is not there, nor among `others`; empty if it is.
+
+        Raises `BadInput` if it is a job that is no container.
+        """
+        home = next((word.removeprefix("inner=") for word in spec.types if word.startswith("inner=")), "")
+        if not home or any(_is_home(other, home) for other in others):
+            return ""
+        named = self._world.jobs.get(int(home)) if home.isdecimal() and len(home) < _LONGEST_ID else None
+        if named is not None and "container" in named.spec.types and _has_yet_to_end(named):
+            return ""
+        if any(_is_home(job.spec, home) and _has_yet_to_end(job) for job in self._world.jobs.values()):
+            return ""
+        if named is not None and "container" not in named.spec.types:
+            raise BadInput(f"field 'type': job {home} is not a container", hint="give one with type 'container'")
+        return f"there is no container '{home}' that waits or runs; the job waits for one of this name"
+
+    def waiting_reservations(self, user: str) -> int:
+        """How many reservations of this user have not begun."""
+        return sum(
+            job.spec.at is not None and job.spec.user == user and job.state in WAITING
+            for job in self._world.jobs.values()
+        )
+
+
+def _is_home(spec: Spec, name: str) -> bool:
+    return spec.name == name and "container" in spec.types
+
+
+def _has_yet_to_end(job: Job) -> bool:
+    return job.lease is not None or job.state in WAITING
+
+
+def _refuse_exemption(spec: Spec, by: By) -> None:
+    """Raise `BadInput` if somebody takes a job out of the quotas who may not."""
+    if NO_QUOTAS in spec.types and not (by.admin or by.exempt):
+        raise BadInput(
+            f"field 'type': only an administrator or a rule may give '{NO_QUOTAS}'",
+            hint="leave it out, or ask an administrator",
+        )
+
+
+def refuse(verdict: Verdict) -> None:
+    """Raise `BadInput` if a rule has refused the job."""
+    if verdict.rejected_by:
+        raise BadInput(
+            f"{verdict.message} (rule '{verdict.rejected_by}')",
+            hint=f"see 'rota rule show {verdict.rejected_by}'",
+        )
+
+
+def notices(verdict: Verdict) -> tuple[str, ...]:
+    """Of what the rules changed, that which took away something that the user gave."""
+    return tuple(
+        f"{step.field} {shown_value(step.field, step.old)} is more than allowed; "
+        f"it is {shown_value(step.field, step.new)} ({_source(step)})"
+        for step in verdict.steps
+        if step.told
+    )
+
+
+def _source(step: Step) -> str:
+    if step.rule.startswith(_OF_QUEUE):
+        return f"queue '{step.rule.removeprefix(_OF_QUEUE)}'"
+    return f"rule '{step.rule}'"
+
+
+# ------------------------------------------------------------------ specifications and what rules see of them
+
+
+def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False, by: By = _ANYBODY) -> Facts:
+    """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
+    alternatives = _alternatives(spec)
+    wheres = dict.fromkeys(group.where for each in alternatives for group in each.groups)
+    return Facts(
+        user=spec.user,
+        queue=spec.queue,
+        project=spec.project,
+        group=names_of(spec.group),
+        name=spec.name,
+        type=spec.types,
+        walltime=spec.walltime_s,
+        priority=spec.priority,
+        cpus=spec.size.cpus,
+        mem=spec.size.mem,
+        disk=spec.size.disk,
+        time=spec.size.time_s,
+        gpus=spec.size.gpus,
+        retries=spec.retries,
+        retry_on=spec.retry_on,
+        given=spec.given,
+        uses=tuple(
+            dict.fromkeys(level.name for each in alternatives for group in each.groups for level in group.levels)
+        ),
+        walltimes=tuple(each.walltime_s for each in alternatives),
+        interactive=spec.interactive,
+        reservation=spec.at is not None,
+        reservations=reservations if spec.at is not None else 0,
+        system=system,
+        where=_where(spec) if spec.where else "",
+        wheres=tuple(where for where in wheres if where),
+        unix_group=by.unix_groups,
+        admin=by.admin,
+    )
+
+
+def _where(spec: Spec) -> str:
+    try:
+        return expression.text(expression.parse(spec.where))
+    except BadInput as error:
+        raise BadInput(f"field 'where': {error.message}", hint=error.hint) from None
+
+
+def respecified(spec: Spec, facts: Facts) -> Spec:
+    """The specification as the rules want it."""
+    size = msgspec.structs.replace(
+        spec.size, cpus=facts.cpus, mem=facts.mem, disk=facts.disk, time_s=facts.time, gpus=facts.gpus
+    )
+    request = spec.request
+    if request:
+        read = _alternatives(spec)
+        request = tuple(
+            text if each.walltime_s == own else request_text(msgspec.structs.replace(each, walltime_s=own))
+            for text, each, own in zip(spec.request, read, facts.walltimes, strict=True)
+        )
+    found = msgspec.structs.replace(
+        spec,
+        queue=facts.queue,
+        project=facts.project,
+        name=facts.name,
+        types=spec.types if facts.type == spec.types else _ordered(facts.type),
+        walltime_s=facts.walltime,
+        priority=facts.priority,
+        size=size,
+        retries=facts.retries,
+        retry_on=facts.retry_on,
+        given=tuple(word for word in ("mem", "disk", "time") if word in facts.given),
+        request=request,
+        where=facts.where if spec.where == "" or facts.where != _where(spec) else spec.where,
+    )
+    wish = spec.wrote or _wrote(spec)
+    return msgspec.structs.replace(found, wrote=None if wish == _wrote(found) else wish)
+
+
+def _wrote(spec: Spec) -> Wrote:
+    return Wrote(spec.size, spec.walltime_s, spec.given, spec.request, spec.priority)
+
+
+def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:
+    """Equal terms as equal texts. Raises `BadInput` if they contradict each other."""
+    try:
+        return type_words(parse_types(types))
+    except BadInput as error:
+        raise BadInput(f"field 'type': {error.message}", hint=error.hint) from None
+
+
+_parse = lru_cache(maxsize=4096)(parse_request)
+
+
+def _alternatives(spec: Spec) -> list[Alternative]:
+    try:
+        return [_parse(text) for text in spec.request]
+    except BadInput as error:
+        raise BadInput(f"field 'request': {error.message}", hint=error.hint) from None

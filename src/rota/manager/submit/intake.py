@@ -1,0 +1,336 @@
+"""Turn the chunks of a submission into events: keys, stored specifications, and what the store knows.
+
+Reads the store, changes nothing; the engine decides.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
+from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
+from rota.core.submit.identity import KeyMaker, key_maker
+from rota.errors import BadInput
+from rota.manager.submit.admission import Admission
+from rota.manager.submit.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
+from rota.manager.views.limits import resolve
+from rota.plan.policy.limits import Limit, Limits
+from rota.store.base import Store
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.submit.lookups import Arrays, Before, Commanded, Last
+
+#: An environment may not be longer than the kernel takes.
+MAX_ENV = 2 * 1024 * 1024
+_ENVS_REMEMBERED = 256
+#: Dependencies in one chunk: they are taken in at once, while everybody waits.
+MOST_AFTER = 1_000_000
+_MOST_NOTICES = 10
+#: Characters of a path, or of a name that is given instead of one.
+_LONGEST_INPUT = 8192
+
+
+class Library:
+    """Specifications and environments by content, each with its number in the store."""
+
+    def __init__(self, *, specs: dict[int, Spec], env_ids: dict[str, int], next_spec: int, next_env: int) -> None:
+        self.specs = specs
+        self._spec_ids = {spec: number for number, spec in specs.items()}
+        self._env_ids = env_ids
+        self._next_spec = next_spec
+        self._next_env = next_env
+        self._blobs: OrderedDict[int, bytes] = OrderedDict()
+
+    def spec(self, spec: Spec, new: list[tuple[int, str]]) -> int:
+        """The number of this specification; a row is added to `new` if it has none yet."""
+        number = self._spec_ids.get(spec)
+        if number is None:
+            number = self._next_spec
+            self._next_spec += 1
+            self._spec_ids[spec] = number
+            self.specs[number] = spec
+            new.append((number, msgspec.json.encode(spec).decode()))
+        return number
+
+    def env(self, blob: bytes, new: list[tuple[int, str, str]]) -> int:
+        """The number of this environment; a row is added to `new` if it has none yet."""
+        digest = blake2b(blob, digest_size=16).hexdigest()
+        number = self._env_ids.get(digest)
+        if number is None:
+            number = self._next_env
+            self._next_env += 1
+            self._env_ids[digest] = number
+            new.append((number, digest, base64.b64encode(blob).decode()))
+        self._remember(number, blob)
+        return number
+
+    def blob(self, number: int, store: Store) -> bytes:
+        """The environment with this number."""
+        blob = self._blobs.get(number)
+        if blob is None:
+            blob = store.env(number)
+            self._remember(number, blob)
+        return blob
+
+    def _remember(self, number: int, blob: bytes) -> None:
+        self._blobs[number] = blob
+        self._blobs.move_to_end(number)
+        if len(self._blobs) > _ENVS_REMEMBERED:
+            self._blobs.popitem(last=False)
+
+
+class Intake:
+    """One submission on its way in."""
+
+    def __init__(
+        self,
+        submission: str,
+        user: str,
+        library: Library,
+        limits: Limits,
+        admission: Admission,
+        *,
+        admin: bool = False,
+    ) -> None:
+        self.submission = submission
+        self.user = user
+        self.dep_groups: set[str] = set()  #: that its jobs may join
+        self._library = library
+        self._limits = limits
+        self._admission = admission
+        self._admin = admin  #: an administrator brings it
+        self._notices: list[str] = []  #: for the answer
+        self._homes: set[str] = set()  #: containers that its jobs name
+        self._reserving = False  #: it may bring reservations
+        self._reserved = 0  #: those that it brought
+        self._declared: dict[str, Limit] = {}  #: by its jobs
+        self._envs: list[int] = []
+        self._specs: list[Spec] = []
+        self._wished: dict[int, Spec] = {}  #: reservations as they were asked for, by the number of their spec
+        self._spec_ids: list[int] = []
+        self._keys: list[KeyMaker] = []
+        self._seen: dict[str, int] = {}  #: key of a command → how often it came in this submission
+        self._fresh: set[int] = set()
+        self._rerun: set[int] = set()
+        self.reruns = False  #: it may replace jobs
+        self._allowed: set[int] = set()
+
+    def check(self, add: m.Add) -> None:
+        """Refuse what no client of ours sends. Raises `BadInput`."""
+        if len(self._specs) + len(add.specs) == 0:
+            raise BadInput("a submission needs a specification")
+        if add.spec_of is not None and (
+            len(add.spec_of) != len(add.cmds)
+            or not all(0 <= index < len(self._specs) + len(add.specs) for index in add.spec_of)
+        ):
+            raise BadInput("the specifications do not fit the commands")
+        if add.lines is not None and len(add.lines) != len(add.cmds):
+            raise BadInput("the lines do not fit the commands")
+        if any(not 0 <= spec.env < len(self._envs) + len(add.envs) for spec in add.specs):
+            raise BadInput("a specification names an environment that was not sent")
+        if len(add.after) > MOST_AFTER:
+            raise BadInput(
+                f"field 'after': more than {MOST_AFTER:,} dependencies at once",
+                hint="put the jobs that are waited for in a group with 'dep_groups' and wait for '@group'",
+            )
+        end = add.first + len(add.cmds)
+        if any(not add.first <= each.entry < end or each.condition not in (1, 2, 3) for each in add.after):
+            raise BadInput("a dependency does not belong to this chunk")
+        if any(each.elements is not None and (each.local or isinstance(each.parent, str)) for each in add.after):
+            raise BadInput("a dependency on elements needs the id of an array")
+        for each in add.after:
+            if each.cwd is not None:
+                if each.local or not isinstance(each.parent, str) or len(each.cwd) > LONGEST_NAME:
+                    raise BadInput("field 'after': a dependency on a command needs its text and its directory")
+                _check_command(each.parent, line_of(add, each.entry - add.first))
+            elif isinstance(each.parent, int):
+                if not 0 <= each.parent < 2**53:
+                    raise BadInput("field 'after': there is no such job")
+            elif not 0 < len(each.parent) <= LONGEST_NAME or "\0" in each.parent:
+                raise BadInput("field 'after': a group needs a name")
+            if each.elements is not None and not 0 <= each.elements[0] <= each.elements[1] < 2**53:
+                raise BadInput("field 'after': an index is out of range")
+        own = (*(each.entry for each in add.elements), *(entry for entry, _bytes in add.inputs))
+        if any(not add.first <= entry < end for entry in own):
+            raise BadInput("an element of an array does not belong to this chunk")
+        if len(add.input) > _LONGEST_INPUT or "\0" in add.input:
+            raise BadInput("the name of the input is too long", hint="give a shorter one with --input")
+        if any(not 0 <= number < 2**53 for _entry, number in add.inputs):
+            raise BadInput("field 'input_bytes' is out of range")
+        if any(not 0 <= each.index < 2**53 or not 0 <= each.array < 2**53 for each in add.elements):
+            raise BadInput("field 'array': an index is out of range")
+        for position, cmd in enumerate(add.cmds):
+            _check_command(cmd, line_of(add, position))
+        if any(len(blob) > MAX_ENV for blob in add.envs):
+            raise BadInput("the environment is too large", hint=f"keep it under {MAX_ENV >> 20} MiB")
+
+    def keys(self, add: m.Add, grew: LibraryGrew) -> list[str]:
+        """Take in specifications and environments; the key of each command of the chunk."""
+        self._envs += [self._library.env(blob, grew.envs) for blob in add.envs]
+        for new in add.specs:
+            try:
+                uses = resolve(new.limits, self._limits, self._declared, user=self.user, admin=self._admin)
+                spec = spec_from(new, uses, user=self.user, env=self._envs[new.env])
+                check_texts(spec)
+                admitted = self._admission.admit(spec, admin=self._admin)
+                if spec.at is not None:
+                    self._wished[len(self._specs)] = spec
+                spec = admitted.spec
+                check_spec(spec)
+                notices = [*admitted.notices, *self._homeless(spec)]
+                if spec.at is not None and (said := self._admission.unanswered(spec)):
+                    notices.append(said)
+            except BadInput as error:
+                raise self._placed(add, error) from None
+            if notices and len(self._notices) < _MOST_NOTICES:
+                self._notices += [self._placed(add, BadInput(text)).message for text in notices]
+            self.dep_groups.update(spec.dep_groups)
+            self._reserving |= spec.at is not None
+            self._specs.append(spec)
+            self._spec_ids.append(self._library.spec(spec, grew.specs))
+            self._keys.append(key_maker(user=self.user, cwd=None if spec.scratch else spec.cwd))
+        seen = self._seen
+        indexes = {each.entry: each.index for each in add.elements}
+        keys = []
+        makers, spec_of = self._keys, add.spec_of
+        maker = makers[0]
+        for position, cmd in enumerate(add.cmds):
+            if spec_of is not None:
+                maker = makers[spec_of[position]]
+            index = indexes.get(add.first + position) if indexes else None
+            key = maker(cmd, 0, index)
+            n = seen.get(key)
+            if n is None:
+                seen[key] = 1
+            else:
+                seen[key] = n + 1
+                key = maker(cmd, n, index)
+            keys.append(key)
+        if self._reserving:
+            self._refuse_reservations(add, keys)
+        return keys
+
+    def _homeless(self, spec: Spec) -> list[str]:
+        """What to say of a job inside a container that is not there, once for each container."""
+        home = next((word for word in spec.types if word.startswith("inner=")), "")
+        if not home or home in self._homes:
+            return []
+        self._homes.add(home)
+        said = self._admission.homeless(spec, self._specs)
+        return [said] if said else []
+
+    def _refuse_reservations(self, add: m.Add, keys: list[str]) -> None:
+        """Raise `BadInput` at the first reservation that is one too many for the user."""
+        waiting = self._admission.waiting_reservations(self.user)
+        for position, key in enumerate(keys):
+            wished = self._wished.get(add.spec_of[position] if add.spec_of is not None else 0)
+            new = add.fresh or add.first + position in add.fresh_entries or not self._admission.is_known(key)
+            if wished is not None and new:
+                self._reserved += 1
+                try:
+                    self._admission.refuse_reservation(wished, waiting + self._reserved, admin=self._admin)
+                except BadInput as error:
+                    line = line_of(add, position)
+                    raise BadInput(f"line {line}: {error.message}", hint=error.hint) from None
+
+    def _placed(self, add: m.Add, error: BadInput) -> BadInput:
+        """The error with the line of the first command that has the next specification."""
+        wanted = len(self._specs)
+        spec_of = add.spec_of or [0] * len(add.cmds)
+        if wanted not in spec_of:
+            return error
+        line = line_of(add, spec_of.index(wanted))
+        return BadInput(f"line {line}: {error.message}", hint=error.hint, code=error.code)
+
+    def event(
+        self,
+        add: m.Add,
+        by: Asker,
+        *,
+        keys: list[str],
+        known: dict[str, tuple[int, int]],
+        loaded: dict[int, Job],
+        dependents: dict[int, Job],
+        arrays: Arrays,
+        before: Before,
+        followers: dict[int, Job],
+        last: Last,
+        commanded: Commanded,
+    ) -> ChunkArrived:
+        """What the engine is told."""
+        self._fresh.update(add.fresh_entries)
+        self._rerun.update(add.rerun_entries)
+        self._allowed.update(add.allowed_entries)
+        return ChunkArrived(
+            by=by,
+            submission=self.submission,
+            first=add.first,
+            cmds=add.cmds,
+            keys=keys,
+            specs=self._specs,
+            spec_ids=self._spec_ids,
+            spec_of=add.spec_of,
+            lines=add.lines,
+            after=[
+                EntryAfter(
+                    each.entry,
+                    parent if each.local else before.places.get(parent, parent),
+                    Condition(each.condition),
+                    each.local,
+                )
+                for each in add.after
+                for parent in _parents(each, arrays, commanded)
+            ],
+            known=known,
+            loaded=loaded,
+            last=not add.more,
+            fresh=add.fresh or frozenset(self._fresh),
+            check=add.check,
+            allow_unsatisfiable=add.allow_unsatisfiable or frozenset(self._allowed),
+            elements={each.entry: (each.array, each.index) for each in add.elements},
+            inputs=dict(add.inputs),
+            dependents=dependents,
+            limits=[] if add.more else list(self._declared.values()),
+            warnings=[] if add.more else self._notices,
+            rerun=add.rerun or frozenset(self._rerun),
+            namesakes=before.namesakes,
+            formers=before.formers,
+            followers=followers,
+            input="" if add.more else add.input,
+            previous=last.jobs,
+            dropped=last.dropped,
+            kept=last.kept,
+        )
+
+
+def _parents(each: m.NewAfter, arrays: Arrays, commanded: Commanded) -> list[Parent]:
+    """The jobs, or the group, that a dependency means."""
+    if each.cwd is not None:
+        return [commanded[each.parent, each.cwd]]
+    return [each.parent] if each.elements is None else list(arrays[each.parent, each.elements])
+
+
+def _check_command(cmd: Command, line: int) -> None:
+    parts = [cmd] if isinstance(cmd, str) else cmd
+    if not parts or not parts[0]:
+        raise BadInput(f"line {line}: field 'cmd' is empty", hint="give a command")
+    if sum(map(len, parts)) > MAX_ENV:
+        raise BadInput(f"line {line}: field 'cmd' is too long", hint="put it into a script")
+    for part in parts:
+        if "\0" in part:
+            raise BadInput(f"line {line}: field 'cmd' contains a NUL byte", hint="remove it")
+        if len(part) > MAX_ARGUMENT // 4 and len(part.encode()) > MAX_ARGUMENT:
+            raise BadInput(
+                f"line {line}: field 'cmd' is longer than {MAX_ARGUMENT} bytes", hint="put it into a script"
+            )
+
+
+def line_of(add: m.Add, position: int) -> int:
+    """The line of an entry, counted from the first of its chunk."""
+    return add.lines[position] if add.lines else add.first + position + 1

@@ -1,0 +1,182 @@
+"""What the store knows of jobs that a submission names, and of those that wait for them.
+
+Reads only. Jobs in memory may have gone on since; the engine looks at them once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from rota.core.answers import entries_of, kept_of
+from rota.core.events import Former
+from rota.core.jobs.job import Job, Parent
+from rota.core.states import RETRYABLE, TERMINAL, State
+from rota.core.submit.identity import key_maker
+from rota.errors import BadInput, NotFound
+from rota.manager.submit.intake import Library, line_of
+from rota.manager.views.rows import job_from_row
+from rota.plan.language.reading import shown
+from rota.store.base import Brief, Clause, Store
+from rota.wire import messages as m
+
+_MOST_PARENTS: Final = 10_000
+
+
+class Before(NamedTuple):
+    """What the store knows of jobs that a chunk names, beside those that it may retry."""
+
+    namesakes: dict[str, list[Former]]  #: of entries that are to run again
+    formers: dict[int, Former]  #: complete jobs whose entries wait for something
+    places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
+
+
+class Last(NamedTuple):
+    """An input when it was added last."""
+
+    jobs: list[int]  #: in its order
+    kept: list[int]  #: those that it had no more, and that stayed
+    dropped: dict[int, Former]  #: of both, those on disk that failed or were cancelled
+
+
+#: (array, (first index, last index)) → the jobs that are meant.
+Arrays = dict[tuple[Parent, tuple[int, int]], list[int]]
+
+
+def find_elements(store: Store, add: m.Add) -> Arrays:
+    """The jobs behind the elements of arrays that entries of a chunk wait for. Raises `NotFound`."""
+    found: Arrays = {}
+    for each in add.after:
+        if each.elements is None or (each.parent, each.elements) in found:
+            continue
+        line = line_of(add, each.entry - add.first)
+        clause = Clause(array=int(each.parent), indexes=(each.elements,))
+        ids = store.find([clause], above=0, limit=_MOST_PARENTS + 1) if each.parent else []
+        if not ids:
+            raise NotFound(f"line {line}: field 'after': array {each.parent} has no such element")
+        if len(ids) > _MOST_PARENTS:
+            raise BadInput(
+                f"line {line}: field 'after': more than {_MOST_PARENTS} elements", hint="use a dependency group"
+            )
+        found[each.parent, each.elements] = ids
+    return found
+
+
+#: (command, directory) → the job that has it.
+Commanded = dict[tuple[Parent, str], int]
+
+
+def command_keys(add: m.Add, user: str) -> dict[tuple[Parent, str], str]:
+    """The keys of the jobs whose commands entries of a chunk wait for."""
+    found: dict[tuple[Parent, str], str] = {}
+    for each in add.after:
+        if each.cwd is not None and (each.parent, each.cwd) not in found:
+            make = key_maker(user=user, cwd=each.cwd or None)
+            found[each.parent, each.cwd] = make(str(each.parent), 0)
+    return found
+
+
+def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping[str, int]) -> Commanded:
+    """The jobs with these keys. Raises `NotFound` that names the line and the command."""
+    found: Commanded = {}
+    for each in add.after:
+        if each.cwd is None:
+            continue
+        job = ids.get(keys[each.parent, each.cwd])
+        if job is None:
+            line = line_of(add, each.entry - add.first)
+            where = f"in {shown(each.cwd)}" if each.cwd else "in a directory of its own"
+            raise NotFound(
+                f"line {line}: field 'after': no job has the command {shown(str(each.parent))} {where}",
+                hint="add it first, or wait for something else",
+            )
+        found[each.parent, each.cwd] = job
+    return found
+
+
+def complete_dependents(store: Store, library: Library, groups: set[str]) -> dict[int, Job]:
+    """Complete jobs on disk that wait for one of these groups, or for one of those jobs, and so on."""
+    found: dict[int, Job] = {}
+    pending: list[Parent] = list(groups)
+    while pending:
+        ids = [id for id in store.dependents(pending) if id not in found]
+        loaded = load_jobs(store, library, ids)
+        complete = {id: job for id, job in loaded.items() if job.state is State.COMPLETE}
+        found |= complete
+        pending = [*complete, *{name for job in complete.values() for name in job.spec.dep_groups}]
+    return found
+
+
+def look_up(
+    store: Store, library: Library, user: str, keys: list[str]
+) -> tuple[dict[str, tuple[int, int]], dict[int, Job]]:
+    """What the store knows of these keys: (id, state), and the whole job where it will be retried."""
+    known = store.known_keys(user, keys)
+    again = [job for job, state in known.values() if state in RETRYABLE]
+    return known, load_jobs(store, library, again)
+
+
+def look_before(
+    store: Store,
+    library: Library,
+    add: m.Add,
+    *,
+    keys: list[str],
+    known: dict[str, tuple[int, int]],
+    gone: list[int],
+) -> Before:
+    """What is to be known of jobs that may be replaced, or are complete, or were replaced (`gone`)."""
+    again = set(add.rerun_entries)
+    reruns = [key for n, key in enumerate(keys, add.first) if add.rerun or n in again]
+    waiting = {each.entry - add.first for each in add.after}
+    met = [known[keys[n]] for n in waiting if keys[n] in known]
+    namesakes: dict[str, list[Former]] = {}
+    for former in _formers(library, store.namesakes(reruns)) if reruns else ():
+        namesakes.setdefault(former.key, []).append(former)
+    complete = [id for id, state in met if state == State.COMPLETE]
+    formers = {each.id: each for each in _formers(library, store.briefs(complete))} if complete else {}
+    return Before(namesakes, formers, _places(store, gone) if gone else {})
+
+
+def _formers(library: Library, briefs: list[Brief]) -> list[Former]:
+    return [Former(each.id, each.key, library.specs[each.spec_id], each.after) for each in briefs]
+
+
+def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
+    """Who has the place of each of these replaced jobs. One without a successor has none."""
+    by: dict[int, int] = {}
+    pending = gone
+    while pending:
+        found = {row.id: row.replaced_by for row in store.jobs(pending) if row.replaced_by}
+        by |= found
+        pending = [id for id in found.values() if id not in by]
+    places: dict[Parent, int] = {}
+    for id in gone:
+        last = id
+        while last in by:
+            last = by[last]
+        places[id] = last
+    return places
+
+
+def look_at_last(store: Store, library: Library, *, user: str, name: str, failed: Callable[[int], bool]) -> Last:
+    """The jobs that an input had when it was added last; `failed` says which of them may be replaced."""
+    found = store.last_of_input(user, name)
+    if found is None or found.answer is None:
+        return Last([], [], {})
+    jobs, kept = entries_of(found.answer), kept_of(found.answer)
+    bad = [id for id in dict.fromkeys([*jobs, *kept]) if failed(id)]
+    return Last(jobs, kept, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
+
+
+def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:
+    """Ended jobs on disk that waited for one of these and are none of these."""
+    ids = [id for id in store.followers(sorted(replaced)) if id not in replaced]
+    return {id: job for id, job in load_jobs(store, library, ids).items() if job.state in TERMINAL}
+
+
+def load_jobs(store: Store, library: Library, ids: list[int]) -> dict[int, Job]:
+    """Finished jobs, from the store."""
+    if not ids:
+        return {}
+    return {row.id: job_from_row(row, library.specs[row.spec_id]) for row in store.jobs(ids)}

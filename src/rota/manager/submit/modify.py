@@ -1,0 +1,96 @@
+"""`rota modify`: from the fields that change to the specifications that jobs get."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from rota.core.jobs.job import Spec, Wrote
+from rota.errors import BadInput
+from rota.manager.submit.admission import Admission, Admitted
+from rota.manager.submit.intake import Library
+from rota.manager.submit.specs import check_spec
+from rota.manager.submit.terms import modified
+from rota.manager.views.limits import resolve
+from rota.plan.policy.limits import Limit, Limits
+from rota.wire import messages as m
+
+#: Fields of a size, under the names by which people know whether they were given.
+_SIZES = {"cpus": "", "mem": "mem", "disk": "disk", "time_s": "time", "gpus": ""}
+
+
+def changes(change: m.SpecChange) -> dict[str, Any]:
+    """The fields that were sent."""
+    return {
+        name: value for name in change.__struct_fields__ if (value := getattr(change, name)) is not msgspec.UNSET
+    }
+
+
+def respecify(
+    spec: Spec,
+    fields: dict[str, Any],
+    limits: Limits,
+    declared: dict[str, Limit],
+    admission: Admission,
+    *,
+    admin: bool = False,
+) -> Admitted:
+    """The specification with these fields over it, and what the rules took away. Raises `BadInput`."""
+    if not 0 <= (fields.get("input_bytes") or 0) < 2**53:
+        raise BadInput("field 'input_bytes' is out of range")
+    fields = modified(spec, fields)
+    new = {name: value for name, value in fields.items() if name not in _SIZES and name != "input_bytes"}
+    sizes = {name: value for name, value in fields.items() if name in _SIZES}
+    if sizes:
+        new["size"] = msgspec.structs.replace(spec.size, **sizes)
+        given = {*spec.given, *(word for name in sizes if (word := _SIZES[name]))}
+        new["given"] = tuple(word for word in ("mem", "disk", "time") if word in given)
+    if "limits" in new:
+        new["limits"] = resolve(new["limits"], limits, declared, user=spec.user, admin=admin)
+    if spec.wrote is not None:
+        new["wrote"] = _rewritten(spec.wrote, new, sizes)
+    admitted = admission.admit(msgspec.structs.replace(spec, **new), admin=admin, before=spec)
+    check_spec(admitted.spec)
+    return admitted
+
+
+def _rewritten(wrote: Wrote, new: dict[str, Any], sizes: dict[str, Any]) -> Wrote:
+    """What was asked for at first, with what is asked for now over it; the rules had changed the rest."""
+    words = {*wrote.given, *(word for name in sizes if (word := _SIZES[name]))}
+    return Wrote(
+        size=msgspec.structs.replace(wrote.size, **sizes),
+        walltime_s=new.get("walltime_s", wrote.walltime_s),
+        given=tuple(word for word in ("mem", "disk", "time") if word in words),
+        request=new.get("request", wrote.request),
+        priority=new.get("priority", wrote.priority),
+    )
+
+
+class NewSpecs(Struct):
+    """What a change makes of specifications."""
+
+    specs: dict[int, tuple[int, Spec]] = field(default_factory=dict)  #: old number → (new number, specification)
+    rows: list[tuple[int, str]] = field(default_factory=list)  #: those that nobody had before
+    notices: dict[int, tuple[str, ...]] = field(default_factory=dict)  #: old number → what was taken away
+
+
+def new_specs(
+    spec_ids: set[int],
+    fields: dict[str, Any],
+    library: Library,
+    limits: Limits,
+    declared: dict[str, Limit],
+    admission: Admission,
+    *,
+    admin: bool = False,
+) -> NewSpecs:
+    """The specifications that those with these numbers become. Raises `BadInput`."""
+    made = NewSpecs()
+    for old in spec_ids:
+        admitted = respecify(library.specs[old], fields, limits, declared, admission, admin=admin)
+        made.specs[old] = (library.spec(admitted.spec, made.rows), admitted.spec)
+        if admitted.notices:
+            made.notices[old] = admitted.notices
+    return made

@@ -1,0 +1,159 @@
+"""Tells those who want to know everything what has changed, gathered for a moment.
+
+While nobody listens nothing is gathered, and what is gathered does not grow with the number of listeners:
+there is one, the gateway, that passes it on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from rota.core.jobs.report_groups import by_name, names_of
+from rota.core.states import State
+from rota.core.world import MOST_TOUCHED, NO_JOB, OPEN
+from rota.errors import BadInput
+from rota.manager.loop import clock
+from rota.wire import codec
+from rota.wire import messages as m
+from rota.wire.views import FeedView
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.manager.peers.peer import Peer
+
+_GATHER_S: Final = 0.1
+#: Looking for what changed takes at most one part in so many of the time, however many groups there are.
+_SHARE: Final = 20
+#: Named one by one, as so many jobs are; beyond this it is said only that they are many.
+_MOST_GROUPS: Final = 500
+#: What one connection may have open at once.
+_MOST_FEEDS: Final = 8
+
+_Counts = dict[str, int]
+
+
+class Feeds:
+    """The listeners, and what they were told last."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._open: dict[tuple[int, int], Peer] = {}
+        self._changed = False
+        self._telling: asyncio.Task[None] | None = None
+        self._groups: dict[str, tuple[int, ...]] = {}
+        self._subjects: dict[str, object] = {}
+
+    async def open(self, peer: Peer, n: int) -> None:
+        """Somebody begins to listen; the first thing is how everything stands, the rest is what changes."""
+        if sum(1 for id, _n in self._open if id == peer.id) >= _MOST_FEEDS:
+            raise BadInput(f"more than {_MOST_FEEDS} feeds are open", hint="close one first")
+        if not self._open:
+            self._manager.world.touched = {}
+            self._groups = self._counted()
+            self._subjects = self._looked()
+        self._open[peer.id, n] = peer
+        first = codec.body(self._view(self._counted()))
+        await self._manager.committed()
+        peer.send(m.Item(n, first))
+
+    def close(self, peer: Peer, n: int | None = None) -> None:
+        """Stop telling: one stream, or all of a peer that has gone."""
+        for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:
+            del self._open[key]
+        if not self._open:
+            self._manager.world.touched = None
+
+    def changed(self) -> None:
+        """A batch was committed: those who listen are told soon."""
+        if not self._open:
+            return
+        self._changed = True
+        if self._telling is None:
+            self._telling = self._manager.loop.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        try:
+            pause = _GATHER_S
+            while self._changed and self._open:
+                await asyncio.sleep(pause)
+                self._changed = False
+                begun = time.perf_counter()
+                news = self._news()
+                pause = max(_GATHER_S, (time.perf_counter() - begun) * _SHARE)
+                if news is not None:
+                    await self._manager.committed()  # it may have seen what is only decided
+                    body = codec.body(news)
+                    for (_id, n), peer in list(self._open.items()):
+                        peer.send(m.Item(n, body))
+        finally:
+            self._telling = None
+
+    def _news(self) -> FeedView | None:
+        world = self._manager.world
+        touched, world.touched = world.touched or {}, {}
+        groups, before = self._counted(), self._groups
+        changed = {name: counts for name, counts in groups.items() if before.get(name) != counts}
+        changed |= dict.fromkeys(before.keys() - groups.keys(), ())
+        subjects, told = self._looked(), self._subjects
+        what = [name for name, value in subjects.items() if told.get(name) != value]
+        self._groups, self._subjects = groups, subjects
+        if not touched and not changed and not what:
+            return None
+        view = self._view(groups)
+        view.what = what
+        view.many = len(touched) > MOST_TOUCHED or len(changed) > _MOST_GROUPS
+        if not view.many:
+            view.groups = {name: _by_state(counts) for name, counts in _of_names(changed, groups).items()}
+            view.jobs = [(id, self._label(id, *seen), seen[1]) for id, seen in touched.items()]
+        return view
+
+    def _view(self, groups: dict[str, tuple[int, ...]]) -> FeedView:
+        """How many jobs there are, and nothing that changed."""
+        return FeedView(
+            at=datetime.fromtimestamp(clock.now(), UTC),
+            counts=_by_state([sum(column) for column in zip(*groups.values(), strict=True)]),
+            groups={},
+            jobs=[],
+            many=False,
+            what=[],
+        )
+
+    def _label(self, id: int, state: State, _attempt: int) -> str:
+        outcome = self._manager.world.outcome(id)
+        if outcome == NO_JOB:
+            return "removed"
+        job = self._manager.world.jobs.get(id)
+        if job is not None:
+            return job.state.label
+        return state.label if outcome == OPEN else State(outcome).label
+
+    def _counted(self) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(counts) for name, counts in self._manager.world.counts.items() if any(counts)}
+
+    def _looked(self) -> dict[str, object]:
+        world = self._manager.world
+        return {
+            "runners": {(runner.id, runner.connected) for runner in world.runners.values()},
+            "site": world.site_version,
+            "manager": (world.paused, world.draining),
+            "limits": tuple(world.placement.limits),
+        }
+
+
+def _of_names(changed: Iterable[str], groups: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    """The counts of each group with these names, over the jobs that are in it alone and with others."""
+    names = {name for group in changed for name in names_of(group)}
+    if all(name in changed for name in names) and not any(len(names_of(group)) > 1 for group in groups):
+        return {name: groups.get(name, ()) for name in names}
+    texts = by_name(groups)
+    return {
+        name: tuple(map(sum, zip(*(groups[text] for text in texts.get(name, ())), strict=True))) for name in names
+    }
+
+
+def _by_state(counts: list[int] | tuple[int, ...]) -> _Counts:
+    return {state.label: counts[state] for state in State if counts and counts[state]}

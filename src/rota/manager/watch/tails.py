@@ -1,0 +1,208 @@
+"""Live output on its way from runners to those who watch: a tail for each watcher and attempt, at its own pace.
+
+The manager only passes pieces on. What is on its way is bounded by the window of each tail, which moves as its
+reader says what it has taken. A reader that is attached gets every byte; it holds its job up, and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from rota.manager.watch.watcher import Watcher
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.manager.peers.peer import Peer
+
+#: Bytes on their way to one watcher, about, and the bounds for one of its tails.
+_ALL_WINDOWS: Final = 8 << 20
+_WINDOW: Final = 1 << 20
+_LEAST_WINDOW: Final = 4096
+#: Attempts that runners hold for somebody who may come back.
+_OFFERS: Final = 10_000
+
+Reader = tuple[int, int]  #: a connection, and the number of the watch
+
+
+class Tail:
+    """The output of one attempt for one reader."""
+
+    __slots__ = ("attempt", "hold", "id", "job", "plain", "reader", "runner", "settled", "taken", "watcher")
+
+    def __init__(self, id: int, reader: Reader, watcher: Watcher, job: int, attempt: int, runner: str) -> None:
+        self.id = id
+        self.reader = reader
+        self.watcher = watcher
+        self.job = job
+        self.attempt = attempt
+        self.runner = runner
+        self.hold = False
+        self.plain = False  #: its runner knows no tails: it sends everything, once, to all
+        self.taken = (0, 0)
+        self.settled: Callable[[], None] | None = None  #: what to tell when all was passed on
+
+
+class Tails:
+    """All tails of a manager."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._next = 0
+        self._by_id: dict[int, Tail] = {}
+        #: reader → job → attempt; by job, since thousands may run at once and each of them begins and ends
+        self._of: dict[Reader, dict[int, dict[int, Tail]]] = {}
+        self._unanswered: dict[tuple[int, int], str] = {}  #: attempts whose runner asked, and was not told
+        self._offered: dict[tuple[int, int], str] = {}  #: attempts that a runner holds for who may come back
+
+    # -------------------------------------------------------------- readers
+
+    def follow(self, reader: Reader, watcher: Watcher, *, job: int, attempt: int, runner: str) -> None:
+        """Begin to pass on the output of an attempt, if it is not being done."""
+        own = self._of.setdefault(reader, {})
+        peer = self._manager.runners.peer_of(runner)
+        if peer is None or attempt in own.get(job, ()):
+            return
+        self._next += 1
+        tail = Tail(self._next, reader, watcher, job, attempt, runner)
+        tail.hold = watcher.attached(job)
+        tail.plain = not peer.tails
+        own.setdefault(job, {})[attempt] = self._by_id[tail.id] = tail
+        peer.send(m.Tail(job, attempt, tail=tail.id, hold=tail.hold, window=self._window(tail)))
+
+    def taken(self, peer: Peer, taken: m.Taken) -> None:
+        """A reader has dealt with some of its output."""
+        tail = self._of.get((peer.id, taken.n), {}).get(taken.job, {}).get(taken.attempt)
+        if tail is not None and not tail.plain:
+            tail.taken = (taken.out, taken.err)
+            self._go_on(tail)
+
+    def settles(self, reader: Reader, *, job: int, attempt: int, tell: Callable[[], None]) -> None:
+        """Tell a watcher of an end, after all that was printed."""
+        tail = self._of.get(reader, {}).get(job, {}).get(attempt)
+        if tail is None:
+            tell()
+        else:
+            tail.settled = tell
+
+    def reopened(self, job: int) -> None:
+        """What was to be told of the end of this job is told now: there will be another."""
+        for tail in [tail for own in self._of.values() for tail in own.get(job, {}).values()]:
+            _release(tail)
+
+    def close(self, reader: Reader) -> None:
+        """A watch is over: nothing waits for it any more."""
+        for tail in [tail for same in self._of.get(reader, {}).values() for tail in same.values()]:
+            self._drop(tail)
+            runner = self._manager.runners.peer_of(tail.runner)
+            if runner is None:
+                continue
+            if not tail.plain:
+                runner.send(m.Tail(tail.job, tail.attempt, on=False, tail=tail.id))
+            elif not any(self._same(other, tail) for other in self._by_id.values()):
+                runner.send(m.Tail(tail.job, tail.attempt, on=False))
+        self._of.pop(reader, None)
+
+    def expected(self) -> None:
+        """One who meant to attach has done so, or has gone: answer what waited for that."""
+        for (job, attempt), runner in list(self._unanswered.items()):
+            del self._unanswered[job, attempt]
+            self._answer(job, attempt, runner, held=False)
+
+    def offered_to(self, reader: Reader, watcher: Watcher) -> None:
+        """Somebody attaches: it may be for what runners hold."""
+        for (job, attempt), runner in list(self._offered.items()):
+            if watcher.attached(job):
+                del self._offered[job, attempt]
+                self.follow(reader, watcher, job=job, attempt=attempt, runner=runner)
+
+    # -------------------------------------------------------------- runners
+
+    def asked(self, runner: str, full: m.Full) -> None:
+        """A runner wants to know whether somebody needs every byte of an attempt."""
+        self._answer(full.job, full.attempt, runner, held=full.held)
+
+    def printed(self, runner: str, live: m.Live) -> set[Reader]:
+        """Pass on pieces of output; to whom."""
+        told: set[Reader] = set()
+        tails = [self._by_id.get(live.tail)] if live.tail else list(self._by_id.values())
+        for tail in tails:
+            if tail is None or tail.runner != runner or (not live.tail and not tail.plain):
+                continue
+            for chunk in live.chunks:
+                if (chunk.job, chunk.attempt) == (tail.job, tail.attempt):
+                    tail.watcher.printed(chunk)
+                    told.add(tail.reader)
+        return told
+
+    def ended(self, runner: str, end: m.LiveEnd) -> None:
+        """The output of an attempt was passed on to its end."""
+        tails = [self._by_id.get(end.tail)] if end.tail else list(self._by_id.values())
+        for tail in tails:
+            if tail is None or tail.runner != runner or (not end.tail and not tail.plain):
+                continue
+            if (tail.job, tail.attempt) == (end.job, end.attempt):
+                if end.out >= 0 and end.err >= 0:
+                    tail.watcher.live_ended(end.job, end.attempt, (end.out, end.err))
+                self._over(tail)
+
+    def gone(self, runner: str) -> None:
+        """A runner is not connected any more."""
+        for tail in [tail for tail in self._by_id.values() if tail.runner == runner]:
+            self._over(tail)
+        for asked in (self._unanswered, self._offered):
+            for key in [key for key, by in asked.items() if by == runner]:
+                del asked[key]
+
+    # -------------------------------------------------------------- inside
+
+    def _answer(self, job: int, attempt: int, runner: str, *, held: bool) -> None:
+        readers = self._manager.watches.attached(job)
+        for reader, watcher in readers:
+            self.follow(reader, watcher, job=job, attempt=attempt, runner=runner)
+        if readers:
+            return
+        if held:
+            if len(self._offered) < _OFFERS:
+                self._offered[job, attempt] = runner
+        elif self._manager.watches.expects(job):
+            self._unanswered[job, attempt] = runner
+        elif peer := self._manager.runners.peer_of(runner):
+            peer.send(m.Tail(job, attempt, on=False))
+
+    def _window(self, tail: Tail) -> int:
+        if not tail.watcher.window:
+            return -1
+        own = self._of[tail.reader]
+        if any(attempt < tail.attempt for attempt in own[tail.job]):
+            return 0  # the attempt before it comes first
+        return max(_LEAST_WINDOW, min(tail.watcher.window, _WINDOW, _ALL_WINDOWS // len(own)))
+
+    def _go_on(self, tail: Tail) -> None:
+        if peer := self._manager.runners.peer_of(tail.runner):
+            peer.send(m.Took(tail.job, tail.attempt, tail.id, *tail.taken, self._window(tail)))
+
+    def _same(self, one: Tail, other: Tail) -> bool:
+        return one.plain and (one.job, one.attempt, one.runner) == (other.job, other.attempt, other.runner)
+
+    def _over(self, tail: Tail) -> None:
+        self._drop(tail)
+        _release(tail)
+        for other in self._of.get(tail.reader, {}).get(tail.job, {}).values():
+            if not other.plain and other.watcher.window:
+                self._go_on(other)
+
+    def _drop(self, tail: Tail) -> None:
+        self._by_id.pop(tail.id, None)
+        own = self._of.get(tail.reader, {})
+        same = own.get(tail.job, {})
+        same.pop(tail.attempt, None)
+        if not same:
+            own.pop(tail.job, None)
+
+
+def _release(tail: Tail) -> None:
+    tell, tail.settled = tail.settled, None
+    if tell is not None:
+        tell()

@@ -1,0 +1,208 @@
+"""All open watches of a manager: who is told what, and when.
+
+News is gathered for a few milliseconds, so that a thousand ends a second are not a thousand messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from rota.core.jobs.job import Command, Job, Outcome
+from rota.manager.watch.tails import Reader, Tails
+from rota.manager.watch.watcher import Watcher
+from rota.wire import codec
+from rota.wire import messages as m
+
+if TYPE_CHECKING:
+    from rota.manager.loop.service import Manager
+    from rota.manager.peers.peer import Peer
+
+_GATHER_S = 0.02
+_LAST_WORDS = 1000
+#: Bytes of news in one message, about.
+_PIECE = 4 << 20
+#: So much output is passed on at once.
+_PROMPT = 64 * 1024
+#: A peer that has not read so much is told nothing more for a while.
+_CROWDED = 8 << 20
+_CROWDED_S = 0.05
+
+T = TypeVar("T")
+
+
+class Watches:
+    """The registry of watchers."""
+
+    def __init__(self, manager: Manager) -> None:
+        self._manager = manager
+        self._open: dict[tuple[int, int], Watcher] = {}
+        self._due = False
+        #: jobs that wished to be removed at their end: who asks a moment later is to hear of it
+        self._last_words: dict[int, tuple[Job, int, Outcome | None]] = {}
+
+    def open(self, peer: Peer, n: int, watcher: Watcher) -> None:
+        """Begin to tell a peer about its jobs."""
+        self._open[peer.id, n] = watcher
+        if watcher.follow:
+            world = self._manager.world
+            for runner in list(world.runners.values()):
+                for id in runner.leases:
+                    job = world.jobs[id]
+                    if job.lease and job.lease.started_at is not None and watcher.watches(id):
+                        self._tails.follow((peer.id, n), watcher, job=id, attempt=job.attempt, runner=runner.id)
+        self._tails.offered_to((peer.id, n), watcher)
+        self.tell_soon()
+
+    def count(self, peer: Peer) -> int:
+        """How many watches a peer has open."""
+        return sum(1 for connection, _n in self._open if connection == peer.id)
+
+    def close(self, peer: Peer, n: int | None = None) -> None:
+        """Stop telling: one stream, or all of a peer that has gone."""
+        for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:
+            self._shut(key)
+        if n is None and peer.attaching:
+            peer.attaching.clear()
+            self._tails.expected()
+
+    def _shut(self, key: Reader) -> None:
+        del self._open[key]
+        self._tails.close(key)
+
+    @property
+    def _tails(self) -> Tails:
+        return self._manager.tails
+
+    def attached(self, job: int) -> list[tuple[Reader, Watcher]]:
+        """Those who get every byte of this job."""
+        return [(reader, watcher) for reader, watcher in self._open.items() if watcher.attached(job)]
+
+    def expects(self, job: int) -> bool:
+        """May somebody be about to attach to this job?"""
+        found = self._manager.world.jobs.get(job)
+        return found is not None and any(
+            peer.attaching and peer.user == found.spec.user for peer in self._manager.peers.values()
+        )
+
+    # -- what happens to jobs
+
+    def settled(self, job: Job, state: int, outcome: Outcome | None) -> None:
+        spec = job.spec
+        if "remove" in (*spec.on_success, *spec.on_failure, *spec.on_exit):
+            self._last_words[job.id] = (job, state, outcome)
+            if len(self._last_words) > _LAST_WORDS:
+                del self._last_words[next(iter(self._last_words))]
+        if not self._open:
+            return
+        reason = (job.reason.code, job.reason.message) if job.reason else ("", "")
+        for reader, watcher in list(self._open.items()):
+            if watcher.watches(job.id):
+                self.tell_end(
+                    reader, job.id, state=state, attempt=job.attempt, cmd=job.cmd, outcome=outcome, reason=reason
+                )
+
+    def tell_end(self, reader: Reader, job: int, *, state: int, attempt: int, cmd: Command,
+                 outcome: Outcome | None, reason: tuple[str, str], news: bool = True) -> None:  # fmt: skip
+        """A job has settled: tell a watcher, behind all that the job printed."""
+
+        def tell() -> None:
+            if watcher := self._open.get(reader):
+                watcher.settled(
+                    job, state=state, attempt=attempt, cmd=cmd, outcome=outcome, reason=reason, news=news
+                )
+                self.tell_soon()
+
+        self._tails.settles(reader, job=job, attempt=attempt, tell=tell)
+
+    def tell_of_removed(self, watcher: Watcher, id: int) -> None:
+        """A job that is watched does not exist any more: how it ended, if that is still known."""
+        last = self._last_words.get(id)
+        if last is None:
+            watcher.removed(id)
+            return
+        job, state, outcome = last
+        reason = (job.reason.code, job.reason.message) if job.reason else ("", "")
+        watcher.settled(id, state=state, attempt=job.attempt, cmd=job.cmd, outcome=outcome, reason=reason)
+
+    def reopened(self, job: int) -> None:
+        self._tails.reopened(job)
+        for watcher in self._open.values():
+            watcher.reopened(job)
+
+    def started(self, job: int, attempt: int, runner: str) -> None:
+        for reader, watcher in self._open.items():
+            if watcher.follow and watcher.watches(job):
+                self._tails.follow(reader, watcher, job=job, attempt=attempt, runner=runner)
+
+    def rejoined(self, runner: str) -> None:
+        """A runner is back: its running jobs are followed again."""
+        world = self._manager.world
+        found = world.runners.get(runner)
+        if found is None or not any(watcher.follow for watcher in self._open.values()):
+            return
+        for id in found.leases:
+            job = world.jobs[id]
+            if job.lease and job.lease.started_at is not None:
+                self.started(id, job.attempt, runner)
+
+    def printed(self, runner: str, live: m.Live) -> None:
+        for reader in self._tails.printed(runner, live):
+            if reader in self._open and self._open[reader].gathered >= _PROMPT:
+                self._tell_one(reader)
+        self.tell_soon()
+
+    # -- telling
+
+    def tell_soon(self) -> None:
+        """There is news: tell it after a short while."""
+        if not self._due and self._open:
+            self._due = True
+            self._manager.loop.call_later(_GATHER_S, self._tell)
+
+    def _tell(self) -> None:
+        self._due = False
+        for reader in list(self._open):
+            self._tell_one(reader)
+
+    def _tell_one(self, reader: Reader) -> None:
+        watcher, peer = self._open[reader], self._manager.peers.get(reader[0])
+        if peer is None:
+            self._shut(reader)
+            return
+        watcher.crowded = peer.unsent > _CROWDED
+        if watcher.crowded:
+            self._tell_later()  # it does not read; nobody else waits for that
+            return
+        progress = watcher.take_progress(self._manager.world, self._manager.loop.time())
+        if progress is not None:
+            _send_progress(peer, reader[1], progress)
+        if not watcher.pending:
+            self._shut(reader)
+            peer.send(m.Reply(reader[1], codec.body(watcher.result())))
+
+    def _tell_later(self) -> None:
+        if not self._due:
+            self._due = True
+            self._manager.loop.call_later(_CROWDED_S, self._tell)
+
+
+def _send_progress(peer: Peer, n: int, progress: m.Progress) -> None:
+    """Send news in pieces that fit a frame, live output first: an end is the last word about a job."""
+    for chunks in _pieces(progress.chunks, lambda chunk: len(chunk.data)):
+        peer.send(m.Item(n, codec.body(m.Progress([], progress.counts, chunks))))
+    for ended in _pieces(progress.ended, lambda each: len(each.out) + len(each.err) + len(each.cmd)):
+        peer.send(m.Item(n, codec.body(m.Progress(ended, progress.counts))))
+
+
+def _pieces(things: list[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    piece: list[T] = []
+    total = 0
+    for thing in things:
+        piece.append(thing)
+        total += size(thing) + 256
+        if total > _PIECE:
+            yield piece
+            piece, total = [], 0
+    if piece:
+        yield piece
