@@ -21,7 +21,7 @@ import uvloop
 from rota.core.attempts.leases import Finished, Started
 from rota.core.jobs.job import Outcome
 from rota.plan.site.node_facts import NodeFacts
-from rota.runner.link import FIRST_DELAY_S, MAX_DELAY_S
+from rota.runner.report.link import FIRST_DELAY_S, MAX_DELAY_S
 from rota.wire import codec, passes
 from rota.wire.greeting import PROTOCOL, Hello, Welcome
 from rota.wire.orders import Ack, Rules, ToRunner, Work

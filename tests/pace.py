@@ -21,7 +21,7 @@ LONGEST = (
     "system/test_suspend.py", "pools/test_demand.py", "cli/test_node.py", "system/test_docs_of_sites.py",
     "golden/test_homes.py", "store/test_backup.py", "plan/language/test_malformed.py", "web/test_policy.py",
     "web/test_jobs.py", "web/test_job.py", "cli/test_calendar.py", "runner/test_crashes.py", "cli/test_run.py",
-    "runner/test_enforcement.py", "system/test_hooks.py", "system/test_attached_output.py", "system/test_why.py",
+    "runner/end/test_enforcement.py", "system/test_hooks.py", "system/test_attached_output.py", "system/test_why.py",
     "web/test_login.py", "web/test_gantt.py", "web/test_groups.py", "web/test_overview.py", "web/test_machines.py",
     "web/test_accounting.py", "faults/test_kills.py", "faults/test_one_manager.py", "faults/test_clock_steps.py",
     "core/test_planned_properties.py", "core/test_clock_steps.py", "core/machines/test_flapping.py", "plan/explain/test_whatif.py",

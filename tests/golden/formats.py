@@ -71,7 +71,7 @@ def columns() -> list[dict[str, Any]]:
 
 def journals() -> list[dict[str, Any]]:
     """Blocks of a runner's journal, one for each record."""
-    from rota.runner import journal
+    from rota.runner.report import journal
 
     return [
         {"kind": name, "block": _text(journal.pack([value])), "value": plain(value)}

@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from rota.boot import boot_id
-from rota.runner import procfs
+from rota.runner.contain import procfs
 
 _HEADER = struct.Struct(">IIBI")
 

@@ -123,7 +123,7 @@ def lost(top: Path, out: Path) -> None:
 
 def unreported(top: Path, out: Path) -> None:
     """The manager was killed, then jobs ended, then their runner was killed: only its journal knows how."""
-    from rota.runner import journal
+    from rota.runner.report import journal
 
     go = top / "go"
     until = f'while [ "$ROTA_ATTEMPT" = 1 ] && [ ! -e {go} ]; do sleep 0.05; done'

@@ -17,9 +17,9 @@ from rota.plan.placement import Given, Pause, Promised
 from rota.plan.policy.limits import Limit, Window
 from rota.plan.site.node_facts import NodeFacts
 from rota.plan.size import Floor, Size
-from rota.runner.journal import Acked, Began, Contained, Intent, Over, Preparing, Spawned, Void
-from rota.runner.journal import Ended as EndRecord
 from rota.runner.node import NodeOptions
+from rota.runner.report.journal import Acked, Began, Contained, Intent, Over, Preparing, Spawned, Void
+from rota.runner.report.journal import Ended as EndRecord
 from rota.store.identity import Identity
 from rota.wire import tls as certificates
 from rota.wire import tokens

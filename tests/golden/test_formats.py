@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rota.core.submit.identity import key_maker
-from rota.runner import journal
+from rota.runner.report import journal
 from rota.wire import codec
 from tests.golden import formats
 from tests.golden.kept import RELEASES, golden, lacking, moved

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import inspect as mi
 
 import rota.wire
-from rota.runner import journal
+from rota.runner.report import journal
 from rota.wire import messages
 from tests.golden.names import MESSAGES, RECORDS, TABLES, name_of
 from tests.golden.samples import plain

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rota.runner.segments import Segments
+from rota.runner.output.segments import Segments
 from tests.runner.manager import FakeManager, ref
 
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -76,7 +76,7 @@ def test_a_low_limit_of_descriptors_is_raised_when_seats_need_it(manager: FakeMa
 
 
 def test_segments_rotate_and_never_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rota.runner.segments.ROTATE_OVER", 10)
+    monkeypatch.setattr("rota.runner.output.segments.ROTATE_OVER", 10)
     segments = Segments(str(tmp_path / "output"), "r")
     places = [segments.append(b"abcdef") for _ in range(4)]
     assert places == [("r-000001", 0), ("r-000001", 6), ("r-000002", 0), ("r-000002", 6)]

@@ -21,7 +21,7 @@ from rota.boot import boot_id
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Outcome
 from rota.errors import RotaError, StoreRefused
-from rota.runner import journal
+from rota.runner.report import journal
 from rota.store import log_check
 from rota.store.adopt import adopt
 from rota.store.backup import back_up

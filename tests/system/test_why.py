@@ -256,7 +256,7 @@ def test_the_python_client_says_the_same(queue: Queue) -> None:
 
 
 def test_memory_when_the_kernel_keeps_a_job_to_its_request(tmp_path: Path) -> None:
-    from tests.runner.test_enforcement import limits_possible
+    from tests.runner.end.test_enforcement import limits_possible
 
     if not limits_possible():
         pytest.skip("memory control groups cannot be made here")

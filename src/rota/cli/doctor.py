@@ -156,7 +156,7 @@ def _output(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 
 def _journals(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.runner.journal import read
+    from rota.runner.report.journal import read
 
     for path in sorted(home.runners.glob("*/journal")):
         with contextlib.suppress(FileNotFoundError):  # its runner has just ended
@@ -286,7 +286,7 @@ def _doubtful(nodes: list[NodeView], site: dict[str, dict[str, Any]]) -> Iterato
 
 def _containment(_call: Invocation, home: Home) -> Iterator[Finding]:
     from rota.config import load
-    from rota.runner.fences import Fences, found_here
+    from rota.runner.contain.fences import Fences, found_here
 
     settings = load(home).settings
     if script := settings.containment_script:

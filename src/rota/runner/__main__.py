@@ -15,8 +15,8 @@ import sys
 from rota.runner import log
 from rota.runner.agent import Agent
 from rota.runner.identity import name_of
-from rota.runner.journal import lock_file
-from rota.runner.link import unix_dial
+from rota.runner.report.journal import lock_file
+from rota.runner.report.link import unix_dial
 
 USAGE = (
     "usage: python -m rota.runner --socket PATH --dir DIR [--log FILE] [--ticket FILE] [--linger S]\n"

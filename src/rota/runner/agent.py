@@ -13,33 +13,35 @@ import time
 
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Outcome
-from rota.runner import clock, journal, libc, procfs
-from rota.runner.beginnings import Beginnings
-from rota.runner.behaviours import Behaviours
-from rota.runner.channels import Channels
-from rota.runner.contact import Contact
-from rota.runner.endings import Endings
-from rota.runner.environment import Catalogue
-from rota.runner.fences import Fences
-from rota.runner.hooks import Hooks
+from rota.runner import clock, libc
+from rota.runner.contain import procfs
+from rota.runner.contain.fences import Fences
+from rota.runner.contain.suspension import Pausing
+from rota.runner.end.behaviours import Behaviours
+from rota.runner.end.ending import Endings
+from rota.runner.end.verdict import judge, quiet_success
+from rota.runner.end.walltime_warnings import Warnings
+from rota.runner.end.watchdog import Watchdog
+from rota.runner.enter.channels import Channels
+from rota.runner.enter.relay import Relay
 from rota.runner.identity import Identity
-from rota.runner.journal import Contained, Intent, Journal, Key, Over, Preparing
-from rota.runner.linger import Linger
-from rota.runner.link import Dial
-from rota.runner.live import Followers
 from rota.runner.log import say, say_exception
 from rota.runner.node import Node
-from rota.runner.orders import Orders
-from rota.runner.parts import Parts
-from rota.runner.pausing import Pausing
-from rota.runner.relay import Relay
-from rota.runner.seats import Seat, Seating
-from rota.runner.segments import Segments
-from rota.runner.streams import Streams
+from rota.runner.output.followers import Followers
+from rota.runner.output.segments import Segments
+from rota.runner.output.streams import Streams
+from rota.runner.report import journal
+from rota.runner.report.contact import Contact
+from rota.runner.report.journal import Contained, Intent, Journal, Key, Over, Preparing
+from rota.runner.report.linger import Linger
+from rota.runner.report.link import Dial
+from rota.runner.report.orders import Orders
+from rota.runner.start.environment import Catalogue
+from rota.runner.start.hooks import Hooks
+from rota.runner.start.parts import Parts
+from rota.runner.start.seats import Seat, Seating
+from rota.runner.start.starting import Beginnings
 from rota.runner.task import Task
-from rota.runner.verdict import judge, quiet_success
-from rota.runner.warnings import Warnings
-from rota.runner.watchdog import Watchdog
 from rota.wire.orders import Rules
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)

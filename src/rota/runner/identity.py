@@ -6,7 +6,8 @@ import os
 import socket
 
 from rota.boot import boot_id
-from rota.runner import journal, mark, procfs
+from rota.runner.contain import mark, procfs
+from rota.runner.report import journal
 
 
 def name_of(host: str) -> str:

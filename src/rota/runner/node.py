@@ -13,8 +13,8 @@ import msgspec
 
 from rota.host import usable_memory
 from rota.plan.site.node_facts import NodeFacts
-from rota.runner import procfs
-from rota.runner.link import Dial, Stream
+from rota.runner.contain import procfs
+from rota.runner.report.link import Dial, Stream
 
 _GPU = re.compile(r"nvidia\d+")
 
@@ -63,7 +63,7 @@ def _gpus() -> int:
 
 def tls_dial(host: str, port: int, authority: str) -> Dial:
     """Connections to a manager by TLS. Raises `OSError` if this authority cannot be used."""
-    from rota.runner.tls_stream import Resolver, TlsStream, context_for
+    from rota.runner.report.tls_stream import Resolver, TlsStream, context_for
 
     context = context_for(authority)
     resolver = Resolver(host, port)

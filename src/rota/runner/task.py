@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rota.core.attempts.leases import Started
-from rota.runner import mark
-from rota.runner.environment import Environment, index_entry, job_entry
-from rota.runner.journal import Intent, Key, Spawned, pack
-from rota.runner.output import Capture
+from rota.runner.contain import mark
+from rota.runner.output.capture import Capture
+from rota.runner.report.journal import Intent, Key, Spawned, pack
+from rota.runner.start.environment import Environment, index_entry, job_entry
 
 if TYPE_CHECKING:
     from rota.core.jobs.job import Outcome
-    from rota.runner.behaviours import Afterwards
-    from rota.runner.conduit import Conduit
-    from rota.runner.cores import Share
-    from rota.runner.fence import Fence
-    from rota.runner.scratch import Scratch
-    from rota.runner.script import Script
-    from rota.runner.seats import Line, Pipes, Seat
+    from rota.runner.contain.fence import Fence
+    from rota.runner.end.behaviours import Afterwards
+    from rota.runner.enter.conduit import Conduit
+    from rota.runner.start.cores import Share
+    from rota.runner.start.hook_process import Script
+    from rota.runner.start.scratch import Scratch
+    from rota.runner.start.seats import Line, Pipes, Seat
     from rota.wire.orders import Grant
 
 

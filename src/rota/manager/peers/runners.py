@@ -19,7 +19,7 @@ from rota.errors import Denied
 from rota.manager.loop import clock
 from rota.manager.peers import report_checks
 from rota.plan.site.node_facts import NodeFacts
-from rota.runner import procfs
+from rota.runner.contain import procfs
 from rota.runner.identity import name_of
 from rota.wire import messages as m
 

@@ -1,0 +1,171 @@
+"""Make the fences of a runner, and find again those of a runner that is no more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+
+from rota.runner.contain.cgroup import Group
+from rota.runner.contain.fence import Fence
+from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY, THE_TREE, Hierarchies, Tree, parents, purposes_of
+from rota.runner.contain.process_trail import Trail
+from rota.runner.contain.site_script import BY_SCRIPT, ScriptFence
+from rota.runner.log import say
+
+
+class Fences:
+    """Makes the fences of a runner."""
+
+    def __init__(self, runner: str, tree: Tree = THE_TREE) -> None:
+        self._prefix = f"rota-{runner}-"
+        self._tree = tree
+        self.hierarchies = Hierarchies(f"{self._prefix}probe", tree)
+        self.script = ""  #: of the site, which is used instead of control groups
+        self._told: set[str] = set()
+
+    def make(
+        self,
+        job: int,
+        attempt: int,
+        *,
+        hold: bool = True,
+        cores: Collection[int] = (),
+        memory: int = 0,
+        token: int | None = None,
+    ) -> Fence:
+        """A new fence with nothing inside. What cannot be had is left out: see `holds`, `limited`.
+
+        `token`: of its lease, by which its processes are also known where no group holds them.
+        """
+        trail = Trail(token)
+        if self.script and hold:
+            made = ScriptFence(job, attempt, script=self.script, cores=cores, trail=trail)
+            if made.run("make"):
+                return made
+            say(f"job {job} is held by control groups instead")
+        fence = Fence(job, attempt, {}, trail)
+        self.widen(fence, hold=hold, cores=cores, memory=memory)
+        return fence
+
+    def widen(self, fence: Fence, *, hold: bool = True, cores: Collection[int] = (), memory: int = 0) -> bool:
+        """Add what a fence does not have yet; False if nothing was added."""
+        before = len(fence.by_purpose)
+        if hold and HOLD not in fence.by_purpose:
+            self._add(fence, HOLD)
+        if cores and CORES not in fence.by_purpose:
+            group = self._add(fence, CORES)
+            if group is not None and not group.keep_to(cores):
+                self._drop(fence, CORES, f"it does not take cores {sorted(cores)}")
+        if memory and MEMORY not in fence.by_purpose:
+            group = self._add(fence, MEMORY)
+            if group is not None and not group.limit_memory(memory):
+                self._drop(fence, MEMORY, "it takes no limit of memory")
+        return len(fence.by_purpose) > before
+
+    def _add(self, fence: Fence, purpose: str) -> Group | None:
+        place = self.hierarchies.place(purpose)
+        if place is None:
+            self._tell(f"control groups cannot be used for {purpose} here")
+            return None
+        path = f"{place.parent}/{self._prefix}{fence.job}.{fence.attempt}"
+        group = next((group for group in fence.groups if group.path == path), None)
+        if group is None:
+            group = Group(path, place.version, self._tree)
+            try:
+                self._tree.make(path)
+            except FileExistsError:
+                pass  # of the same attempt, whose fence could not be removed
+            except OSError as error:
+                self._tell(f"no control group in {place.parent}: {error}")
+                return None
+        fence.by_purpose[purpose] = group
+        return group
+
+    def _drop(self, fence: Fence, purpose: str, why: str) -> None:
+        group = fence.by_purpose.pop(purpose)
+        self._tell(f"{os.path.dirname(group.path)}: {why}")
+        if group not in fence.groups:
+            group.remove()
+
+    def _tell(self, what: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            say(what)
+
+
+def recorded(record: str, job: int, attempt: int) -> Fence | None:
+    """The fence that a dead runner wrote down, as far as it is still there and was made by Rota."""
+    if record.startswith(BY_SCRIPT):
+        return ScriptFence(job, attempt, script=record.removeprefix(BY_SCRIPT))
+    return _of_paths(record.split("\n"), job, attempt)
+
+
+def _of_paths(paths: Iterable[str], job: int, attempt: int) -> Fence | None:
+    groups: dict[str, Group] = {}
+    for path in paths:
+        if os.path.basename(path).startswith("rota-") and os.path.isdir(path):
+            group = Group(path, 2 if os.path.exists(f"{path}/cgroup.events") else 1)
+            purposes = purposes_of(group)
+            # What cannot freeze is kept as well, under its own name: it must be emptied and removed.
+            groups.update(dict.fromkeys(purposes or [path], group))
+    return Fence(job, attempt, groups) if groups else None
+
+
+def of_runner(runner: str, tree: Tree = THE_TREE) -> dict[str, Fence]:
+    """What a runner made in or beside this process's own groups, by `job.attempt`."""
+    found: dict[str, list[str]] = {}
+    for _, parent, name in _made(f"rota-{runner}-", tree):
+        found.setdefault(name, []).append(f"{parent}/rota-{runner}-{name}")
+    fences = {}
+    for name, paths in found.items():
+        job, _, attempt = name.partition(".")
+        numbers = (int(job), int(attempt)) if job.isdigit() and attempt.isdigit() else (0, 0)
+        if (fence := _of_paths(paths, *numbers)) is not None:
+            fences[name] = fence
+    return fences
+
+
+def sweep(node: str, tree: Tree = THE_TREE) -> None:
+    """Remove the empty groups of dead runners of this host.
+
+    A successor removes those of its own deployment when it settles them; this is for deployments that nobody
+    starts again. A group that still holds a process stays.
+    """
+    for version, parent, name in _made(f"rota-{node}-", tree):
+        pid = name.partition("-")[0]
+        if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+            group = Group(f"{parent}/rota-{node}-{name}", version, tree)
+            if not group.pids():
+                group.remove()
+
+
+def _made(prefix: str, tree: Tree) -> Iterator[tuple[int, str, str]]:
+    """Groups in or beside this process's own whose names begin like this: version, parent, rest of the name."""
+    for version, parent in parents(tree):
+        try:
+            names = os.listdir(parent)
+        except OSError:
+            continue
+        for name in names:
+            if name.startswith(prefix):
+                yield version, parent, name.removeprefix(prefix)
+
+
+def found_here(fences: Fences) -> tuple[str, list[tuple[str, str]]]:
+    """What kind of host this is (version 2, version 1, hybrid, none), and for people, purpose by purpose and
+    marked as good or as a note, what control groups can do on it."""
+    places = fences.hierarchies.found()
+    versions = {place.version for place in places.values()}
+    kind = "hybrid" if len(versions) == 2 else f"version {versions.pop()}" if versions else "none"
+    lines = []
+    for purpose, done, missing in (
+        (HOLD, "jobs are frozen and killed", "jobs can leave their session; they are found by their ancestors"),
+        (CORES, "jobs are kept to their cores", "jobs are kept to their cores by affinity, which they can change"),
+        (MEMORY, "memory can be limited", "memory cannot be limited (enforce_memory = cgroup)"),
+    ):
+        place = places.get(purpose)
+        if place is None:
+            lines.append(("note", missing))
+        else:
+            lines.append(("good", f"{done} in {place.parent} (version {place.version})"))
+    return (kind if HOLD in places else "none"), lines

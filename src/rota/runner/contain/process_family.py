@@ -1,0 +1,127 @@
+"""Whose process is this? Every process of every job descends from the runner, which adopts orphans.
+
+Children of a job's first process are easy. Orphans are told apart by what they cannot easily lose:
+their session, having been seen earlier, their cgroup, the lease in their environment, their own
+descendants. What remains doubtful is kept for the last job it can belong to. Sends no signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterable
+
+from rota.runner.contain import mark, procfs
+from rota.runner.contain.procfs import Process
+from rota.runner.task import Task
+
+#: A recorded start time may be off by this many clock ticks.
+SLACK = 2
+
+
+class Orphan:
+    """A child of the runner that it did not start."""
+
+    __slots__ = ("candidates", "owner", "start_time")
+
+    def __init__(self, start_time: int) -> None:
+        self.start_time = start_time
+        self.owner: Task | None = None
+        self.candidates: set[Task] = set()
+
+
+class Family:
+    """The relation between processes and the tasks of this runner."""
+
+    def __init__(self, own_pid: int) -> None:
+        self._own = own_pid
+        self.orphans: dict[int, Orphan] = {}  #: by pid: children that are not the first of a task
+        self.others: Container[int] = ()  #: children that are no task's
+
+    def sort(self, table: dict[int, Process], tasks: Collection[Task]) -> dict[Task, list[Process]]:
+        """The processes of each task, living or zombie. Remembers them for the next time."""
+        children: dict[int, list[Process]] = {}
+        for seen in table.values():
+            children.setdefault(seen.ppid, []).append(seen)
+        mains = {task.pid: task for task in tasks if task.status is None}
+        members: dict[Task, list[Process]] = {task: [] for task in tasks}
+        orphans: dict[int, Orphan] = {}
+        strays: list[tuple[Process, Orphan]] = []
+        for root in children.get(self._own, ()):
+            main = mains.get(root.pid)
+            if main is not None:
+                _claim(main, root, children, members)
+                continue
+            if root.pid in self.others:
+                continue
+            orphan = self.orphans.get(root.pid)
+            if orphan is None or orphan.start_time != root.start_time:
+                orphan = Orphan(root.start_time)
+            orphans[root.pid] = orphan
+            if orphan.owner is None or orphan.owner not in members:
+                orphan.owner = _owner(list(_subtree(root, children)), tasks)
+            if orphan.owner is None:
+                strays.append((root, orphan))
+            else:
+                _claim(orphan.owner, root, children, members)
+        for root, orphan in strays:
+            self._doubt(root, orphan, tasks)
+            if orphan.owner is not None:
+                _claim(orphan.owner, root, children, members)
+        self.orphans = orphans
+        return members
+
+    def _doubt(self, root: Process, orphan: Orphan, tasks: Collection[Task]) -> None:
+        """It belongs to one of the tasks that ran when it was born: to the last of them that is left."""
+        if orphan.candidates:
+            orphan.candidates.intersection_update(tasks)
+        else:
+            orphan.candidates = {task for task in tasks if task.start_time <= root.start_time + SLACK}
+        for task in orphan.candidates:
+            task.plain = False
+            task.doubtful = True
+        if len(orphan.candidates) == 1:
+            (orphan.owner,) = orphan.candidates
+
+    def unowned(self, table: dict[int, Process]) -> list[Process]:
+        """Orphans that can belong to no task any more: their job has ended."""
+        return [
+            table[pid]
+            for pid, orphan in self.orphans.items()
+            if orphan.owner is None and not orphan.candidates and pid in table and table[pid].alive
+        ]
+
+
+def _owner(subtree: list[Process], tasks: Iterable[Task]) -> Task | None:
+    sessions = {task.pid: task for task in tasks}
+    for seen in subtree:
+        if (task := sessions.get(seen.session)) is not None:
+            return task
+    for task in tasks:
+        if any(task.known.get(seen.pid) == seen.start_time for seen in subtree):
+            return task
+    for task in tasks:
+        if task.fence is not None:
+            inside = task.fence.pids()
+            if any(seen.pid in inside for seen in subtree):
+                return task
+    entries = {mark.value(task.key[2]): task for task in tasks}
+    for seen in subtree:
+        value = procfs.environ_value(seen.pid, mark.VARIABLE)
+        if value is not None and value in entries:
+            return entries[value]
+    return None
+
+
+def _subtree(root: Process, children: dict[int, list[Process]]) -> Iterable[Process]:
+    stack = [root]
+    while stack:
+        seen = stack.pop()
+        yield seen
+        stack.extend(children.get(seen.pid, ()))
+
+
+def _claim(
+    task: Task, root: Process, children: dict[int, list[Process]], members: dict[Task, list[Process]]
+) -> None:
+    for seen in _subtree(root, children):
+        members[task].append(seen)
+        task.known[seen.pid] = seen.start_time

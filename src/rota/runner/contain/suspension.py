@@ -1,0 +1,108 @@
+"""Stop all processes of a task and let them go on, with the site's hooks in between; say when that is done.
+
+An order that was carried out before is answered again: the manager may not have heard. While a task stands still
+its walltime does not pass. A task that is being ended is let go on by whoever ends it, and is not stopped again.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rota.core.attempts.leases import Paused
+from rota.plan.timeline.bitset import spans_of
+from rota.runner import clock
+from rota.runner.log import say
+from rota.runner.report.journal import Key
+from rota.runner.start.hooks import RESUME, SUSPEND
+from rota.runner.task import Task
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+
+class Pausing:
+    """Suspends and resumes the tasks of an agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def order(self, key: Key, on: bool) -> None:
+        """Stop a task, or let it go on."""
+        task = self._agent.tasks.get(key)
+        if task is None:
+            return  # it has ended, which is told otherwise
+        task.wanted_still = on
+        if not task.in_pause_hook:
+            self._proceed(task)
+
+    def _proceed(self, task: Task) -> None:
+        """One step nearer to what is wanted, or say that it is so."""
+        if task.key not in self._agent.tasks or task.over:
+            return
+        on = task.wanted_still
+        if on == (task.still_since is not None) or self._is_ending(task):
+            self._tell(task)
+        elif on:
+            self._stop(task)
+        else:
+            self._hook(RESUME, task)
+
+    def _is_ending(self, task: Task) -> bool:
+        gone = task.status is not None and not task.part
+        return task.kill_at is not None or gone or task.script is not None
+
+    def _stop(self, task: Task) -> None:
+        if not self._agent.endings.freeze(task, True):
+            say(f"job {task.key[0]} cannot be stopped")
+            self._tell(task, "not all of its processes can be stopped")
+            return
+        task.still_since, task.still_at = time.monotonic(), clock.now()
+        self._hook(SUSPEND, task)
+
+    def _go_on(self, task: Task) -> None:
+        assert task.still_since is not None
+        still_s = time.monotonic() - task.still_since
+        task.still_since = None
+        task.still_s += still_s
+        if task.deadline is not None:
+            task.deadline += still_s
+            self._agent.due(task.deadline)
+        self._agent.endings.freeze(task, False)
+        self._agent.warnings.moved(task)
+
+    # -------------------------------------------------------------- the site's hooks
+
+    def _hook(self, name: str, task: Task) -> None:
+        """Run a hook of the site, if there is one: just after a task was stopped, just before it goes on."""
+        rules = self._agent.rules
+        path = rules.suspend_hook if name == SUSPEND else rules.resume_hook
+        if not path:
+            self._after(name, task, "")
+            return
+        cores = spans_of(sorted(task.share.cores)) if task.share is not None else ""
+        entries = [
+            b"ROTA_USER=" + task.spec.user.encode("utf-8", "surrogateescape"),
+            b"ROTA_CPU_LIST=" + cores.encode(),
+        ]
+        task.in_pause_hook = True
+        self._agent.hooks.run(name, task.key, entries, lambda wrong: self._hook_done(name, task, wrong))
+
+    def _hook_done(self, name: str, task: Task, wrong: str) -> None:
+        task.in_pause_hook = False
+        self._after(name, task, wrong)
+
+    def _after(self, name: str, task: Task, wrong: str) -> None:
+        if task.key not in self._agent.tasks or task.over:
+            return
+        if name == RESUME and task.still_since is not None and not task.wanted_still and not self._is_ending(task):
+            self._go_on(task)
+        self._tell(task, wrong)
+        if task.wanted_still != (task.still_since is not None):
+            self._proceed(task)
+
+    def _tell(self, task: Task, message: str = "") -> None:
+        still = task.still_since is not None and not self._is_ending(task)
+        at = task.still_at if still else clock.now()
+        self._agent.outbox.paused.append(Paused(*task.key, still, at, message))
+        self._agent.due(self._agent.now)

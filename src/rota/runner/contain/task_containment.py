@@ -1,0 +1,252 @@
+"""What holds the tasks of an agent: their cores and their fences, from start to end.
+
+Cores are bound by affinity when a task starts, which is cheap. A fence is made when the task is seen to last,
+unless the site wants one from the first moment, and when it is to be frozen.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from rota.errors import BadInput
+from rota.runner.contain import procfs
+from rota.runner.contain.fence import Fence, signal_all
+from rota.runner.log import say
+from rota.runner.report import journal
+from rota.runner.start.cores import ANY, Cores, Owner, Share
+from rota.runner.start.seats import Seat
+from rota.runner.task import Task
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+_SWEEPS = 5
+_REMOVE_AGAIN_S = 1.0
+#: What a limit by control group leaves beyond the request, for what the kernel counts as well.
+_MEMORY_SLACK = 16 * 1024 * 1024
+
+
+class Holding:
+    """Cores and fences of an agent's tasks."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        # A node is its agent's alone. Elsewhere others may pick too, and must not all begin with the first.
+        first = 0 if agent.node is not None else os.getpid()
+        self.cores = Cores(os.sched_getaffinity(0), of_host=os.cpu_count() or 1, first=first)
+        self._garbage: list[Fence] = []
+        self._told: set[str] = set()
+
+    # -------------------------------------------------------------- cores
+
+    def share(self, task: Task) -> Share:
+        """The cores of a task that is about to start: those that the planner gave it, else those of its seat."""
+        seat, allocation = task.seat, task.grant.allocation
+        if allocation is not None and allocation.cpu_list:
+            self.vacated(seat)
+            task.plain = False
+            return self.give(task.key, allocation.cpu_list)
+        if seat.share is None:
+            # In the allocation of another engine there may be more runners, which do not know of each other.
+            guest = bool(self._agent.ticket)
+            seat.share = ANY if guest else self.cores.pick(seat, task.env.size.cpus)
+        return seat.share
+
+    def give(self, key: journal.Key, cpu_list: str) -> Share:
+        """The cores that the planner gave to an attempt, or to a part of one, until `take_back`."""
+        try:
+            cores = self.cores.named(cpu_list)
+        except BadInput as error:
+            if cpu_list not in self._told:
+                self._told.add(cpu_list)
+                say(f"jobs are not kept to cores {cpu_list}: {error}")
+            share = Share(frozenset(), binds=False, fences=False)
+            share.entry = b"ROTA_CPU_LIST=" + cpu_list.encode("utf-8", "surrogateescape")
+            return share
+        self._move_all(self.cores.give(key, cores))
+        return self.cores.of(key)
+
+    def take_back(self, key: journal.Key) -> None:
+        self._move_all(self.cores.release(key))
+
+    def vacated(self, seat: Seat) -> None:
+        """A seat is closed, or its next task has cores of its own."""
+        if seat.share is not None:
+            seat.share = None
+            self._move_all(self.cores.release(seat))
+
+    def _move_all(self, owners: list[Owner]) -> None:
+        for owner in owners:
+            if isinstance(owner, Seat):
+                self._move(owner, self.cores.of(owner))
+
+    def _move(self, seat: Seat, share: Share) -> None:
+        """Whoever is in that seat goes elsewhere at once."""
+        seat.share = share
+        for task in self._agent.tasks.values():
+            if task.seat is seat and not task.over and task.share is not None:
+                task.share = share
+                cores = share.cores or self.cores.all
+                if task.fence is not None:
+                    task.fence.keep_to(cores)
+                bind(self._living(task), cores, anew=True)
+
+    # -------------------------------------------------------------- fences
+
+    def first(self, task: Task) -> list[str]:
+        """Make what a task must be in from its first moment; directories of the groups to join."""
+        rules = self._agent.rules
+        asked = task.env.size.mem
+        memory = 0
+        if rules.enforce_memory == "cgroup" and asked:
+            memory = asked + max(_MEMORY_SLACK, asked // 20)
+        hold = rules.containment == "cgroup"
+        if hold or memory:
+            self._make(task, hold=hold, memory=memory)
+        return [] if task.fence is None else task.fence.paths
+
+    def started(self, task: Task, pid: int, groups: Collection[str]) -> None:
+        """Hold a process that was just started for a task, unless it joins these groups by itself."""
+        if task.fence is not None and not groups:  # what a script of the site made cannot be joined
+            task.fence.add(pid)
+
+    def hold_part(self, task: Task) -> None:
+        """Make all that holds a task which has no process yet: others will be started in it at any time."""
+        allocation, rules = task.grant.allocation, self._agent.rules
+        if allocation is not None and allocation.cpu_list:
+            task.share = self.give(task.key, allocation.cpu_list)
+        self.first(task)
+        if rules.containment != "session":
+            self._make(task, hold=True)
+
+    def late(self, tasks: Collection[Task]) -> None:
+        """Fence tasks that last, with everything they have started."""
+        fresh = [task for task in tasks if self._make(task, hold=True)]
+        if not fresh:
+            return
+        for _ in range(_SWEEPS):  # again, for what was forked meanwhile
+            members = self._members()
+            moved = [self._take_in(task, members.get(task, ())) for task in fresh]
+            if not any(moved):
+                break
+        try:
+            self._agent.journal.flush()
+        except OSError as error:
+            say(f"journal: {error}")
+
+    def _make(self, task: Task, *, hold: bool, memory: int = 0) -> bool:
+        """False if there is nothing new."""
+        fences = self._agent.fences
+        cores = task.share.cores if hold and task.share is not None and task.share.fences else ()
+        if task.fence is not None:
+            if task.fence.holds or not fences.widen(task.fence, hold=hold, cores=cores, memory=memory):
+                return False
+        else:
+            fence = fences.make(task.key[0], task.key[1], hold=hold, cores=cores, memory=memory)
+            if not fence.exists:
+                return False
+            task.fence = fence
+        task.plain = False
+        self._agent.journal.add(journal.Contained(*task.key, task.fence.record()))
+        return True
+
+    def make_sure(self, task: Task, processes: Collection[procfs.Process]) -> None:
+        """Move in what could not join by itself when it started, and bind what was forked too early."""
+        self._take_in(task, processes)
+        if task.share is not None and task.share.binds:
+            bind([seen for seen in processes if seen.alive], task.share.cores)
+
+    def _take_in(self, task: Task, processes: Collection[procfs.Process]) -> bool:
+        fence = task.fence
+        if fence is None:
+            return False
+        outside = fence.outside(seen.pid for seen in processes if seen.alive)
+        moved = [fence.add(pid) for pid in outside]
+        return any(moved)
+
+    def freeze(self, task: Task, on: bool) -> bool:
+        """Stop all processes of a task, or let them go on. False: they cannot all be stopped, and none is."""
+        if on and self._agent.rules.containment != "session":
+            self.late([task])
+        fence = task.fence
+        if fence is None or not fence.holds:
+            done = signal_all(lambda: self._living(task), signal.SIGSTOP if on else signal.SIGCONT)
+        else:
+            done = fence.freeze(on)
+            for _ in range(_SWEEPS):
+                if not on or not done or not self._take_in(task, self._living(task)):
+                    break
+                # A group must come to rest again, and a script may have stopped only what it had been given.
+                done = fence.freeze(True)
+            else:
+                done = False
+        if on and not done:
+            self.freeze(task, False)
+        task.frozen = on and done
+        task.plain = False
+        self._while_still(task)
+        return done
+
+    def _while_still(self, task: Task) -> None:
+        """Let others have the cores that were picked for a task while it is frozen; then it picks again."""
+        seat = task.seat
+        if seat.share is None or task.share is not seat.share:
+            return
+        if task.frozen:
+            self._move_all(self.cores.release(seat))
+        elif (share := self.cores.pick(seat, task.env.size.cpus)).cores != seat.share.cores and share.cores:
+            self._move(seat, share)
+
+    def inside(self, task: Task, known: Collection[procfs.Process]) -> list[procfs.Process]:
+        """The living processes of a task: those that are known, and whatever else is in its fence."""
+        living = [seen for seen in known if seen.alive]
+        if task.fence is not None:
+            pids = {seen.pid for seen in known}
+            living += [seen for seen in task.fence.living() if seen.pid not in pids]
+        return living
+
+    def _members(self) -> dict[Task, list[procfs.Process]]:
+        agent = self._agent
+        return agent.endings.family.sort(procfs.table(), agent.tasks.values())
+
+    def _living(self, task: Task) -> list[procfs.Process]:
+        return [seen for seen in self._members().get(task, ()) if seen.alive]
+
+    # -------------------------------------------------------------- the end
+
+    def let_go(self, task: Task) -> None:
+        """Nothing of it is left: its cores are free and its fence is not needed."""
+        self.take_back(task.key)
+        if task.fence is not None and not task.fence.remove():
+            self._garbage.append(task.fence)
+            self._agent.due(self._agent.now + _REMOVE_AGAIN_S)
+
+    def tick(self, now: float) -> None:
+        if self._garbage:
+            self._garbage = [fence for fence in self._garbage if not fence.remove()]
+            if self._garbage:
+                self._agent.due(now + _REMOVE_AGAIN_S)
+
+    def close(self) -> None:
+        """The runner leaves."""
+        for fence in self._garbage:
+            fence.remove_patiently()
+
+
+def bind(processes: Collection[procfs.Process], cores: Collection[int], *, anew: bool = False) -> None:
+    """Let these, with all their threads, run on these cores only; unless `anew`, those that have chosen among
+    them are left alone."""
+    for seen in processes:
+        try:
+            threads = os.listdir(f"/proc/{seen.pid}/task")
+        except OSError:
+            continue
+        for thread in threads:
+            try:
+                if anew or not os.sched_getaffinity(int(thread)).issubset(cores):
+                    os.sched_setaffinity(int(thread), cores)
+            except OSError:
+                continue

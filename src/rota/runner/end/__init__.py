@@ -1,0 +1,1 @@
+"""How an attempt ends: walltimes, kills, scarce memory, what runs afterwards, and the verdict."""

@@ -1,0 +1,233 @@
+"""What happens after the command of a job has ended: `on_success` or `on_failure`, then `on_exit`.
+
+Each `run` is a process like the command's: in its own session, in the job's cgroup if there is one,
+ended with all it started. The job's seat stays taken until the last is done. How the job ended is
+decided before and written down before the first begins: nothing here can change it, and if the runner
+dies here that is what its successor tells.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rota.core.attempts.leases import Finished
+from rota.core.jobs.job import Behaved, Outcome
+from rota.runner import libc
+from rota.runner.contain import procfs
+from rota.runner.log import say, say_exception
+from rota.runner.output.capture import Capture
+from rota.runner.report.journal import Ended
+from rota.runner.start.allocation import on_its_cores
+from rota.runner.start.environment import scratch_goes
+from rota.runner.start.process import CannotRun, Refused, shell, start
+from rota.runner.start.special import fill_environment
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.task import Task
+    from rota.wire.orders import RunSpec
+
+_SAID = 200  #: bytes of what a behaviour wrote to stderr that are recorded
+#: Of the grace of a killed job so much is left for its behaviours, however long the command took to end.
+_LEAST_GRACE_S = 5.0
+_RUN = "run:"
+
+
+class Afterwards:
+    """How far one attempt has come with its behaviours."""
+
+    __slots__ = ("by", "done", "outcome", "said", "spent", "todo", "word")
+
+    def __init__(self, task: Task, outcome: Outcome, now: float, grace_s: float) -> None:
+        spec = task.spec
+        self.outcome = outcome  #: of the command
+        self.word = outcome_word(outcome, spec)
+        ok = self.word == "complete"
+        self.todo = list((spec.on_success if ok else spec.on_failure) + spec.on_exit)
+        self.done: list[Behaved] = []
+        self.said = Capture(2 * _SAID)  #: by the one that runs now, on stderr
+        #: Whoever ends a job does not wait for long: all behaviours together have the rest of its grace.
+        self.by: float | None = None
+        if outcome.reason in _URGENT:
+            self.by = max(task.kill_at or now, now + min(grace_s, _LEAST_GRACE_S))
+        self.spent = ""  #: why no more of them may run
+
+
+#: Reasons for which somebody waits for the end.
+_URGENT = {"kill_requested", "lost"}
+
+
+def outcome_word(outcome: Outcome, spec: RunSpec) -> str:
+    """`ROTA_OUTCOME`: complete, failed or cancelled."""
+    if outcome.reason == "kill_requested":
+        return "cancelled"
+    if outcome.reason == "walltime" and spec.done_at_walltime:
+        return "complete"
+    return "complete" if outcome.exit_code == 0 and not outcome.reason else "failed"
+
+
+class Behaviours:
+    """Carries out the behaviours of an agent's tasks, for each one after the other."""
+
+    def __init__(self, agent: Agent, null: int) -> None:
+        self._agent = agent
+        self._null = null
+
+    def begin(self, task: Task, outcome: Outcome) -> Outcome | None:
+        """The command has ended and nothing of it is left; see `proceed`."""
+        task.afterwards = Afterwards(task, outcome, self._agent.now, self._agent.rules.grace_s)
+        return self._next(task, task.afterwards)
+
+    def proceed(self, task: Task, after: Afterwards) -> Outcome | None:
+        """Nothing is left of the behaviour that ran. The whole outcome, or None: the next one runs."""
+        failure = self._failure(task, after)
+        self._finished(after, ok=not failure, message=failure)
+        if task.reason in _URGENT:
+            after.spent = "the job was being ended"
+        return self._next(task, after)
+
+    def _next(self, task: Task, after: Afterwards) -> Outcome | None:
+        """Do what can be done at once and start the next that takes time; None if one was started."""
+        while after.todo:
+            behaviour = after.todo[0]
+            try:
+                if behaviour.startswith(_RUN):
+                    if self._started(task, after, behaviour.removeprefix(_RUN).strip()):
+                        return None
+                elif behaviour == "cleanup":
+                    self._clean_up(task, after)
+                elif behaviour == "remove":
+                    self._finished(after, ok=True)  # the manager does it, once it knows of the end
+                else:
+                    self._finished(after, ok=False, message="unknown behaviour")
+            except Exception:
+                # Whatever goes wrong here, the end of the job must be told.
+                say_exception(f"behaviour of job {task.key[0]}")
+                if after.todo and after.todo[0] is behaviour:
+                    self._finished(after, ok=False, message="an unexpected fault of the runner")
+        if task.scratch is not None and not scratch_goes(task.spec, ok=after.word == "complete"):
+            kept = f"not after this outcome: its scratch directory is kept in {task.scratch.path}"
+            after.done.append(Behaved("cleanup", True, kept))
+            task.scratch.keep()
+            task.scratch = None
+        return msgspec.structs.replace(after.outcome, behaviours=tuple(after.done))
+
+    def _finished(self, after: Afterwards, *, ok: bool, message: str = "") -> None:
+        after.done.append(Behaved(after.todo.pop(0), ok, message))
+
+    def _clean_up(self, task: Task, after: Afterwards) -> None:
+        if task.scratch is None:
+            self._finished(after, ok=False, message="the job has no scratch directory")
+            return
+        path = task.scratch.path
+        task.scratch.remove()
+        left = os.path.lexists(path)
+        self._finished(after, ok=not left, message=f"{path} could not be removed" if left else "")
+        if not left:
+            task.scratch = None
+
+    # -------------------------------------------------------------- a command
+
+    def _started(self, task: Task, after: Afterwards, text: str) -> bool:
+        agent = self._agent
+        if after.by is not None and agent.now >= after.by:
+            after.spent = after.spent or "the job was being ended and its grace was over"
+        if after.spent:
+            self._finished(after, ok=False, message=f"not run: {after.spent}")
+            return False
+        self._write_down(task, after)
+        try:
+            pid = self._spawn(task, after, text)
+        except (OSError, Refused, CannotRun) as why:
+            self._finished(after, ok=False, message=f"cannot be run: {why}")
+            return False
+        fresh = task.key not in agent.tasks
+        task.pid, task.status = pid, None
+        task.start_time = procfs.start_time_now()
+        task.plain, task.doubtful = False, False
+        task.reason = task.message = ""
+        task.kill_at = None
+        now = time.monotonic()
+        task.deadline = now + agent.rules.behaviour_timeout_s
+        if after.by is not None:
+            task.deadline = min(task.deadline, after.by)
+        agent.due(task.deadline)
+        agent.by_pid[pid] = agent.tasks[task.key] = task
+        if fresh:  # its own command could not be started
+            task.began = now
+            agent.begun.append(task)
+            agent.endings.began(now)
+        else:
+            agent.journal.add(task.spawned())
+        self._flush()
+        return True
+
+    def _spawn(self, task: Task, after: Afterwards, text: str) -> int:
+        agent = self._agent
+        outcome = after.outcome
+        command = text.encode("utf-8", "surrogateescape")
+        if b"\0" in command:
+            raise CannotRun(126, "the command contains a NUL character")
+        pipes = agent.streams.clean(task)
+        fill_environment(task)
+        variables = task.env.and_also(
+            [
+                b"ROTA_OUTCOME=" + after.word.encode(),
+                b"ROTA_EXIT_CODE=" + (b"" if outcome.exit_code is None else b"%d" % outcome.exit_code),
+                b"ROTA_SIGNAL=" + (b"" if outcome.signal is None else b"%d" % outcome.signal),
+            ]
+        )
+        cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
+        if task.frozen:  # it was killed by others
+            agent.endings.freeze(task, False)
+        groups = [] if task.fence is None else task.fence.paths
+        actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
+        try:
+            with on_its_cores(task.share):
+                pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
+        finally:
+            actions.close()
+        agent.endings.holding.started(task, pid, groups)
+        after.said = Capture(2 * _SAID)
+        pipes.task = task
+        return pid
+
+    def _failure(self, task: Task, after: Afterwards) -> str:
+        """Why the behaviour that ran was not well done; empty if it was."""
+        code = os.waitstatus_to_exitcode(task.status or 0)
+        if not code and not task.reason:
+            return ""
+        parts = [task.message] if task.reason else []
+        parts.append(f"signal {-code}" if code < 0 else f"exit {code}")
+        _, said = after.said.read(max(0, after.said.total - _SAID), _SAID)
+        if words := said.decode("utf-8", "replace").strip():
+            parts.append(words)
+        return ": ".join(parts)
+
+    # -------------------------------------------------------------- for whoever finds this runner dead
+
+    def ended(self, task: Task, after: Afterwards) -> Ended:
+        """What is to be told if this runner dies now."""
+        goes = task.scratch is not None and scratch_goes(task.spec, ok=after.word == "complete")
+        behaviours = list(after.done)
+        for n, behaviour in enumerate(after.todo):
+            if behaviour == "remove" or (behaviour == "cleanup" and goes):
+                behaviours.append(Behaved(behaviour, True))  # others see to it
+            else:
+                behaviours.append(Behaved(behaviour, False, f"the runner died {'before' if n else 'during'} this"))
+        outcome = msgspec.structs.replace(after.outcome, behaviours=tuple(behaviours))
+        return Ended(Finished(*task.key, task.seat.id, outcome), goes)
+
+    def _write_down(self, task: Task, after: Afterwards) -> None:
+        self._agent.journal.add(self.ended(task, after))
+        self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self._agent.journal.flush()
+        except OSError as error:
+            say(f"journal: {error}")

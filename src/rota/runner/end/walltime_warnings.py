@@ -1,0 +1,123 @@
+"""Signals to tasks: those that people send, and those that tell a task that its walltime is nearly over.
+
+The signal that asks for a checkpoint, and the site's warning, go to the process group of the first process: to the
+command itself and what it runs in the foreground. What people send goes to all processes, unless they ask for a
+checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+from signal import Signals
+from typing import TYPE_CHECKING
+
+from rota.runner.contain.fence import signal_all
+from rota.runner.log import say
+from rota.runner.report.journal import Key
+from rota.runner.task import Task
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+
+CHECKPOINT = "USR2"
+
+
+class Warnings:
+    """Looks after the tasks of an agent that are to be told something in time."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        #: task → (so long before its deadline, signal), the next one first
+        self._leads: dict[Task, list[tuple[float, str]]] = {}
+        self._ending: dict[Task, tuple[float, str]] = {}  #: when a task that writes a checkpoint is ended, and why
+
+    def began(self, task: Task) -> None:
+        """A task with a walltime has started."""
+        spec, rules = task.spec, self._agent.rules
+        if task.deadline is None:
+            return
+        length = task.deadline - task.began
+        leads = []
+        if spec.checkpoint_s is not None:
+            leads.append((spec.checkpoint_s, spec.signal or CHECKPOINT))
+        if rules.walltime_warning_s:
+            leads.append((rules.walltime_warning_s, rules.warn_signal))
+        leads = sorted((lead for lead in leads if lead[0] < length), reverse=True)
+        if leads:
+            self._leads[task] = leads
+            self._agent.due(task.deadline - leads[0][0])
+
+    def moved(self, task: Task) -> None:
+        """Its deadline is another one: what lies before it again is told again."""
+        self._leads.pop(task, None)
+        if task.deadline is None or task.over or task.afterwards is not None:
+            return
+        self.began(task)
+        left = task.deadline - self._agent.now
+        if task in self._leads:
+            self._leads[task] = [lead for lead in self._leads[task] if lead[0] < left or lead not in task.warned]
+            self._agent.due(self._agent.now)
+
+    def set_walltime(self, key: Key, walltime_s: float) -> None:
+        """The manager says that a task has another walltime."""
+        task = self._agent.tasks.get(key)
+        if task is None or task.afterwards is not None or task.kill_at is not None:
+            return
+        task.walltime_s = walltime_s
+        task.plain = False
+        task.deadline = task.began + walltime_s + task.still_s
+        self._agent.due(task.deadline)
+        self.moved(task)
+
+    def end_after_checkpoint(self, task: Task, now: float, signal: str, message: str) -> None:
+        """Let a task write a checkpoint, then end it."""
+        if task in self._ending or task.kill_at is not None:
+            return
+        self.send(task, signal, everything=False)
+        self._ending[task] = (now + self._agent.rules.checkpoint_grace_s, message)
+        self._agent.due(self._ending[task][0])
+
+    def tick(self, now: float) -> None:
+        agent = self._agent
+        for task, leads in list(self._leads.items()):
+            if task.over or task.kill_at is not None or task.afterwards is not None or task.deadline is None:
+                del self._leads[task]
+                continue
+            if task.still_since is not None:
+                continue  # its time does not pass
+            while leads and now >= task.deadline - leads[0][0]:
+                lead = leads.pop(0)
+                task.warned = (*task.warned, lead)
+                self.send(task, lead[1], everything=False)
+            if leads:
+                agent.due(task.deadline - leads[0][0])
+            else:
+                del self._leads[task]
+        for task, (at, message) in list(self._ending.items()):
+            if task.over or task.kill_at is not None or task.key not in agent.tasks:
+                del self._ending[task]
+            elif now >= at:
+                del self._ending[task]
+                agent.endings.end(task, now, reason="kill_requested", message=message)
+            else:
+                agent.due(at)
+
+    def signal(self, key: Key, name: str, *, everything: bool) -> None:
+        """Somebody sends a signal to a task."""
+        task = self._agent.tasks.get(key)
+        if task is not None and not task.over:
+            self.send(task, name, everything=everything)
+
+    def send(self, task: Task, name: str, *, everything: bool) -> None:
+        number = getattr(Signals, f"SIG{name}", None)
+        if number is None:
+            say(f"there is no signal {name} here")
+            return
+        task.plain = False
+        if everything:
+            signal_all(lambda: self._agent.endings.living(task), number)
+        elif task.status is None:
+            try:
+                os.killpg(task.pid, number)  # not reaped: the number is certainly its own
+            except OSError as error:
+                say(f"job {task.key[0]} does not get {name}: {error}")

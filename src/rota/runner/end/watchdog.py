@@ -1,0 +1,123 @@
+"""Ends a job when the host runs out of memory or of room for scratch directories, before all suffer.
+
+Only a job that takes more than it asked for is ever ended, and only while the host is nearly full: of
+these the one that is farthest over its request. It looks only while jobs run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rota.runner.contain import procfs
+from rota.runner.end import host_room
+from rota.runner.end.measure import about_size, memory_of
+from rota.runner.log import say
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.task import Task
+
+#: Memory is nearly full when less than this share, and less than so many bytes, is left.
+MEMORY_LOW = 0.05
+MEMORY_LOW_BYTES = 4 << 30
+#: Below this share it is looked at more often: the rest can be gone quickly.
+_MEMORY_SCARCE = 0.25
+DISK_LOW = 0.01
+DISK_LOW_BYTES = 32 << 20
+LOOK_EVERY_S = 1.0
+_LOOK_OFTEN_S = 0.2
+#: Between TERM and KILL. There is no time for more.
+_QUICK_GRACE_S = 0.5
+_NEVER = float("inf")
+
+
+class Watchdog:
+    """Watches over the host for an agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._look_at = _NEVER
+        self._said = ""
+        self.memory: Callable[[], host_room.Room] = host_room.Memory()
+        self.disk: Callable[[str], host_room.Room] = host_room.disk
+
+    def began(self, now: float) -> None:
+        """There is something to watch."""
+        if self._look_at == _NEVER:
+            self._look_at = now + _LOOK_OFTEN_S
+
+    def tick(self, now: float) -> None:
+        if now >= self._look_at:
+            self._look_at = self._look(now) if self._agent.tasks else _NEVER
+        self._agent.due(self._look_at)
+
+    def _look(self, now: float) -> float:
+        """When to look again."""
+        try:
+            memory = self.memory()
+        except (OSError, ValueError) as error:
+            self._say(f"cannot see how much memory is left: {error}")
+            memory = host_room.Room(1, 1)
+        if memory.left < min(memory.total * MEMORY_LOW, MEMORY_LOW_BYTES):
+            self._relieve_memory(now, memory)
+        scratch_jobs = [task for task in self._agent.tasks.values() if task.scratch is not None]
+        if scratch_jobs:
+            try:
+                disk = self.disk(self._agent.scratch_root)
+            except OSError as error:
+                self._say(f"cannot see how much disk is left: {error}")
+            else:
+                if disk.left < min(disk.total * DISK_LOW, DISK_LOW_BYTES):
+                    self._relieve_disk(scratch_jobs, now, disk)
+        return now + (LOOK_EVERY_S if memory.left > memory.total * _MEMORY_SCARCE else _LOOK_OFTEN_S)
+
+    def _relieve_memory(self, now: float, left: host_room.Room) -> None:
+        tasks = self._agent.tasks.values()
+        if any(task.reason == "memory" for task in tasks):
+            return  # one is on its way out: what it leaves may be enough
+        members = self._agent.endings.family.sort(procfs.table(), tasks)
+        uses = {task: memory_of([seen for seen in members[task] if seen.alive]) for task in tasks}
+        for task, use in uses.items():
+            task.peak_mem = max(task.peak_mem, use)
+        guilty = _farthest({task: use - task.env.size.mem for task, use in uses.items()})
+        if guilty is None:
+            self._say("memory is nearly full, but no job here takes more than it asked for")
+            return
+        used, asked = about_size(uses[guilty]), about_size(guilty.env.size.mem)
+        full = f"{about_size(left.left)} of {about_size(left.total)} left"
+        message = f"it used {used} of memory and asked for {asked}, and the host was nearly full: {full}"
+        self._end(guilty, now, reason="memory", message=message)
+
+    def _relieve_disk(self, tasks: list[Task], now: float, left: host_room.Room) -> None:
+        if any(task.reason == "disk" for task in tasks):
+            return
+        uses = {task: task.scratch.usage() for task in tasks if task.scratch is not None}
+        for task, use in uses.items():
+            task.peak_disk = max(task.peak_disk, use)
+        guilty = _farthest({task: use - task.env.size.disk for task, use in uses.items()})
+        if guilty is None:
+            self._say("the disk of the scratch directories is full, but no job here takes more than it asked for")
+            return
+        used, asked = about_size(uses[guilty]), about_size(guilty.env.size.disk)
+        full = f"the disk was full: {about_size(left.left)} left"
+        message = f"its scratch directory held {used}, it asked for {asked}, and {full}"
+        self._end(guilty, now, reason="disk", message=message)
+
+    def _end(self, task: Task, now: float, *, reason: str, message: str) -> None:
+        say(f"job {task.key[0]} is ended: {message}")
+        self._said = ""
+        grace_s = min(_QUICK_GRACE_S, self._agent.rules.grace_s)
+        self._agent.endings.end(task, now, reason=reason, message=message, grace_s=grace_s)
+
+    def _say(self, what: str) -> None:
+        """Once, not at every look."""
+        if what != self._said:
+            self._said = what
+            say(what)
+
+
+def _farthest(over: dict[Task, int]) -> Task | None:
+    """Who is farthest over its request, if anybody is. Those that are being ended are left alone."""
+    guilty = {task: excess for task, excess in over.items() if excess > 0 and task.kill_at is None}
+    return max(guilty, key=guilty.__getitem__) if guilty else None

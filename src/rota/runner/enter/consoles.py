@@ -1,0 +1,121 @@
+"""The terminals of interactive jobs: made with the job, kept for a while when nobody is attached, hung up then."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from rota.core.jobs.job import Outcome
+from rota.runner.enter.conduit import Conduit
+from rota.runner.enter.terminal import Terminal
+from rota.runner.log import say
+from rota.runner.output.capture import Capture
+from rota.runner.start.process import CannotRun, signal_sessions
+from rota.wire import channels as c
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.enter.channels import Channels
+    from rota.runner.task import Task
+
+
+class Consoles:
+    """Those of an agent's tasks."""
+
+    def __init__(self, agent: Agent, channels: Channels) -> None:
+        self._agent = agent
+        self._channels = channels
+        self._hang_up_at: dict[Task, float] = {}  #: those that nobody is attached to
+
+    # -------------------------------------------------------------- the beginning
+
+    def make(self, task: Task) -> int:
+        """A terminal for the command of a job; what that is to do with its descriptors. Raises `OSError`."""
+        terminal = Terminal(24, 80)
+        outs = {terminal.fd: c.STDOUT}
+        task.console = self._channels.conduit(None, terminal.fd, outs, terminal=terminal, lasting=True)
+        task.plain = False
+        return terminal.actions_at
+
+    def began(self, task: Task, *, started: bool) -> None:
+        """Its command runs, or could not be started."""
+        console = task.console
+        assert console is not None
+        assert console.terminal is not None
+        if started:
+            console.terminal.started()
+            console.welcome()
+            self._await(task)
+        else:
+            console.close()
+            task.console = None
+
+    # -------------------------------------------------------------- who is there
+
+    def attach(self, start: c.StartChannel) -> tuple[Conduit, int | None]:
+        """The terminal of a job, and under which number somebody else is attached to it. Raises `CannotRun`."""
+        task = self._agent.tasks.get((start.job, start.attempt, start.token))
+        console = task.console if task is not None else None
+        if task is None or console is None or console.closed:
+            raise CannotRun(None, f"job {start.job} has no terminal here")
+        self._hang_up_at.pop(task, None)
+        if console.terminal is not None:
+            console.terminal.resize(start.rows, start.cols)
+        return console, console.n
+
+    def left(self, console: Conduit, *, lost: bool) -> None:
+        """Whoever was attached has gone: for good, or because a connection was lost."""
+        task = next((task for task in self._agent.tasks.values() if task.console is console), None)
+        if task is None:
+            console.close()
+        elif lost:
+            console.detach()
+            self._await(task)
+        else:
+            self._hang_up(task)
+
+    def _await(self, task: Task) -> None:
+        """It waits for somebody to attach to it, but not for ever."""
+        self._hang_up_at[task] = self._agent.now + self._agent.rules.interactive_grace_s
+        self._agent.due(self._hang_up_at[task])
+
+    def _hang_up(self, task: Task) -> None:
+        self._hang_up_at.pop(task, None)
+        if task.status is None and task.kill_at is None and not task.over:
+            signal_sessions({task.pid}, signal.SIGHUP)
+            self._agent.endings.end(task, self._agent.now, reason="signal", message="its terminal was hung up")
+        if task.console is not None:
+            task.console.close()
+
+    def tick(self, now: float) -> None:
+        for task, at in list(self._hang_up_at.items()):
+            if task.over or task.key not in self._agent.tasks:
+                del self._hang_up_at[task]
+            elif now >= at:
+                say(f"nobody is at the terminal of job {task.key[0]}")
+                self._hang_up(task)
+            else:
+                self._agent.due(at)
+
+    # -------------------------------------------------------------- the end
+
+    def last_words(self, task: Task) -> None:
+        """Nothing is left of an interactive job. What nobody was there to see is kept as its output."""
+        console = task.console
+        if console is None or console.closed:
+            return
+        rest = console.rest()
+        if console.n is None and rest:
+            task.out = Capture(self._agent.rules.keep_output)
+            task.out.add(rest)
+
+    def concluded(self, task: Task, outcome: Outcome) -> None:
+        """Its end has been decided: whoever is attached hears of it."""
+        console, task.console = task.console, None
+        self._hang_up_at.pop(task, None)
+        if console is None or console.closed:
+            return
+        n = console.n
+        console.exited(outcome.exit_code, outcome.signal)
+        if n is not None:
+            self._channels.forget_closed(n)

@@ -1,0 +1,65 @@
+"""Where inside a job one more process is started: its environment, directory, control groups and cores.
+
+The same for the host that the command of a job runs on and for the others that it was given.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from rota.runner.contain import procfs
+from rota.runner.contain.process_family import Orphan
+from rota.runner.start.allocation import on_its_cores
+from rota.runner.start.environment import Variables
+from rota.runner.start.process import CannotRun, Words, start
+from rota.runner.start.special import fill_environment
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.report.journal import Key
+    from rota.runner.task import Task
+
+
+class Place:
+    """Inside a running task."""
+
+    __slots__ = ("_agent", "cwd", "task", "variables")
+
+    def __init__(self, agent: Agent, task: Task) -> None:
+        self._agent = agent
+        self.task = task
+        fill_environment(task)
+        self.variables = task.env.and_also([])
+        self.cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
+
+    def start(self, words: Words, variables: Variables, actions_at: int, *, cwd: bytes) -> int:
+        """The pid of a process. Raises `Refused` or `CannotRun`."""
+        task = self.task
+        groups = [] if task.fence is None else task.fence.paths
+        with on_its_cores(task.share):
+            pid = start(words, variables, actions_at, cwd=cwd, cgroups=groups)
+        self._agent.endings.holding.started(task, pid, groups)
+        return pid
+
+    def adopted(self, pid: int) -> None:
+        """Let the process that was just started count as one of the task's."""
+        self.task.plain = False
+        seen = procfs.process(pid)  # at least a zombie: nobody has reaped it
+        orphan = Orphan(seen.start_time if seen is not None else procfs.start_time_now())
+        orphan.owner = self.task
+        self._agent.endings.family.orphans[pid] = orphan
+        self.task.known[pid] = orphan.start_time
+
+
+def place_of(agent: Agent, key: Key) -> Place:
+    """Inside this lease. Raises `CannotRun`."""
+    task = agent.tasks.get(key)
+    runs = task is not None and ((task.pid and task.status is None) or (task.part and not task.preparing))
+    if task is None or not runs or task.kill_at is not None or task.script is not None:
+        raise CannotRun(None, f"job {key[0]} does not run here, or is about to end")
+    if task.afterwards is not None or task.concluding is not None:
+        raise CannotRun(None, f"the command of job {key[0]} has ended")
+    if task.frozen:
+        raise CannotRun(None, f"job {key[0]} is suspended")
+    return Place(agent, task)

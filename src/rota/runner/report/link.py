@@ -1,0 +1,281 @@
+"""The connection to the manager: bytes, back-off, and reports that are repeated until acknowledged.
+
+It decides nothing about jobs. `Link` moves frames over any non-blocking stream socket; `Outbox`
+numbers reports and keeps them until the manager has them on disk.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from rota.core.attempts.leases import Finished, LeaseRef, NodeFault, PartOpened, Paused, Phase
+from rota.core.jobs.job import Outcome
+from rota.errors import WireError
+from rota.runner.report.journal import Key
+from rota.runner.task import Task
+from rota.unix import short
+from rota.wire import codec
+from rota.wire.orders import ToRunner
+from rota.wire.reports import Report
+
+FIRST_DELAY_S = 0.05
+MAX_DELAY_S = 5.0
+#: Knocking where nobody answers costs next to nothing, and what ended meanwhile should be known at once.
+MAX_KNOCK_S = 0.5
+#: Below the size from which malloc maps and unmaps memory for every call.
+_READ = 64 * 1024
+#: Outcomes in one report: keeps frames far below what the manager accepts.
+MOST_ENDED = 4096
+
+
+class Stream(Protocol):
+    """What a transport must offer; a non-blocking `socket.socket` does, and so does `TlsStream`, which also says
+    when it waits to write, since that is not when there is something to be said."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytes | bytearray | memoryview, /) -> int: ...
+    def close(self) -> None: ...
+
+
+Dial = Callable[[], Stream]
+
+
+def unix_dial(path: str) -> Dial:
+    """Connections to a Unix socket."""
+
+    def dial() -> Stream:
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            stream.setblocking(False)
+            with short(path) as place:
+                stream.connect(place)  # at once, or refused: a Unix socket does not wait
+        except OSError:
+            stream.close()
+            raise
+        return stream
+
+    return dial
+
+
+class Lost(Exception):
+    """The connection is gone or useless."""
+
+
+class Link:
+    """At most one connection, and when to try for the next."""
+
+    def __init__(self, dial: Dial, *, patience_s: float = 0.0, knock_s: float = MAX_KNOCK_S) -> None:
+        self._dial = dial
+        self._patience_s = patience_s  #: for being accepted; 0: any
+        self._knock_s = knock_s  #: how long to wait at most where nobody answers
+        self._give_up_at = 0.0
+        self._stream: Stream | None = None
+        self._reader: codec.Reader[ToRunner] = codec.Reader(ToRunner)
+        self._out = bytearray()
+        self._delay_s = FIRST_DELAY_S
+        self.retry_at = 0.0
+
+    @property
+    def up(self) -> bool:
+        return self._stream is not None
+
+    @property
+    def wants_write(self) -> bool:
+        """Is something to be sent that the stream would take later?"""
+        stream = self._stream
+        if stream is None:
+            return False
+        waits: bool | None = getattr(stream, "wants_write", None)
+        return bool(self._out) if waits is None else waits or (bool(self._out) and getattr(stream, "ready", True))
+
+    def overdue(self, now: float) -> bool:
+        """Has nobody answered for too long?"""
+        return bool(self._give_up_at) and now >= self._give_up_at
+
+    @property
+    def unsent(self) -> int:
+        """Bytes that the manager has not taken yet."""
+        return len(self._out)
+
+    def connect(self, now: float) -> int:
+        """Open a connection and return its descriptor, or raise `Lost` and set `retry_at`."""
+        try:
+            stream = self._dial()
+        except OSError as error:
+            self._back_off(now, self._knock_s)
+            raise Lost(str(error)) from None
+        self._stream = stream
+        self._give_up_at = now + self._patience_s if self._patience_s else 0.0
+        self._reader = codec.Reader(ToRunner)
+        self._out.clear()
+        return stream.fileno()
+
+    def accepted(self) -> None:
+        """The manager has accepted us: the next failure is a first one again."""
+        self._delay_s = FIRST_DELAY_S
+        self._give_up_at = 0.0
+
+    def close(self, now: float) -> None:
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            self._out.clear()
+            self._back_off(now, MAX_DELAY_S)
+
+    def _back_off(self, now: float, most: float) -> None:
+        # Half of the delay is jitter, so that many runners do not come back at the same instant.
+        jitter = int.from_bytes(os.urandom(2), "big") / 65536
+        self.retry_at = now + self._delay_s * (0.5 + jitter / 2)
+        self._delay_s = min(most, self._delay_s * 2)
+
+    def receive(self) -> list[ToRunner]:
+        """All whole messages that have arrived. Raises `Lost`."""
+        if self._stream is None:
+            return []
+        try:
+            data = self._stream.recv(_READ)
+        except (BlockingIOError, InterruptedError):
+            return []
+        except OSError as error:
+            raise Lost(str(error)) from None
+        if not data:
+            raise Lost("the manager closed the connection")
+        try:
+            return self._reader.feed(data)
+        except WireError as error:
+            raise Lost(str(error)) from None
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame, or keep what does not go out now. Raises `Lost`."""
+        if self._stream is None:
+            raise Lost("not connected")
+        if self._out:
+            self._out += frame
+            return
+        sent = self._push(frame)
+        if sent < len(frame):
+            self._out += memoryview(frame)[sent:]
+
+    def flush(self) -> None:
+        """Send what was kept. Raises `Lost`."""
+        if self._out:
+            sent = self._push(self._out)
+            del self._out[:sent]
+
+    def _push(self, data: bytes | bytearray) -> int:
+        assert self._stream is not None
+        try:
+            return self._stream.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            raise Lost(str(error)) from None
+
+
+class Outbox:
+    """Reports: what happened since the last one, and those that are not acknowledged."""
+
+    def __init__(self) -> None:
+        self._seq = 0
+        self._sent: deque[tuple[int, bytes, list[Finished]]] = deque()
+        self.started: list[Task] = []
+        self.ended: list[Finished] = []
+        self.returned: list[LeaseRef] = []
+        self.closed: list[int] = []
+        self.phases: list[Phase] = []
+        self.faults: list[NodeFault] = []
+        self.paused: list[Paused] = []
+        self.opened: list[PartOpened] = []
+        self.shut: list[LeaseRef] = []
+        self.unacked: dict[Key, Finished] = {}  #: ended, and not known to be on the manager's disk
+        self.careful = False  #: a report was refused: ends are told one by one, until all have been
+
+    def __bool__(self) -> bool:
+        """Is there anything to report?"""
+        some = self.ended or self.started or self.returned or self.closed or self.phases or self.faults
+        return bool(some or self.paused or self.opened or self.shut)
+
+    @property
+    def may_cut(self) -> bool:
+        """Is there something that may be reported now?"""
+        return bool(self) and not (self.careful and self._sent)
+
+    @property
+    def clear(self) -> bool:
+        """Everything was reported and acknowledged."""
+        return not (self._sent or self)
+
+    def end(self, key: Key, finished: Finished) -> None:
+        self.ended.append(finished)
+        self.unacked[key] = finished
+
+    def give_back(self, key: Key) -> None:
+        self.returned.append(LeaseRef(*key))
+
+    def cut(self, most: int = MOST_ENDED) -> bytes:
+        """Make a numbered report of what is new; it is kept until acknowledged. There may be more."""
+        self._seq += 1
+        if self.careful:
+            most = 1
+        ended, more = self.ended, []
+        if len(ended) > most:
+            ended, more = ended[:most], ended[most:]
+        # What began and ended meanwhile is told only once, as ended.
+        started = [task.started() for task in self.started if not task.over]
+        closed: list[int] = []
+        if not more:  # a seat is given back after the end of its last job, never before
+            closed, self.closed = self.closed, []
+        frame = codec.frame(
+            Report(
+                self._seq, started, ended, self.returned, closed, self.phases, self.faults, self.paused,
+                self.opened, self.shut,
+            )
+        )  # fmt: skip
+        self._sent.append((self._seq, frame, ended))
+        self.started, self.returned, self.ended = [], [], more
+        if self.phases or self.faults:
+            self.phases, self.faults = [], []
+        if self.paused or self.opened or self.shut:
+            self.paused, self.opened, self.shut = [], [], []
+        return frame
+
+    def unacknowledged(self) -> list[bytes]:
+        """The frames to repeat on a new connection, oldest first."""
+        return [frame for _, frame, _ in self._sent]
+
+    def refused(self) -> None:
+        """The manager cannot take one of these reports: the ends in them are told anew, each alone, and one
+        that was alone in plainer words. All else that they said, the next join says."""
+        told = [finished for _, _, ended in self._sent for finished in ended]
+        if self.careful and len(told) == 1:
+            told = [plainer(told[0])]
+            self.unacked[told[0].job, told[0].attempt, told[0].token] = told[0]
+        self._sent.clear()
+        self.ended = told + self.ended
+        self.careful = True
+
+    def acknowledge(self, seq: int) -> int:
+        """Forget reports up to `seq`; how many outcomes they held."""
+        outcomes = 0
+        while self._sent and self._sent[0][0] <= seq:
+            _, _, ended = self._sent.popleft()
+            outcomes += len(ended)
+            for finished in ended:
+                self.unacked.pop((finished.job, finished.attempt, finished.token), None)
+        if not self.unacked:
+            self.careful = False
+        return outcomes
+
+
+def plainer(finished: Finished) -> Finished:
+    """The same end with less said about it; in the end, only that it is one."""
+    o = finished.outcome
+    plain = Outcome(o.exit_code, o.signal, o.reason[:64], o.message[:256], permanent=o.permanent)
+    if plain == o:
+        plain = Outcome(reason="lost", message="the manager could not take the report of how it ended")
+    return Finished(finished.job, finished.attempt, finished.token, finished.seat, plain)

@@ -1,0 +1,272 @@
+"""Scripts of the site on a node: the prologue before the command of a job, the epilogue after all of it.
+
+They run as the runner's user, outside of whatever holds the job, and never with the job's own variables. What they
+print goes to the runner's log. A job that has neither costs nothing more for there being such things.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING
+
+from rota.core.attempts.leases import Finished, NodeFault, Phase
+from rota.core.jobs.job import Outcome
+from rota.plan.size import CORE, Size
+from rota.runner import libc
+from rota.runner.contain import mark, procfs
+from rota.runner.end.behaviours import outcome_word
+from rota.runner.log import say
+from rota.runner.report.journal import Ended, Key, Preparing, Void
+from rota.runner.start import process
+from rota.runner.start.allocation import nodefile_path, write_nodefile
+from rota.runner.start.environment import OF_ONE_JOB, Variables, scratch_goes
+from rota.runner.start.hook_process import Done, Script, said, send, unnamed_file
+from rota.runner.start.process import CannotRun, Refused, start
+
+if TYPE_CHECKING:
+    from rota.runner.agent import Agent
+    from rota.runner.task import Task
+
+PROLOGUE = "prologue"
+EPILOGUE = "epilogue"
+SUSPEND = "suspend"
+RESUME = "resume"
+
+
+class Hooks:
+    """Runs the hooks of an agent."""
+
+    def __init__(self, agent: Agent, null: int) -> None:
+        self._agent = agent
+        self._null = null
+        self.running: dict[int, Script] = {}  #: by pid; they are nobody's processes
+
+    # -------------------------------------------------------------- for any lease, on any of its hosts
+
+    def run(self, name: str, key: Key, entries: list[bytes], done: Done) -> Script | None:
+        """Run a hook of the site for a lease, with these variables. None: it could not be started,
+        and `done` has been called already."""
+        agent = self._agent
+        rules = agent.rules
+        path = {PROLOGUE: rules.prologue, EPILOGUE: rules.epilogue, SUSPEND: rules.suspend_hook}.get(
+            name, rules.resume_hook
+        )
+        try:
+            script = self._start(path, name, key, entries, done)
+        except (OSError, Refused, CannotRun) as why:
+            say(f"{name} of job {key[0]}: {why}")
+            done(f"the {name} cannot be run: {why}")
+            return None
+        self.running[script.pid] = script
+        agent.due(script.deadline)
+        return script
+
+    def _start(self, path: str, name: str, key: Key, entries: list[bytes], done: Done) -> Script:
+        agent = self._agent
+        own = {name: value for name, value in os.environb.items() if name not in OF_ONE_JOB}
+        variables = Variables(
+            [
+                *(b"%s=%s" % pair for pair in own.items()),
+                b"ROTA_HOOK=" + name.encode(),
+                b"ROTA_NODE=" + os.fsencode(agent.identity.host),
+                b"ROTA_JOB_ID=%d" % key[0],
+                b"ROTA_ATTEMPT=%d" % key[1],
+                mark.entry(key[2]),  # by which whatever it leaves is found
+                *entries,
+            ],
+            own.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin"),
+        )
+        output = unnamed_file(agent.identity.directory)
+        actions = libc.FileActions([(self._null, 0), (output, 1), (output, 2)])
+        try:
+            pid = start((None, [os.fsencode(path)]), variables, actions.address, cwd=b"/")
+        except BaseException:
+            os.close(output)
+            raise
+        finally:
+            actions.close()
+        deadline = time.monotonic() + agent.rules.hook_timeout_s
+        return Script(name, key[0], pid, output, deadline, done)
+
+    def reaped(self, pid: int, status: int) -> bool:
+        """A child is gone. True: it was a hook, and what waits for it goes on."""
+        script = self.running.pop(pid, None)
+        if script is None:
+            return False
+        code = os.waitstatus_to_exitcode(status)
+        words = said(script)
+        wrong = ""
+        if code or script.late:
+            ended = script.late or (f"signal {-code}" if code < 0 else f"exit {code}")
+            wrong = f"the {script.name} failed: {ended}" + (f": {words}" if words else "")
+            say(f"job {script.job}: {wrong}")
+        script.done(wrong)
+        return True
+
+    def tick(self, now: float) -> None:
+        for script in list(self.running.values()):
+            if now >= script.deadline:
+                script.late = script.late or f"over its {self._agent.rules.hook_timeout_s:g} s"
+                script.deadline = now + 1.0
+                send(script, signal.SIGKILL)
+            self._agent.due(script.deadline)
+
+    def fault(self, key: Key, name: str, message: str) -> None:
+        """Tell the manager that nothing should begin here, and hand back what has not."""
+        agent = self._agent
+        agent.outbox.faults.append(NodeFault(key[0], key[1], name, message))
+        for waiting in list(agent.seating.waiting):
+            if agent.seating.drop(waiting):
+                agent.outbox.give_back(waiting)
+
+    # -------------------------------------------------------------- before the command of a task
+
+    def prepare(self, task: Task) -> None:
+        """Run the prologue; the command begins after it. The task has its seat. Raises `Refused`."""
+        agent = self._agent
+        allocation = task.grant.allocation
+        if allocation is not None and allocation.nodes:
+            path = nodefile_path(agent.scratch_root, task.key[0], task.key[1])
+            try:
+                write_nodefile(path, allocation)
+            except OSError as error:
+                raise Refused(f"cannot write a nodefile: {error}") from None
+            task.nodefile = path
+        task.plain = False
+        self._without_process(task)
+        task.preparing = True
+        agent.journal.add(Preparing(*task.key))
+        self._flush()
+        agent.outbox.phases.append(Phase(*task.key, PROLOGUE))
+        self._run_for(task, PROLOGUE, [], lambda wrong: self._prepared(task, wrong))
+
+    def _prepared(self, task: Task, wrong: str) -> None:
+        agent = self._agent
+        task.script = None
+        if wrong and not task.reason:
+            self.fault(task.key, PROLOGUE, wrong)
+            task.reason = "prologue"
+        if not task.reason:
+            del agent.tasks[task.key]
+            task.preparing, task.prepared = False, True
+            task.status = None
+            agent.beginnings.go_on(task)
+            return
+        if agent.rules.epilogue:
+            more = [b"ROTA_OUTCOME=voided", b"ROTA_EXIT_CODE=", b"ROTA_SIGNAL="]
+            self._run_for(task, EPILOGUE, more, lambda wrong: self._give_up(task, wrong))
+        else:
+            self._give_up(task, "")
+
+    def _give_up(self, task: Task, wrong: str) -> None:
+        """Its command was never begun: the lease goes back."""
+        agent = self._agent
+        if wrong:
+            self.fault(task.key, EPILOGUE, wrong)
+        self._end_what_it_left(task)
+        task.script = None
+        task.over = True
+        agent.tasks.pop(task.key, None)
+        agent.journal.add(Void(*task.key))
+        agent.endings.clean_up(task)
+        agent.outbox.give_back(task.key)
+        agent.beginnings.vacate(task.seat)
+
+    def interrupt(self, task: Task, now: float, *, reason: str, message: str, grace_s: float) -> None:
+        """The task is to end while one of its hooks runs: a prologue is ended, an epilogue goes on to its end."""
+        script = task.script
+        if not task.preparing or task.reason or script is None or script.name != PROLOGUE:
+            return
+        task.reason, task.message = reason, message
+        script.late = "the job was ended"
+        script.deadline = now + grace_s
+        self._agent.due(script.deadline)
+        send(script, signal.SIGTERM)
+
+    # -------------------------------------------------------------- after everything of a task
+
+    def conclude(self, task: Task, outcome: Outcome) -> None:
+        """Run the epilogue; what became of the job is told after it."""
+        agent = self._agent
+        if task.key not in agent.tasks:
+            self._without_process(task)  # its command could not be started
+        task.concluding = outcome
+        task.deadline = task.kill_at = None
+        agent.journal.add(self.ended(task, outcome))
+        self._flush()
+        agent.outbox.phases.append(Phase(*task.key, EPILOGUE))
+        more = [
+            b"ROTA_OUTCOME=" + outcome_word(outcome, task.spec).encode(),
+            b"ROTA_EXIT_CODE=" + (b"" if outcome.exit_code is None else b"%d" % outcome.exit_code),
+            b"ROTA_SIGNAL=" + (b"" if outcome.signal is None else b"%d" % outcome.signal),
+        ]
+        self._run_for(task, EPILOGUE, more, lambda wrong: self._concluded(task, outcome, wrong))
+
+    def _concluded(self, task: Task, outcome: Outcome, wrong: str) -> None:
+        if wrong:
+            self.fault(task.key, EPILOGUE, wrong)
+        self._end_what_it_left(task)
+        task.script = None
+        self._agent.close_task(task, outcome)
+
+    def ended(self, task: Task, outcome: Outcome) -> Ended:
+        """What is to be told if this runner dies during the epilogue."""
+        ok = outcome_word(outcome, task.spec) == "complete"
+        goes = task.scratch is not None and scratch_goes(task.spec, ok=ok)
+        return Ended(Finished(*task.key, task.seat.id, outcome), goes)
+
+    # -------------------------------------------------------------- both
+
+    def _run_for(self, task: Task, name: str, more: list[bytes], done: Done) -> None:
+        script = self.run(name, task.key, about(task) + more, done)
+        if script is not None:  # else it is over, and perhaps the next one runs
+            task.script = script
+
+    def _without_process(self, task: Task) -> None:
+        """Let the task be one of the runner's, though no process of it is there."""
+        agent = self._agent
+        task.pid, task.status = 0, 0
+        task.start_time = procfs.start_time_now()
+        task.began = time.monotonic()
+        agent.tasks[task.key] = task
+
+    def _end_what_it_left(self, task: Task) -> None:
+        process.kill(self._agent.endings.living(task))
+
+    def _flush(self) -> None:
+        try:
+            self._agent.journal.flush()
+        except OSError as error:
+            say(f"journal: {error}")
+
+
+def about(task: Task) -> list[bytes]:
+    """The variables that tell a hook about the job of a task."""
+    spec = task.spec
+    own = {
+        b"ROTA_USER": spec.user,
+        b"ROTA_JOB_NAME": spec.name,
+        b"ROTA_GROUP": spec.group,
+        b"ROTA_WALLTIME_S": "" if spec.walltime_s is None else f"{spec.walltime_s:g}",
+    }
+    found = [name + b"=" + _clean(value) for name, value in own.items()]
+    cores = None if task.share is None else task.share.entry
+    return found + about_size(task.env.size) + about_place(cores, task.nodefile)
+
+
+def about_size(size: Size) -> list[bytes]:
+    return [b"ROTA_CPUS=%g" % (size.cpus / CORE), b"ROTA_MEM_MB=%d" % (size.mem >> 20)]
+
+
+def about_place(cores: bytes | None, nodefile: str | None) -> list[bytes]:
+    """Which cores it has (`Share.entry`), and the file that names all its nodes."""
+    found = [] if cores is None else [cores]
+    if nodefile:
+        found.append(b"ROTA_NODEFILE=" + os.fsencode(nodefile))
+    return found
+
+
+def _clean(value: str) -> bytes:
+    return value.replace("\0", "").encode("utf-8", "surrogateescape")
