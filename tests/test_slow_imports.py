@@ -14,7 +14,10 @@ _SLOW = ("tempfile", "lzma", "asyncio", "subprocess", "textual")
     "modules",
     [
         pytest.param("rota.runner.agent, rota.runner.__main__", id="a runner"),
-        pytest.param("rota.cli.main, rota.cli.run, rota.cli.output, rota.client.blocking", id="rota run"),
+        pytest.param(
+            "rota.cli.main, rota.cli.commands.jobs.run, rota.cli.render.job_output, rota.client.blocking",
+            id="rota run",
+        ),
     ],
 )
 def test_a_start_loads_no_slow_module(modules: str) -> None:

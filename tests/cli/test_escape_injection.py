@@ -1,7 +1,7 @@
 """Nothing that a job, an agent, another user or a manager says can control the terminal of whoever looks at it.
 
 Hostile text is in every field of everything that a manager can answer; each command shows it, on a terminal and
-in a pipe. And no command can print but through `rota.cli.printing`, which escapes all that is not `Shown`.
+in a pipe. And no command can print but through `rota.cli.render.printing`, which escapes all that is not `Shown`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from rich.text import Text
 import rota.cli
 from rota.cli import main
 from rota.cli.command import Invocation
-from rota.cli.failures import report
+from rota.cli.render.failures import report
+from rota.cli.render.text import Shown, block, harmless, json_text, paint, unsafe
 from rota.cli.screen import details, rows, summary
-from rota.cli.terminal import Shown, block, harmless, json_text, paint, unsafe
 from rota.client.blocking import Client
 from rota.client.printed import Printed
 from rota.errors import BadInput
@@ -279,11 +279,11 @@ def test_commands_print_through_the_one_printer(path: Path) -> None:
             or (called == "click.echo" and "get_help()" not in text)
             or re.fullmatch(r"sys\.std(out|err)\.write(lines)?", called)
         ):
-            wrong.append(f"line {node.lineno}: {called}: use say, aside or confirmed of rota.cli.printing")
+            wrong.append(f"line {node.lineno}: {called}: use say, aside or confirmed of rota.cli.render.printing")
         if re.fullmatch(r"sys\.std(out|err)\.buffer", text) and path.name not in _BYTES:
             wrong.append(f"line {node.lineno}: only the output of jobs is passed on as bytes")
         if called == "Shown" and path.name not in _MAKE_SHOWN:
-            wrong.append(f"line {node.lineno}: use harmless, block or paint of rota.cli.terminal")
+            wrong.append(f"line {node.lineno}: use harmless, block or paint of rota.cli.render.text")
         if called == "fixed" and not re.fullmatch(r"fixed\(('[^']*'|\"[^\"]*\")\)", text):
             wrong.append(f"line {node.lineno}: only a constant is fixed")
         if called == "Static" and "markup=False" not in text:

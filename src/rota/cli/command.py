@@ -46,8 +46,8 @@ class Invocation:
 
 def print_json(value: object) -> None:
     """One JSON value, in one line of stdout."""
-    from rota.cli.printing import say
-    from rota.cli.terminal import json_text
+    from rota.cli.render.printing import say
+    from rota.cli.render.text import json_text
 
     say(json_text(value))
 
@@ -91,7 +91,7 @@ class Completed(click.types.StringParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[Any]]:
-        from rota.cli.offers import offers
+        from rota.cli.input.offers import offers
 
         return offers(ctx, param, incomplete)
 

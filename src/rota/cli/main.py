@@ -21,58 +21,58 @@ try:
     import click
 
     from rota.cli.command import LazyGroup
-    from rota.cli.failures import explain, report
+    from rota.cli.render.failures import explain, report
 finally:
     if _loading:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: Every command and where it is defined.
 COMMANDS: Final = {
-    "run": "rota.cli.run:run",
-    "add": "rota.cli.add:add",
-    "jobs": "rota.cli.jobs:jobs",
-    "status": "rota.cli.status:status",
-    "top": "rota.cli.top:top",
-    "show": "rota.cli.show:show",
-    "why": "rota.cli.why:why",
-    "plan": "rota.cli.plan:plan",
-    "gantt": "rota.cli.gantt:gantt",
-    "logs": "rota.cli.logs:logs",
-    "exec": "rota.cli.exec:exec_",
-    "connect": "rota.cli.exec:connect",
+    "run": "rota.cli.commands.jobs.run:run",
+    "add": "rota.cli.commands.jobs.add:add",
+    "jobs": "rota.cli.commands.jobs.jobs:jobs",
+    "status": "rota.cli.commands.jobs.status:status",
+    "top": "rota.cli.commands.jobs.top:top",
+    "show": "rota.cli.commands.jobs.show:show",
+    "why": "rota.cli.commands.jobs.why:why",
+    "plan": "rota.cli.commands.jobs.plan:plan",
+    "gantt": "rota.cli.commands.reports.gantt:gantt",
+    "logs": "rota.cli.commands.jobs.logs:logs",
+    "exec": "rota.cli.commands.jobs.exec:exec_",
+    "connect": "rota.cli.commands.jobs.exec:connect",
     "rsh": "rota.cli.rsh:rsh",
-    "wait": "rota.cli.wait:wait",
-    "kill": "rota.cli.act:kill",
-    "retry": "rota.cli.act:retry",
-    "remove": "rota.cli.act:remove",
-    "hold": "rota.cli.act:hold",
-    "release": "rota.cli.act:release",
-    "suspend": "rota.cli.suspend:suspend",
-    "resume": "rota.cli.suspend:resume",
-    "signal": "rota.cli.suspend:signal",
-    "checkpoint": "rota.cli.suspend:checkpoint",
-    "walltime": "rota.cli.walltime:walltime",
-    "confirm-dead": "rota.cli.act:confirm_dead",
-    "import": "rota.cli.importing:importing",
-    "modify": "rota.cli.modify:modify",
-    "limit": "rota.cli.limit:limit",
-    "learn": "rota.cli.learn:learn",
-    "accounting": "rota.cli.accounting:accounting",
-    "usage": "rota.cli.usage:usage",
-    "simulate": "rota.cli.simulate:simulate",
-    "node": "rota.cli.node:node",
-    "resource": "rota.cli.resource:resource",
-    "property": "rota.cli.property:property_",
-    "queue": "rota.cli.queue:queue",
-    "share": "rota.cli.share:share",
-    "quota": "rota.cli.quota:quota",
-    "calendar": "rota.cli.calendar:calendar",
-    "rule": "rota.cli.rule:rule",
-    "manager": "rota.cli.manager:manager",
-    "config": "rota.cli.settings:config",
-    "doctor": "rota.cli.doctor:doctor",
-    "version": "rota.cli.version:version",
-    "completion": "rota.cli.completion:completion",
+    "wait": "rota.cli.commands.jobs.wait:wait",
+    "kill": "rota.cli.commands.jobs.act:kill",
+    "retry": "rota.cli.commands.jobs.act:retry",
+    "remove": "rota.cli.commands.jobs.act:remove",
+    "hold": "rota.cli.commands.jobs.act:hold",
+    "release": "rota.cli.commands.jobs.act:release",
+    "suspend": "rota.cli.commands.jobs.suspend:suspend",
+    "resume": "rota.cli.commands.jobs.suspend:resume",
+    "signal": "rota.cli.commands.jobs.suspend:signal",
+    "checkpoint": "rota.cli.commands.jobs.suspend:checkpoint",
+    "walltime": "rota.cli.commands.jobs.walltime:walltime",
+    "confirm-dead": "rota.cli.commands.jobs.act:confirm_dead",
+    "import": "rota.cli.commands.jobs.import_jobs:importing",
+    "modify": "rota.cli.commands.jobs.modify:modify",
+    "limit": "rota.cli.commands.site.limit:limit",
+    "learn": "rota.cli.commands.reports.learn:learn",
+    "accounting": "rota.cli.commands.reports.accounting:accounting",
+    "usage": "rota.cli.commands.reports.usage:usage",
+    "simulate": "rota.cli.commands.manager.simulate:simulate",
+    "node": "rota.cli.commands.nodes.node:node",
+    "resource": "rota.cli.commands.site.resource:resource",
+    "property": "rota.cli.commands.site.property:property_",
+    "queue": "rota.cli.commands.site.queue:queue",
+    "share": "rota.cli.commands.site.share:share",
+    "quota": "rota.cli.commands.site.quota:quota",
+    "calendar": "rota.cli.commands.site.calendar:calendar",
+    "rule": "rota.cli.commands.site.rule:rule",
+    "manager": "rota.cli.commands.manager.manager:manager",
+    "config": "rota.cli.commands.manager.config:config",
+    "doctor": "rota.cli.commands.manager.doctor:doctor",
+    "version": "rota.cli.commands.manager.version:version",
+    "completion": "rota.cli.commands.manager.completion:completion",
 }
 
 BROKEN_PIPE: Final = 141
@@ -144,7 +144,7 @@ def _status(arguments: list[str]) -> int:
         if "--debug" in plain:
             import traceback
 
-            from rota.cli.printing import aside
+            from rota.cli.render.printing import aside
 
             aside(*traceback.format_exc().splitlines())
         return report(explain(error), as_json="--json" in plain)

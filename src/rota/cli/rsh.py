@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 import click
 
 from rota.cli.command import Invocation, command
-from rota.cli.printing import aside
+from rota.cli.render.printing import aside
 from rota.errors import BadInput, Denied, NoManager, RotaError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def parse(words: list[str]) -> Asked:
 
 def run(words: list[str]) -> int:
     """Do what ssh would; what to exit with."""
-    from rota.cli.joining import HungUp, Joint, exit_status, window
+    from rota.cli.input.joined_channel import HungUp, Joint, exit_status, window
     from rota.client.channels import Opening
     from rota.client.joined import Joined
 
@@ -101,7 +101,7 @@ def _call_runner() -> Client:
 
 def main() -> NoReturn:
     """The program `rota-rsh`."""
-    from rota.cli.failures import explain
+    from rota.cli.render.failures import explain
 
     try:
         status = run(sys.argv[1:])

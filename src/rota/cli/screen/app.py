@@ -15,6 +15,8 @@ from textual.css.query import NoMatches
 from textual.filter import LineFilter
 from textual.widgets import DataTable, Footer, Input, Static, TabbedContent, TabPane
 
+from rota.cli.render.status_text import busiest
+from rota.cli.render.text import count, harmless
 from rota.cli.screen.details import Details
 from rota.cli.screen.dialogs import Help, Question
 from rota.cli.screen.feed import PAGE, SEARCHED, Feed, Said, Seen, Trouble, View
@@ -23,8 +25,6 @@ from rota.cli.screen.harmless import HarmlessLines
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table
-from rota.cli.status_text import busiest
-from rota.cli.terminal import count, harmless
 from rota.client.values import with_commas
 from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput

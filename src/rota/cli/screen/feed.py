@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from textual.message import Message
 
+from rota.cli.render.text import count, few_ranges
 from rota.cli.screen.filtering import Filter, found_in
-from rota.cli.terminal import count, few_ranges
 from rota.errors import NoManager, RotaError
 
 if TYPE_CHECKING:

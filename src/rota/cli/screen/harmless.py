@@ -9,7 +9,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from rota.cli.terminal import unsafe
+from rota.cli.render.text import unsafe
 
 
 class HarmlessLines(LineFilter):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from rota.cli.render.status_text import done, left_text, rate_text
 from rota.cli.screen.rows import STYLES, YELLOW, two_coloured
-from rota.cli.status_text import done, left_text, rate_text
 from rota.core.states import State
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Commands about jobs: submit them, look at them, act on them."""

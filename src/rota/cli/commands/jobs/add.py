@@ -1,0 +1,157 @@
+"""`rota add`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.input.job_options import given, input_option, job_options
+from rota.cli.input.selectors import files
+from rota.cli.render.printing import say
+
+if TYPE_CHECKING:
+    from rota.cli.input.submission import Submission
+    from rota.client.session import Added
+    from rota.wire.messages import NewSpec
+
+
+@command("add", takes_command=True)
+@click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
+@job_options
+@click.option("--sync", is_flag=True, help="Wait for the jobs; the exit status is that of 'run'.")
+@input_option
+@click.option("--dry-run", is_flag=True, help="Check and say what would be added; add nothing.")
+@click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
+def add(
+    call: Invocation,
+    file: str | None,
+    command: list[str] | None,
+    sync: bool,
+    dry_run: bool,
+    no_start: bool,
+    source: str | None,
+    **options: Any,
+) -> int:
+    """Add jobs and print their ids.
+
+    FILE (or stdin) holds one command a line, one JSON object a line, a command with a tab and a JSON
+    object behind it, or one JSON array of objects. Blank lines and lines that begin with # are skipped.
+    A command after -- is one job: several words are executed as they are, a single one by the shell.
+
+    Jobs of a file that were added before are not added again: complete ones are skipped, failed ones
+    retried. Of lines that were corrected or removed since, jobs that failed, were cancelled or are blocked
+    are replaced. An input with a bad line adds nothing.
+
+    \b
+    Examples:
+      rota add commands.txt
+      seq 100 | sed 's/.*/work &/' | rota add --mem 2G --time 10m -g work
+      rota add --after 12,13 -- ./report.sh --all
+      rota add --array 1-100%5 -- 'simulate --seed $ROTA_ARRAY_INDEX'
+      rota add --array-file parameters.txt --limit licence -- ./simulate
+      rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
+    """
+    from rota.cli.input.interrupts import telling
+    from rota.cli.input.submission import Submission
+
+    how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
+    with telling(lambda: "nothing was added"):
+        jobs = Submission(call, file=file, command=command, fields=given(options), retries=3, input=source, **how)
+    if dry_run:
+        return preview(call, jobs)
+    return finish(call, jobs, sync=sync)
+
+
+def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
+    """Add them and say so; with `sync`, wait for them."""
+    from rota.cli.input.interrupts import telling
+
+    with telling(jobs.when_interrupted):
+        added = jobs.upload()
+    if not sync:
+        _print(call, added)
+        return 0
+    with telling(lambda: "the jobs go on; wait for them with 'rota wait last'"):
+        return _wait(call, jobs, added)
+
+
+def preview(call: Invocation, jobs: Submission) -> int:
+    """Say what would be added."""
+    added = jobs.upload()
+    _print(call, added, would=True)
+    if not call.json and not call.quiet and not added.existing and not added.retried:
+        from rota.cli.render.text import command_text
+
+        told = ""
+        for cmd, index, spec in jobs.sample:
+            say(f"  {'' if index is None else f'[{index}] '}{command_text(cmd)}")
+            asks = _asks(spec)
+            if asks != told:
+                say(f"    {asks or 'asks for nothing special'}")
+                told = asks
+        if len(added.added) > len(jobs.sample):
+            say(f"  … and {len(added.added) - len(jobs.sample):,} more")
+    return 0
+
+
+def _asks(spec: NewSpec) -> str:
+    """What a job asks of the planner, in one line; empty for most jobs."""
+    from datetime import datetime
+
+    from rota.cli.commands.jobs.show import types_text
+    from rota.cli.render.text import harmless
+
+    parts = {
+        "request": "  or  ".join(spec.request),
+        "where": spec.where,
+        "type": types_text(spec.types) if spec.types else "",
+        "queue": "" if spec.queue == "default" else spec.queue,
+        "project": spec.project,
+        "retried on": "" if spec.retry_on is None else ", ".join(spec.retry_on) or "nothing",
+        "reserved for": "" if spec.at is None else f"{datetime.fromtimestamp(spec.at):%Y-%m-%d %H:%M:%S}",
+    }
+    return harmless("; ".join(f"{name} {text}" for name, text in parts.items() if text))
+
+
+def _wait(call: Invocation, jobs: Submission, added: Added) -> int:
+    from rota.cli.input.waiting import settle
+
+    if not call.json:
+        _print(call, added)
+        sys.stdout.flush()
+    return settle(call, jobs.connect(), [f"submission={jobs.id}"])
+
+
+def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
+    if call.json:
+        import json
+
+        names = ("added", "existing", "retried", "replaced", "changed", "kept")
+        body = {name: getattr(added, name) for name in names}
+        say(json.dumps(body))
+        return
+    if call.quiet:
+        if added.ids:
+            say(*map(str, added.ids))
+        return
+    from rota.cli.input.submission import touched_text
+    from rota.cli.render.text import count, few_ranges
+
+    parts = []
+    if added.added or not (added.existing or added.retried):
+        ids = f": {few_ranges(added.added)}" if added.added and not would else ""
+        parts.append(f"{'would add' if would else 'added'} {count(len(added.added), 'job')}{ids}")
+    if added.retried:
+        verb = "would retry" if would else "retried"
+        parts.append(f"{verb} {count(len(added.retried), 'job')}: {few_ranges(added.retried)}")
+    live = len(added.existing) - len(added.complete)
+    if live:
+        parts.append(f"{live:,} already there")
+    if added.complete:
+        parts.append(f"{len(added.complete):,} already complete (skipped)")
+    if touched := touched_text(added, would=would):
+        parts.append(touched)
+    say("; ".join(parts))

@@ -1,0 +1,124 @@
+"""`rota jobs`: list jobs, one line each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli.command import Invocation, command, print_json
+from rota.cli.input.numbers import WholeNumber
+from rota.cli.input.selectors import selectors
+from rota.cli.render.printing import aside, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from rota.cli.render.text import Shown
+    from rota.wire.views import JobView
+
+
+@command("jobs")
+@selectors(required=False)
+@click.option(
+    "--limit", type=WholeNumber(1, 100_000), metavar="N", default=1000, show_default=True, help="How many at most."
+)
+@click.option("--cursor", default="0", metavar="CURSOR", help="Where to go on: 'next' of the page before.")
+def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) -> int:
+    """List jobs, one line each, oldest first.
+
+    \b
+    Examples:
+      rota jobs
+      rota jobs state=failed
+      rota jobs @work,state=running 12-20
+      rota jobs --json --limit 100 all
+    """
+    from rota.client.calls import place_of
+
+    begin = place_of(cursor)
+    with call.connect() as client:
+        page = client.jobs(*selectors, limit=limit, cursor=begin)
+    if call.json:
+        print_json(page)
+        return 0
+    if call.quiet:
+        say(*(str(job.id) for job in page.jobs))
+        return 0
+    if page.jobs:
+        say(_table(page.jobs))
+    elif not cursor.strip("0"):
+        aside("no jobs")
+    if page.next:
+        aside(f"{page.total:,} jobs in all; go on with: --cursor {page.next}")
+    return 0
+
+
+def _table(found: list[JobView]) -> Shown:
+    from datetime import UTC, datetime
+
+    from rota.cli.render.text import command_text, harmless, table
+
+    now = datetime.now(UTC)
+    own = _telling(found)
+    head = ["ID", "STATE", "GROUP", *own, "TRY", "EXIT", "TIME", "COMMAND"]
+    rows = [
+        [
+            str(job.id),
+            job.state,
+            harmless(", ".join(job.groups) or job.group),
+            *(harmless(text(job)) for text in own.values()),
+            str(job.attempt),
+            exit_text(job),
+            _time(job, now),
+            command_text(job.cmd),
+        ]
+        for job in found
+    ]
+    return table(head, rows, right="rll" + "l" * len(own) + "rrr", state=1)
+
+
+def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
+    """Columns that tell something about these jobs: those in which they differ, or that few have."""
+    from socket import gethostname
+
+    from rota.plan.language.hostlist import fold
+
+    columns: dict[str, Callable[[JobView], str]] = {}
+    if any(job.array_id is not None for job in found):
+        columns["ARRAY"] = lambda job: "" if job.array_id is None else f"{job.array_id}_{job.array_index}"
+    if any(job.name for job in found):
+        columns["NAME"] = lambda job: job.name
+    if len({job.user for job in found}) > 1:
+        columns["USER"] = lambda job: job.user
+    if len({job.queue for job in found}) > 1:
+        columns["QUEUE"] = lambda job: job.queue
+    if {host for job in found for host in job.hosts} - {gethostname()}:
+        columns["HOST"] = lambda job: fold(job.hosts)
+    return columns
+
+
+def exit_text(job: JobView) -> str:
+    """How it ended, in a word."""
+    if job.signal:
+        return job.signal
+    if job.exit_code is not None:
+        return str(job.exit_code)
+    return "-"
+
+
+def ran_s(job: JobView, now: datetime) -> float | None:
+    """How long its attempt took or has taken so far, without the time that it stood suspended."""
+    if job.wall_s is not None:
+        return job.wall_s
+    if job.started_at is None or job.ended_at is not None:
+        return None
+    return max(0.0, (now - job.started_at).total_seconds() - (job.suspended_s or 0.0))
+
+
+def _time(job: JobView, now: datetime) -> str:
+    from rota.units import about_duration
+
+    seconds = ran_s(job, now)
+    return "-" if seconds is None else about_duration(seconds)

@@ -1,0 +1,132 @@
+"""`rota logs`: what a job printed, byte for byte."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.input.numbers import WholeNumber
+from rota.cli.input.selectors import one_job
+from rota.cli.render.printing import aside, say
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.client.printed import Absent
+    from rota.wire.views import JobView
+
+_RUNNING: Final = ("starting", "running", "suspended", "finishing")
+#: Live output that is there arrives within this time; silence for so long means that there is no more.
+_SILENCE_S: Final = 0.5
+
+
+@command("logs")
+@click.argument("id", metavar="ID")
+@click.option("-f", "--follow", is_flag=True, help="Go on while it runs, until it has ended.")
+@click.option("--attempt", type=WholeNumber(1), metavar="N", help="Of this attempt (default: the newest).")
+@click.option("--err", is_flag=True, help="Only what it printed to stderr, on stdout.")
+@click.option("--out", is_flag=True, help="Only what it printed to stdout.")
+def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool, out: bool) -> int:
+    """Print the output of a job, exactly as it wrote it.
+
+    Its stdout goes to stdout and its stderr to stderr; --err or --out give one of them on stdout.
+
+    Where bytes are missing, a line '[rota: N bytes are missing here: ...]' says how many and why, and the exit
+    status is 1. Of an output beyond the setting keep_output only the beginning and the end are kept. Exit status 0
+    means that every byte was printed.
+    Following never slows a job: what could not be shown in time is missing too.
+
+    \b
+    Examples:
+      rota logs 17
+      rota logs 17 --err --attempt 1
+      rota logs -f 17
+    """
+    from rota.errors import BadInput
+
+    if err and out:
+        raise BadInput("--err and --out exclude each other", hint="without them both are printed")
+    if follow and call.json:
+        raise BadInput("--follow prints as it comes, which is not one JSON value", hint="leave --json out")
+    if follow and attempt:
+        raise BadInput("--follow shows the newest attempt", hint="leave --attempt out")
+    with call.connect() as client:
+        number = one_job(client, id)
+        job = client.job(number)
+        only = 2 if err else 1 if out else 0
+        if follow and job.state not in ("complete", "failed", "cancelled"):
+            from rota.cli.render.job_output import Live
+
+            _tell_why_nothing(job, only=only)
+            printer = Live(client, lines=False, only=only)
+            with client.watch(number, outputs=True, follow=True, paced=True) as watching:
+                printer.took = watching.took
+                for progress in watching:
+                    printer.take(progress)
+            printer.finish()
+            return 1 if printer.incomplete else 0
+        if job.state in _RUNNING and attempt in (None, job.attempt) and not call.json:
+            whole = _so_far(client, number, only=only)
+            _tell_why_nothing(job, only=only)
+            return 0 if whole else 1
+        if call.json:
+            import json
+
+            from msgspec.structs import asdict
+
+            streams = {"stdout": False, "stderr": True}
+            found = {
+                name: client.output(number, attempt=attempt or 0, err=of_err) for name, of_err in streams.items()
+            }
+            texts = {name: text.decode("utf-8", "replace") for name, text in found.items()}
+            gaps = [{"stream": name, **asdict(gap)} for name, text in found.items() for gap in text.absent]
+            say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts, "missing": gaps}))
+            return 1 if gaps else 0
+        from rota.cli.render.outlet import Outlet
+
+        absent: list[Absent] = []
+        if not err:
+            stream = Outlet(sys.stdout.buffer)
+            for part in client.output_parts(number, attempt=attempt or 0, absent=absent):
+                stream.write(part)
+            stream.flush()
+        if not out:
+            stream = Outlet(sys.stdout.buffer if err else sys.stderr.buffer)
+            for part in client.output_parts(number, attempt=attempt or 0, err=True, absent=absent):
+                stream.write(part)
+            stream.flush()
+        _tell_why_nothing(job, only=only)
+    return 1 if absent else 0
+
+
+def _tell_why_nothing(job: JobView, *, only: int) -> None:
+    """Say on stderr what whoever expects output should know: that it has not begun, or goes to files."""
+    from rota.cli.input.output_files import output_file
+    from rota.cli.render.text import harmless
+
+    if not job.attempt:
+        ended = job.state in ("complete", "failed", "cancelled")
+        text = "never started" if ended else "has not started yet"
+        aside(f"rota: job {job.id} {text} ({job.state})")
+    paths: dict[str, list[str]] = {}
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if only in (0, number) and (path := output_file(job, number)):
+            paths.setdefault(path, []).append(name)
+    for path, names in paths.items():
+        verb = "go" if len(names) > 1 else "goes"
+        aside(f"rota: {' and '.join(names)} of job {job.id} {verb} to {harmless(path)}")
+
+
+def _so_far(client: Client, number: int, *, only: int) -> bool:
+    """What a running job has printed until now; False if some of it is not there any more."""
+    from rota.cli.render.job_output import Live
+
+    printer = Live(client, lines=False, only=only)
+    with client.watch(number, outputs=True, follow=True, paced=True) as watching:
+        printer.took = watching.took
+        while (progress := watching.poll(_SILENCE_S)) is not None:
+            printer.take(progress)
+    printer.finish()
+    return not printer.incomplete

@@ -1,0 +1,46 @@
+"""`rota modify`: change jobs that exist, with the options of `add`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.commands.jobs.act import MODIFIED, tell
+from rota.cli.input.job_options import NAMES, given, options_for
+from rota.cli.input.selectors import selectors
+
+#: Options of `add` that are understood, to say why they cannot be used and what to do instead.
+_REFUSED: Final = frozenset(
+    {"cwd", "scratch", "env", "array", "array_file", "after", "dep_groups", "live", "allow_empty_group", "at"}
+    | {"input_file", "job_key", "rerun", "once", "allow_unsatisfiable"}
+)
+
+
+@command("modify")
+@selectors(required=True)
+@options_for([name for name in NAMES if name not in _REFUSED], hidden=_REFUSED)
+@click.option("--dry-run", is_flag=True, hidden=True)
+def modify(call: Invocation, selectors: tuple[str, ...], dry_run: bool, **options: Any) -> int:
+    """Change jobs that are not running: their sizes, limits, retries, names and what is done after them.
+
+    The options are those of 'rota add', and what is given replaces what was there: --limit, --on-success
+    and the like replace the whole list, and 'none' empties it. 'none' also takes away --walltime and
+    --no-retry-over. Jobs that run are left as they are.
+
+    \b
+    Examples:
+      rota modify 12 --mem 8G
+      rota modify @work,state=failed --time 4h --retries 5
+      rota modify @work --limit none --priority 9
+    """
+    from rota.client.changes import spec_change
+
+    fields = given(options)
+    if dry_run:
+        fields["dry_run"] = True
+    change = spec_change(fields, text=True)
+    with call.connect() as client:
+        acted = client.change(change, *selectors)
+    return tell(call, acted, done=MODIFIED)

@@ -1,0 +1,322 @@
+"""`rota run`: add jobs, show what they print and how far they are, wait for them."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rota.cli.command import Invocation, command
+from rota.cli.input.job_options import given, input_option, job_options
+from rota.cli.input.selectors import files
+from rota.cli.render.printing import aside
+
+if TYPE_CHECKING:
+    from rota.cli.input.submission import Submission
+    from rota.cli.render.job_output import Printer
+    from rota.client.session import Added
+    from rota.wire.views import SettledView
+
+_TICK_S: Final = 0.2
+#: How long a manager that somebody else started may be away.
+_AWAY_S: Final = 300.0
+#: Likewise one that was told to stop: somebody may be restarting it.
+_STOPPED_S: Final = 30.0
+_REVIVALS: Final = 5
+#: Words of one request: they are compared with each job that they name.
+_WORDS_AT_ONCE: Final = 500
+_RESUME: Final = "go on with 'rota manager start' and 'rota wait'"
+
+
+@command("run", takes_command=True)
+@click.argument("file", required=False, metavar="[FILE|-]", shell_complete=files)
+@job_options
+@click.option(
+    "--output",
+    type=click.Choice(["grouped", "line", "none"]),
+    help="When jobs print: each job's output when it has ended, whole lines as they come, or never.",
+)
+@click.option("--keep-order", is_flag=True, help="Print outputs in the order of the input.")
+@input_option
+@click.option("--dry-run", is_flag=True, help="Check and say what would be added; add and run nothing.")
+@click.option("--no-start", is_flag=True, help="Do not start a manager if there is none.")
+@click.option(
+    "-I",
+    "--interactive",
+    is_flag=True,
+    help="One job with your terminal: a shell, or the command after --. It ends with the terminal.",
+)
+def run(
+    call: Invocation,
+    file: str | None,
+    command: list[str] | None,
+    output: str | None,
+    keep_order: bool,
+    dry_run: bool,
+    no_start: bool,
+    source: str | None,
+    interactive: bool,
+    **options: Any,
+) -> int:
+    """Run commands and wait for them.
+
+    FILE (or stdin) holds one command a line, one JSON object a line, a command with a tab and a JSON
+    object behind it, or one JSON array of objects. Blank lines and lines that begin with # are skipped.
+    A command after -- is one job: several words are executed as they are, a single one by the shell.
+
+    What the jobs print goes to stdout and stderr, each job's in one piece; the output of a single job
+    is shown as it comes. Every byte comes, whatever the setting keep_output keeps for later: what is not
+    read waits on disk (output_spool), then the jobs wait. Should bytes be missing, a line says so in their
+    place, and the exit status is not 0.
+
+    The exit status is 0 if all jobs complete, else 1; of a single job, its own. Running the same file again
+    resumes it: complete jobs are skipped, failed ones run again, and lines may be corrected, added or removed
+    in between. Ctrl-C asks whether to detach or to cancel. TERM cancels the jobs; HUP and KILL let them go on.
+
+    \b
+    Examples:
+      rota run commands.txt
+      ls *.dat | sed 's/.*/gzip &/' | rota run --mem 200M
+      rota run --cpus 4 -- make -j4
+      rota run --keep-order --output grouped commands.txt > results
+    """
+    from rota.cli.input.submission import Submission
+    from rota.errors import BadInput
+
+    if interactive:
+        from rota.cli.input.interactive import run_interactive
+
+        if dry_run:
+            raise BadInput("--dry-run does not go with -I", hint="see when it would start: rota plan")
+
+        return run_interactive(call, file=file, command=command, fields=given(options), may_start=not no_start)
+    if keep_order and output == "line":
+        raise BadInput("--keep-order needs whole outputs", hint="use it with --output grouped")
+    how = {"may_start": not no_start, "check": dry_run, "idle": True}
+    jobs = Submission(call, file=file, command=command, fields=given(options), retries=0, input=source, **how)
+    if dry_run:
+        from rota.cli.commands.jobs.add import preview
+
+        return preview(call, jobs)
+    return Run(call, jobs, output=output, keep_order=keep_order).status()
+
+
+class _Left(Exception):
+    """We leave in the middle of what jobs print, and let them go on."""
+
+
+class Run:
+    """One `rota run` from its submission to its end."""
+
+    def __init__(self, call: Invocation, jobs: Submission, *, output: str | None, keep_order: bool) -> None:
+        from rota.cli.input.interrupts import Interrupts
+        from rota.cli.input.waiting import Failures
+        from rota.cli.render.progress import ProgressLine
+
+        self._call = call
+        self._jobs = jobs
+        self._output = output or ("none" if call.json else None)
+        self._keep_order = keep_order
+        self._failures = Failures()
+        self._interrupts = Interrupts()
+        self._revivals = 0
+        self._status: int | None = None
+        self._incomplete = False
+        self._begun = time.monotonic()
+        self._line = ProgressLine(show=not call.quiet and not call.json)
+
+    def status(self) -> int:
+        """Run it; what the command exits with."""
+        try:
+            return self._to_the_end()
+        except BrokenPipeError:
+            aside("rota: nobody reads the output; the jobs go on; see 'rota status last'")
+            raise
+
+    def _to_the_end(self) -> int:
+        from rota.cli.input.submission import touched_text
+        from rota.cli.input.waiting import exit_status, tell
+
+        with self._interrupts:
+            added = self._jobs.upload(attach=self._output != "none")
+            if (touched := touched_text(added)) and not self._call.quiet and not self._call.json:
+                aside(f"rota: {touched}")
+            settled = self._settled(added)
+        if settled is None:
+            return self._status or 0
+        status = exit_status(settled) if self._status is None else self._status
+        if self._incomplete:
+            aside("rota: not all that the jobs printed could be shown; what is missing is marked in its place")
+            status = status or 1
+        if self._jobs.single_command and status == 0 and not self._call.json and not added.complete:
+            return 0  # its output says it all
+        tell(
+            self._call,
+            settled,
+            self._failures,
+            elapsed=time.monotonic() - self._begun,
+            skipped=len(added.complete),
+            again=not self._jobs.single_command,
+            also={"replaced": added.replaced, "changed": added.changed, "kept": added.kept},
+        )
+        return status
+
+    def _settled(self, added: Added) -> SettledView | None:
+        """Wait until all is settled; None when we leave before that, with `_status`."""
+        from rota.client.session import Disconnected
+
+        waiting = len(added.ids) - len(added.complete)
+        self._line.expect({"ready": waiting, "complete": len(added.complete)}, skipped=len(added.complete))
+        printer = self._printer(added)
+        printer.before = self._line.clear
+        try:
+            while True:
+                try:
+                    return self._watch(added, printer)
+                except Disconnected:
+                    self._line.clear()
+                    aside("rota: the connection to the manager was lost; the jobs are kept; waiting")
+                    self._reconnect()
+                    printer.reconnected(self._jobs.connect())
+        finally:
+            self._line.clear()
+
+    def _printer(self, added: Added) -> Printer:
+        from rota.cli.render.job_output import Live, Printer
+
+        client = self._jobs.connect()
+        # With --json stdout belongs to the result.
+        stdout = sys.stderr.buffer if self._call.json else None
+        fresh = sorted([*added.added, *added.retried])
+        if self._output == "none":
+            return Printer(client)
+        if self._output == "line":
+            return Live(client, lines=True, stdout=stdout)
+        if self._output is None and len(added.ids) == 1:
+            self._line.shown = False
+            return Live(client, lines=False, stdout=stdout)
+        from rota.cli.render.grouped_output import Grouped
+
+        return Grouped(client, order=fresh if self._keep_order else None, stdout=stdout)
+
+    def _watch(self, added: Added, printer: Printer) -> SettledView | None:
+        client = self._jobs.connect()
+        outputs = self._output != "none"
+        which = f"submission={self._jobs.id}"
+
+        def look() -> None:
+            if self._signalled(added):
+                raise _Left
+
+        with (
+            contextlib.suppress(_Left),
+            client.watch(which, outputs=outputs, follow=printer.follow, attach=outputs) as watching,
+        ):
+            printer.took, printer.waiting = watching.took, look
+            while watching.settled is None:
+                if self._signalled(added):
+                    return None
+                progress = watching.poll(_TICK_S)
+                if progress is None:
+                    self._line.refresh(lambda: self._counts(added))
+                    continue
+                for ended in progress.ended:
+                    self._failures.note(ended)
+                printer.take(progress)
+                self._line.update(progress.counts)
+            printer.finish()
+            self._incomplete = printer.incomplete
+            return watching.settled
+        return None
+
+    def _counts(self, added: Added) -> dict[str, int]:
+        """By state all jobs of this run, also those that were there before it; nothing if one was removed."""
+        from rota.errors import NotFound
+
+        counts: dict[str, int] = {}
+        with contextlib.suppress(NotFound):
+            for words in _selectors(added.ids):
+                for state, number in self._jobs.connect().status(*words).counts.items():
+                    counts[state] = counts.get(state, 0) + number
+            return counts
+        return {}
+
+    # -- signals
+
+    def _signalled(self, added: Added) -> bool:
+        """Act on a signal; True if we are to leave at once."""
+        number = self._interrupts.take()
+        if number is None:
+            return False
+        self._line.clear()
+        choice = "cancel"
+        if number == signal.SIGHUP:
+            choice = "detach"
+        elif number == signal.SIGINT and not self._interrupts.cancelling:
+            from rota.cli.input.interrupts import ask
+
+            choice = ask()
+        if choice == "keep":
+            return False
+        if choice == "detach":
+            self._status = 128 + number
+            if number != signal.SIGHUP:
+                aside("rota: detached; the jobs go on; wait for them with 'rota wait last'")
+            return True
+        self._status = 128 + number
+        self._cancel(added)
+        return False
+
+    def _cancel(self, added: Added) -> None:
+        """End all that this run waits for, whoever added it; we wait until it has ended, unless asked again."""
+        from rota.errors import NotFound
+
+        self._interrupts.cancelling = True
+        aside("rota: cancelling the jobs of this run; again to leave at once")
+        client = self._jobs.connect()
+        for words in _selectors(sorted({*added.ids} - {*added.complete})):
+            try:
+                client.kill(*words)
+            except NotFound:  # a job that was removed; the others are still meant
+                for word in words:
+                    with contextlib.suppress(NotFound):
+                        client.kill(word)
+
+    # -- a manager that went away
+
+    def _reconnect(self) -> None:
+        """Until there is a manager again: ours is started anew, another's is waited for."""
+        from rota.errors import NoManager
+
+        begun = time.monotonic()
+        wait = 0.05
+        while True:
+            if self._interrupts.take() is not None:
+                raise NoManager("interrupted while no manager was running; the jobs are kept", hint=_RESUME)
+            try:
+                # One that was told to stop is not started against the will of whoever did that.
+                stopped = not self._jobs.call.home.manager_file.exists()
+                self._jobs.connect_again(start=self._jobs.started and not stopped and self._revivals < _REVIVALS)
+            except NoManager:
+                if time.monotonic() - begun > (_STOPPED_S if stopped else _AWAY_S):
+                    what = "was stopped" if stopped else "has not come back"
+                    raise NoManager(f"the manager {what}; the jobs are kept", hint=_RESUME) from None
+            else:
+                self._revivals += 1
+                return
+            time.sleep(wait)
+            wait = min(wait * 2, 2.0)
+
+
+def _selectors(ids: list[int]) -> Iterator[list[str]]:
+    """Words that name these jobs, in requests of a bearable size."""
+    from rota.cli.render.text import ranges
+
+    words = ranges(ids).split(",") if ids else []
+    for first in range(0, len(words), _WORDS_AT_ONCE):
+        yield words[first : first + _WORDS_AT_ONCE]

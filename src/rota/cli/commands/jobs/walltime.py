@@ -1,0 +1,48 @@
+"""`rota walltime`: give a running job more time, or less."""
+
+from __future__ import annotations
+
+import click
+
+from rota.cli.command import Invocation, command, print_json
+from rota.cli.input.selectors import one_job
+from rota.cli.render.printing import say
+
+
+@command("walltime", context_settings={"ignore_unknown_options": True})
+@click.argument("job", metavar="ID")
+@click.argument("time", metavar="[+|-]TIME")
+@click.option(
+    "--force", is_flag=True, help="Grant all of it now, whatever was promised to others (administrators)."
+)
+def walltime(call: Invocation, job: str, time: str, force: bool) -> int:
+    """Change the walltime of a running job: by so much, or to so much in all.
+
+    More is granted as far as no promise to other jobs is broken. The rest is granted when that becomes possible.
+
+    \b
+    Examples:
+      rota walltime 12 +1h
+      rota walltime 12 -30m
+      rota walltime 12 2h
+    """
+    from rota.units import format_duration
+
+    with call.connect() as client:
+        done = client.walltime(one_job(client, job), time, force=force)
+    if call.json:
+        body = {
+            "id": done.job,
+            "walltime_s": done.walltime_s,
+            "pending_s": done.pending_s,
+            "before_s": done.before_s,
+        }
+        print_json(body)
+    elif call.quiet:
+        say(str(done.job))
+    else:
+        rest = (
+            f"; {format_duration(done.pending_s)} more as soon as no promise is broken" if done.pending_s else ""
+        )
+        say(f"job {done.job} has a walltime of {format_duration(done.walltime_s)}{rest}")
+    return 0

@@ -1,0 +1,47 @@
+"""`rota why`: what keeps a job from running, who, and what would change it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rota.cli.command import Invocation, command, print_json
+from rota.cli.input.selectors import one_job
+from rota.cli.render.printing import say
+
+
+@command("why")
+@click.argument("id", metavar="ID")
+def why(call: Invocation, id: str) -> int:
+    """Say why a job is not running: what it waits for, which jobs hold that, and what would change it.
+
+    \b
+    Examples:
+      rota why 17
+      rota why 12_3 --json
+    """
+    with call.connect() as client:
+        found = client.why(one_job(client, id))
+    if call.json:
+        print_json(found)
+        return 0
+    from rota.cli.render.text import coloured, few_ranges, paint
+
+    colour = coloured(sys.stdout)
+    say(f"job {found.id} is " + paint(found.state, found.state, on=colour))
+    for reason in found.reasons:
+        say(f"  {reason.message}")
+        if reason.blockers:
+            say(f"    held up by   {few_ranges(reason.blockers)}")
+        if reason.hint:
+            say(f"    try          {reason.hint}")
+    if found.expected_start:
+        say(f"  expected start: {found.expected_start.astimezone():%Y-%m-%d %H:%M:%S}")
+    if found.expected_end:
+        say(f"  expected end:   {found.expected_end.astimezone():%Y-%m-%d %H:%M:%S}")
+    elif found.expected_reason is not None:
+        waits = not found.expected_start and found.state in ("dependent", "ready", "delayed", "held", "blocked")
+        what = "expected start:" if waits else "expected end:  "
+        say(f"  {what} not known: {found.expected_reason.message}")
+    return 0

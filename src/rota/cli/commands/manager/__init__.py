@@ -1,0 +1,1 @@
+"""Commands about the deployment itself: the manager, its configuration, its health, simulations."""

@@ -1,0 +1,123 @@
+"""`rota config`: every setting, its value and where it comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rota.cli.command import Group, Invocation, print_json
+from rota.cli.render.printing import aside, say
+
+
+@click.group("config", cls=Group)
+def config() -> None:
+    """Show and check the settings."""
+
+
+@config.command("show")
+def show(call: Invocation) -> int:
+    """Print every setting, its value and where it comes from, and what the running manager has where that differs.
+
+    A manager reads its settings when it starts: what was changed since holds when it is started again.
+
+    \b
+    Examples:
+      rota config show
+      rota config show --json
+    """
+    from rota.config import all_settings, load
+
+    loaded = load(call.home)
+    known = all_settings()
+    running, why = _running(call)
+    values = {name: getattr(loaded.settings, name) for name in known}
+    # A setting that the manager does not tell is one that its version does not have.
+    stale = [name for name in known if running is not None and name in running and running[name] != values[name]]
+    if call.json:
+        found = {
+            name: {
+                "value": values[name],
+                "origin": loaded.origin[name],
+                "running": running.get(name) if running is not None else None,
+                "restart": name in stale,
+            }
+            for name in known
+        }
+        body = {"home": str(call.home), "files": loaded.files, "running": running is not None}
+        print_json({**body, "restart": stale, "settings": found})
+        return 0
+    from rota.cli.render.text import harmless, table
+
+    rows = []
+    for name, setting in known.items():
+        has = ""
+        if running is not None and name in stale:
+            has = f"{harmless(setting.show(running[name]))}, until it is restarted"
+        rows.append([name, harmless(setting.show(values[name])), harmless(loaded.origin[name]), has])
+    say(f"home: {harmless(str(call.home))}")
+    if running is None:
+        say(f"manager: {why}")
+        rows = [row[:-1] for row in rows]
+    else:
+        said = f"{len(stale)} of its settings differ; 'rota manager stop' and 'start' take them over"
+        say(f"manager: running, {said if stale else 'with these settings'}")
+    say(table(["SETTING", "VALUE", "FROM", *([] if running is None else ["THE MANAGER HAS"])], rows))
+    return 0
+
+
+def _running(call: Invocation) -> tuple[dict[str, Any] | None, str]:
+    """What the manager has, if one runs and may tell; else why it is not known."""
+    from rota.errors import BadInput, Denied, NoManager
+
+    try:
+        with call.connect() as client:
+            return client.manager_settings().settings, ""
+    except NoManager:
+        return None, "none is running"
+    except Denied:
+        return None, "it tells its settings to administrators alone"
+    except BadInput:
+        return None, "it is of an older version, which does not tell its settings"
+
+
+@config.command("check")
+def check(call: Invocation) -> int:
+    """Check all configuration files and variables; say nothing but what is wrong.
+
+    \b
+    Examples:
+      rota config check && rota manager start
+    """
+    import difflib
+    import os
+
+    from rota.config import all_settings, load
+    from rota.manager.host.energy import rules_of
+
+    loaded = load(call.home)
+    rules_of(loaded.settings)
+    known = [setting.variable for setting in all_settings().values()]
+    near = {
+        name: close[0]
+        for name in os.environ
+        if name.startswith("ROTA_")
+        and name not in (*known, *_OTHER)
+        and (close := difflib.get_close_matches(name, known, n=1, cutoff=0.85))
+    }
+    for name, meant in sorted(near.items()):
+        aside(f"rota: warning: the variable {name} means nothing; did you mean {meant}?")
+    if call.json:
+        body = {
+            "ok": True,
+            "files": loaded.files,
+            "warnings": [f"{k}: did you mean {v}?" for k, v in near.items()],
+        }
+        print_json(body)
+    elif not call.quiet:
+        say(f"the configuration is good ({', '.join(loaded.files) or 'no files, only defaults'})")
+    return 0
+
+
+#: Variables that are not settings.
+_OTHER = ("ROTA_HOME", "ROTA_MANAGER", "ROTA_TOKEN_FILE", "ROTA_CA", "ROTA_TEST_SKIP")

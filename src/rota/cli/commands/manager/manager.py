@@ -1,0 +1,391 @@
+"""`rota manager`: start, stop and look at the manager of this deployment, and its tokens."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from rota.cli.command import Group, Invocation, print_json
+from rota.cli.commands.manager.manager_adopt import adopt
+from rota.cli.commands.manager.manager_backup import backup, restore
+from rota.cli.commands.manager.manager_pause import drain, pause, resume, standstill, wait_for_end
+from rota.cli.render.printing import aside, say
+
+if TYPE_CHECKING:
+    from rota.cli.render.text import Shown
+    from rota.wire.views import AttentionView, ManagerView
+
+
+@click.group("manager", cls=Group)
+def manager() -> None:
+    """Start, stop and look at the manager of this deployment."""
+
+
+@manager.command("start")
+@click.option("--foreground", is_flag=True, help="Run in this terminal instead of the background.")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on by TLS (default: 127.0.0.1).")
+@click.option("--port", metavar="PORT", help="Port to listen on by TLS (default: a free one).")
+def start(call: Invocation, foreground: bool, host: str | None, port: str | None) -> int:
+    """Start the manager. It runs until it is told to stop.
+
+    \b
+    Examples:
+      rota manager start
+      rota manager start --foreground --host 0.0.0.0 --port 7000
+    """
+    from rota.config import load
+    from rota.errors import NoManager
+
+    home = call.home
+    flags = {"host": host, "port": port}
+    load(home, flags=flags)  # mistakes are told here, not in a log
+    for name, value in flags.items():
+        if value is not None:
+            os.environ[f"ROTA_{name.upper()}"] = value
+    if foreground:
+        from rota.client.starter import environment
+
+        home.create()
+        sys.stdout.flush()
+        command = [sys.executable, "-P", "-m", "rota.manager", "--home", str(home)]
+        os.execve(sys.executable, command, environment(home))
+    try:
+        call.connect().close()
+    except NoManager:
+        from rota.client.starter import start_manager
+
+        said = start_manager(home).wait()
+        already = bool(said.get("already"))
+    else:
+        already = True
+    with call.connect() as client:
+        view = client.manager_status()
+    if call.json:
+        print_json({"pid": view.pid, "home": view.home, "address": view.address, "already": already})
+    elif call.quiet:
+        say(str(view.pid))
+    else:
+        say(f"the manager {'is running already' if already else 'has started'} (pid {view.pid}, home {home})")
+    return 0
+
+
+@manager.command("ui")
+@click.option("--no-open", is_flag=True, help="Only print the link.")
+def ui(call: Invocation, no_open: bool) -> int:
+    """Open the dashboard in a browser, logged in. The link is good for one minute, once.
+
+    \b
+    Examples:
+      rota manager ui
+      rota manager ui --no-open
+    """
+    from rota.errors import NoManager
+
+    try:
+        client = call.connect()
+    except NoManager:
+        from rota.client.starter import start_manager
+
+        start_manager(call.home).wait()
+        client = call.connect()
+    with client:
+        link = client.ui_link()
+    address = f"{link.url}/login#{link.code}"
+    if call.json:
+        print_json({"url": link.url, "link": address})
+        return 0
+    if not no_open and not call.quiet:
+        import webbrowser
+
+        if webbrowser.open(address):
+            say(f"opened {link.url}")
+            return 0
+    say(address)
+    return 0
+
+
+@manager.command("stop")
+@click.option("--kill", is_flag=True, help="End running jobs first; otherwise they go on.")
+@click.option("--wait/--no-wait", default=True, show_default=True, help="Return when it has ended.")
+def stop(call: Invocation, kill: bool, wait: bool) -> int:
+    """Stop the manager. Running jobs go on and are found again when it starts, unless --kill.
+
+    \b
+    Examples:
+      rota manager stop
+      rota manager stop --kill
+    """
+    from rota.client.session import Disconnected
+
+    with call.connect() as client:
+        view = client.manager_status()
+        try:
+            client.stop_manager(kill=kill)
+        except Disconnected:
+            pass  # it stopped before its answer was sent
+    if wait:
+        wait_for_end(view.pid)
+    if call.json:
+        print_json({"pid": view.pid, "stopped": wait})
+    elif not call.quiet:
+        say("the manager has stopped" if wait else "the manager is stopping")
+    return 0
+
+
+@manager.command("status")
+def status(call: Invocation) -> int:
+    """Show the manager: process, addresses, runners.
+
+    \b
+    Examples:
+      rota manager status
+      rota manager status --json
+    """
+    with call.connect() as client:
+        view = client.manager_status()
+    if call.json:
+        print_json(view)
+        return 0
+    if call.quiet:
+        say(str(view.pid))
+        return 0
+    say(_card(view))
+    return 0
+
+
+def _clock(off_s: float | None) -> str:
+    """What is said of a wall clock that was set, and is not followed yet."""
+    from rota.units import about_duration
+
+    if off_s is None:
+        return ""
+    way = "forward" if off_s > 0 else "back"
+    return f"set {way} by {about_duration(abs(off_s))}; followed if it still says so an hour later"
+
+
+def _attention(view: AttentionView) -> str:
+    named = ", ".join(map(str, view.jobs)) + (", …" if view.total > len(view.jobs) else "")
+    if view.kind == "reservation":
+        return f"the reservation of job {named} is in danger: {view.message}"
+    number = "1 job never fits" if view.total == 1 else f"{view.total:,} jobs never fit"
+    return f"{number} ({named}): {view.message.removeprefix('never fits: ')}"
+
+
+def _card(view: ManagerView) -> Shown:
+    from rota.cli.render.text import block, harmless, table
+    from rota.units import about_duration, about_size
+
+    jobs = ", ".join(f"{number:,} {state}" for state, number in view.counts.items() if number)
+    rows = [
+        ("process", f"pid {view.pid}, version {view.version}, {about_size(view.resident_bytes)} memory"),
+        ("started", f"{view.started_at.astimezone():%Y-%m-%d %H:%M:%S} (start {view.generation})"),
+        ("home", f"{harmless(view.home)}, {about_size(view.disk_free_bytes)} free"),
+        ("store", view.store),
+        ("address", view.address or "none yet"),
+        ("dashboard", view.http or ""),
+        ("jobs", jobs or "none"),
+        ("state", standstill(view) or ""),
+        ("clock", _clock(view.clock_off_s)),
+        *(("attention", harmless(_attention(each))) for each in view.attention),
+        ("commits", f"{view.commits:,}, {view.commit_ms:.1f} ms each"),
+        ("idle stop", "" if view.idle_stop_s is None else about_duration(view.idle_stop_s)),
+    ]
+    lines = [f"{label:<10} {text}" for label, text in rows if text]
+    if view.runners:
+        head = ["RUNNER", "HOST", "PID", "STATE", "RUNNING", "CORES", "MEMORY", "DISK"]
+        runners = [
+            [
+                harmless(each.id),
+                harmless(each.host),
+                str(each.pid),
+                "connected" if each.connected else "away",
+                str(each.running),
+                str(each.cores),
+                about_size(each.mem_bytes),
+                about_size(each.disk_bytes),
+            ]
+            for each in view.runners
+        ]
+        lines += ["", table(head, runners, right="llrlrrr")]
+    return block(lines)
+
+
+@manager.command("logs")
+@click.option("-f", "--follow", is_flag=True, help="Go on as it grows, until Ctrl-C.")
+@click.option(
+    "--lines", type=click.IntRange(1), default=100, show_default=True, help="How many of the last lines."
+)
+def logs(call: Invocation, follow: bool, lines: int) -> int:
+    """Print the end of the manager's log.
+
+    \b
+    Examples:
+      rota manager logs
+      rota manager logs -f
+    """
+    from rota.errors import NotFound
+
+    home = call.home
+    path = next((p for p in (home.logs / "manager.log", home.logs / "manager.out") if p.exists()), None)
+    if path is None:
+        raise NotFound(f"there is no log in {home.logs}", hint="start the manager with 'rota manager start'")
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - lines * 1000))
+        *whole, begun = file.read().split(b"\n")
+        say(*map(_log_line, whole[-lines:]))
+        while follow:
+            sys.stdout.flush()
+            if data := file.read():
+                *whole, begun = (begun + data).split(b"\n")
+                say(*map(_log_line, whole))
+            else:
+                time.sleep(0.2)
+        if begun:
+            say(_log_line(begun))
+    return 0
+
+
+def _log_line(line: bytes) -> str:
+    return line.decode("utf-8", "backslashreplace")
+
+
+for _command in (drain, pause, resume, backup, restore, adopt):
+    manager.add_command(_command)
+
+
+# ------------------------------------------------------------------ tokens
+
+
+@manager.group("token", cls=Group)
+def token() -> None:
+    """Make, list and remove tokens, with which the manager is reached by TLS."""
+
+
+@token.command("add")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["user", "admin", "runner"]),
+    default="user",
+    show_default=True,
+    help="What its holder may do.",
+)
+@click.option("--expires", metavar="TIME", help="Worthless after this time (default: never).")
+@click.option("--user", metavar="USER", help="Whose it is: jobs added with it are theirs (default: yours).")
+@click.option("--host", metavar="HOST", help="Of a runner: good for the agent of this node alone.")
+@click.option("--out", metavar="FILE", help="Write it to this new file, readable by you alone.")
+def token_add(
+    call: Invocation,
+    name: str,
+    role: str,
+    expires: str | None,
+    user: str | None,
+    host: str | None,
+    out: str | None,
+) -> int:
+    """Make a token and print it. It is shown only once.
+
+    With --user the jobs of that user are told apart from those of others, but they run as the user of the agent of
+    their node, as all jobs do: they can read and change that user's files, what jobs of others leave there, and,
+    on the manager's host, this deployment with its keys and tokens. Give one to people whom you would let do that.
+
+    With that of a runner comes the certificate by which the agent of a node knows this manager: keep both
+    together, in the file that 'rota node run --token' is given.
+
+    \b
+    Examples:
+      rota manager token add alice --user alice --out alice.token
+      rota manager token add ci --role user --expires 30d
+      rota manager token add node7 --role runner --host node7 --out node7.token
+    """
+    from rota.plan.language.hostlist import check_name
+    from rota.units import parse_duration
+    from rota.wire.passes import compose
+
+    if host is not None:
+        check_name(host, "a node")  # also if it is empty: without one the token would be good for all of them
+    seconds = None if expires is None else parse_duration(expires)
+    with call.connect() as client:
+        made = client.add_token(name, role, expires_s=seconds, host=host, user=user)
+    text = compose(made.token, made.authority) if made.authority else f"{made.token}\n"
+    if out is not None:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+    notice = _readable(user, call.home.path) if user is not None and role == "user" else None
+    if call.json:
+        body = {"name": made.name, "role": made.role, "token": None if out else made.token, "file": out}
+        print_json({**body, "notice": notice})
+    elif out is None:
+        say(*text.splitlines())
+    elif not call.quiet:
+        used = f"rota node run --manager HOST:PORT --token {out}" if made.authority else f"ROTA_TOKEN_FILE={out}"
+        say(f"written to {out}; use it with {used}")
+    if notice is not None and not (call.json or call.quiet):
+        aside(f"rota: note: {notice}")
+    return 0
+
+
+def _readable(user: str, home: object) -> str:
+    """What the holder of a user's token can read by running jobs."""
+    return (
+        f"jobs of {user} run as the user of the agent of their node, as everybody's do: they can read and change "
+        f"that user's files, what other jobs leave there and, on the manager's host, {home} with tokens and keys"
+    )
+
+
+@token.command("list")
+def token_list(call: Invocation) -> int:
+    """List the tokens, without their secrets, and the sessions of browsers.
+
+    \b
+    Examples:
+      rota manager token list
+    """
+    with call.connect() as client:
+        found = client.tokens()
+    if call.json:
+        print_json({"tokens": found})
+        return 0
+    if call.quiet:
+        say(*(each.name for each in found))
+        return 0
+    from rota.cli.render.text import harmless, table
+
+    rows = [
+        [
+            harmless(f"{each.name} of {each.of}" if each.of else each.name),
+            each.role,
+            harmless(each.user or ""),
+            harmless(each.host or ""),
+            f"{each.created_at.astimezone():%Y-%m-%d %H:%M}",
+            f"{each.expires_at.astimezone():%Y-%m-%d %H:%M}" if each.expires_at else "never",
+        ]
+        for each in found
+    ]
+    say(table(["NAME", "ROLE", "USER", "HOST", "MADE", "EXPIRES"], rows))
+    return 0
+
+
+@token.command("remove")
+@click.argument("name")
+def token_remove(call: Invocation, name: str) -> int:
+    """Make a token worthless, at once, and end the sessions that were made with it. Or end a session.
+
+    \b
+    Examples:
+      rota manager token remove alice
+      rota manager token remove ui-1f0c2a9b
+    """
+    with call.connect() as client:
+        client.remove_token(name)
+    if call.json:
+        print_json({"removed": name})
+    elif not call.quiet:
+        say(f"removed {name}")
+    return 0

@@ -1,0 +1,1 @@
+"""Commands about nodes: list, add, drain, and be one."""

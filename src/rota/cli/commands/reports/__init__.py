@@ -1,0 +1,1 @@
+"""Commands that look back or ahead: accounting, usage, learning, the Gantt chart."""

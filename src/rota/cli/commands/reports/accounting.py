@@ -1,0 +1,211 @@
+"""`rota accounting`: who used what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from rota.cli.command import Invocation, command, print_json
+from rota.cli.input import time_spans
+from rota.cli.render.printing import say
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+    from rota.cli.render.text import Shown
+    from rota.wire.sums import AccountingView, AccountRow
+
+_BY: Final = ("user", "project", "queue")
+
+
+@command("accounting")
+@time_spans.options("30 windows ago", "now")
+@click.option(
+    "--by", metavar="WHAT", default="user,project,queue", show_default=True,
+    help="Tell rows apart by these; 'none' for one row a window.",
+)  # fmt: skip
+@click.option(
+    "--window", metavar="WINDOW",
+    help="How much time a row is about: hour, day, week, month, all, or a time such as 36h (default: day).",
+)  # fmt: skip
+@click.option(
+    "--zone", metavar="ZONE", help="In which days begin, like Europe/Paris or UTC (default: the local one)."
+)
+def accounting(
+    call: Invocation,
+    since: str | None,
+    until: str | None,
+    last: str | None,
+    by: str,
+    window: str | None,
+    zone: str | None,
+) -> int:
+    """Show who used what: attempts and jobs that ended, core hours used, given and asked for, time waited.
+
+    What is used counts in every window in which an attempt ran; those that run are counted up to now. Given is
+    what the walltime with which attempts were started, or else their expected time, would have taken. Asked is the
+    same for what was asked for: '(+3)' are three attempts for which nobody gave a time, '-' that it is not known.
+    Both count while the attempt runs, and what is left of them when it ends counts then. WHEN is like 2026-11-16,
+    -2d or @1700000000.
+
+    Days, weeks and months are whole and begin at midnight of the local time zone, summer time included. Windows
+    of a time are counted from --from. With --last the whole time is one window, unless --window says otherwise.
+    Sums are kept by the hour: windows begin and end at full hours.
+
+    \b
+    Examples:
+      rota accounting
+      rota accounting --by user --from -7d
+      rota accounting --by user --last 36h
+      rota accounting --window week --zone Europe/Paris
+      rota accounting --by project,queue --window hour --from 2026-11-16T08:00
+      rota accounting --json
+    """
+    columns = _columns(by)
+    first, end = time_spans.moments(since, until, last)
+    window = window or ("day" if last is None else "all")
+    zone = _zone(zone)
+    with call.connect() as client:
+        view = client.accounting(since=first, until=end, by=columns, window=window, zone=zone)
+    if view.since is None:
+        _as_of_old(view, window)
+    if call.json:
+        print_json(view)
+    elif call.quiet:
+        from rota.cli.render.text import side_by_side
+
+        cells = ([str(getattr(row, name)) for name in columns] for row in view.rows)
+        names = dict.fromkeys(side_by_side(row, gap="\t") for row in cells)
+        say(*names)
+    elif view.rows:
+        say(_table(view, columns))
+    else:
+        say("nothing was used in this time")
+    return 0
+
+
+def _as_of_old(view: AccountingView, window: str) -> None:
+    """An earlier version answered: what it calls asked is what was given. Raises `EnvironmentFault`."""
+    if window != "day":
+        from rota.errors import EnvironmentFault
+
+        raise EnvironmentFault(
+            "the manager is of an older version, which only accounts by days of UTC",
+            hint="leave out --window and --last, or start it again with this version",
+        )
+    for row in view.rows:
+        row.given_s, row.asked_s = row.asked_s or 0.0, None
+
+
+def _zone(name: str | None) -> str:
+    """The zone that is meant, by a name that the manager knows. Raises `BadInput`."""
+    from rota.errors import BadInput
+    from rota.host import local_zone_name
+    from rota.manager.accounts.windows import zone_of
+
+    if name is None:
+        return local_zone_name()
+    try:
+        zone_of(name)
+    except BadInput as error:
+        raise BadInput(f"--zone: {error.message}", hint=error.hint) from None
+    return name
+
+
+def _columns(by: str) -> list[str]:
+    from rota.errors import BadInput
+
+    words = [word for word in (word.strip() for word in by.split(",")) if word]
+    if words == ["none"]:
+        return []
+    for word in words:
+        if word not in _BY:
+            raise BadInput(f"--by: there is no '{word[:40]}'", hint=f"use some of {', '.join(_BY)}, or none")
+    return [name for name in _BY if name in words]
+
+
+def _table(view: AccountingView, columns: list[str]) -> Shown:
+    from rota.cli.render.text import table
+
+    head = ["WINDOW", *(name.upper() for name in columns)]
+    figures = ["ATTEMPTS", "JOBS", "FAILED", "USED", "GIVEN", "ASKED", "CPU", "WAIT/ATTEMPT"]
+    rows = [[_window(row, view), *_names(row, columns), *_figures([row])] for row in view.rows]
+    if len(rows) > 1:
+        rows.append(["all", *([""] * len(columns)), *_figures(view.rows)])
+    return table([*head, *figures], rows, right="l" * len(head) + "r" * len(figures))
+
+
+def _told_zone(view: AccountingView) -> tzinfo:
+    """The zone that the manager says it used; UTC if this machine knows none of that name."""
+    from datetime import UTC
+
+    from rota.errors import BadInput
+    from rota.manager.accounts.windows import zone_of
+
+    try:
+        return zone_of(view.zone)
+    except BadInput:
+        return UTC
+
+
+def _window(row: AccountRow, view: AccountingView) -> str:
+    """When it begins, in the zone in which the manager counts days; of what has no name also when it ends."""
+    zone = _told_zone(view)
+    at = row.at.astimezone(zone)
+    if view.window == "month":
+        return f"{at:%Y-%m}"
+    if view.window in ("day", "week", ""):
+        return f"{at:%Y-%m-%d}"
+    # A day of another zone is no day here, and an hour of the night comes twice in autumn.
+    offset = "Z" if not at.utcoffset() else f"{at:%z}"
+    if view.window == "hour" or row.until is None:
+        return f"{at:%Y-%m-%d %H:%M}{offset}"
+    until = row.until.astimezone(zone)
+    ends = "Z" if not until.utcoffset() else f"{until:%z}"
+    if not row.at.timestamp():  # the beginning of all time
+        return f"until {until:%Y-%m-%d %H:%M}{ends}"
+    return f"{at:%Y-%m-%d %H:%M}{offset} to {until:%Y-%m-%d %H:%M}{ends}"
+
+
+def _names(row: AccountRow, columns: list[str]) -> list[str]:
+    from rota.cli.render.text import harmless
+
+    return [harmless(str(getattr(row, name))) or "-" for name in columns]
+
+
+def _figures(rows: list[AccountRow]) -> list[str]:
+    from rota.units import about_duration
+
+    attempts = sum(row.attempts for row in rows)
+    waited = sum(row.wait_s for row in rows)
+    return [
+        f"{attempts:,}",
+        f"{sum(row.jobs for row in rows):,}",
+        f"{sum(row.failed for row in rows):,}",
+        core_hours(sum(row.used_s for row in rows)),
+        core_hours(sum(row.given_s for row in rows)),
+        _asked(rows),
+        core_hours(sum(row.cpu_s for row in rows)),
+        about_duration(waited / attempts) if attempts else "-",
+    ]
+
+
+def _asked(rows: list[AccountRow]) -> str:
+    """What was asked for, as far as it is known, and how many attempts asked for no time."""
+    known = [row.asked_s for row in rows if row.asked_s is not None]
+    if not known:
+        return "-"
+    unasked = sum(row.unasked or 0 for row in rows)
+    least = "≥ " if len(known) < len(rows) else ""
+    return f"{least}{core_hours(sum(known))}" + (f" (+{unasked:,})" if unasked else "")
+
+
+def core_hours(seconds: float) -> str:
+    """Core hours, with as many digits as say something; what is less than a minute in seconds."""
+    from rota.units import about_duration
+
+    if seconds < 60:
+        return about_duration(seconds)
+    hours = seconds / 3600
+    return f"{hours:,.{0 if hours >= 100 else 1 if hours >= 10 else 2}f} h"

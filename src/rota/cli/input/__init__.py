@@ -1,0 +1,1 @@
+"""What commands read: options of jobs, selectors, files, signals, terminals; and the submission of jobs."""

@@ -1,0 +1,100 @@
+"""`rota calendar load`: a file's periods and quotas become those of the site."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from rota.cli.command import Invocation, print_json
+from rota.cli.input import site_records
+from rota.cli.render.printing import aside, say
+from rota.errors import BadInput
+from rota.plan.policy.calendar_file import CalendarFile, read_calendar
+from rota.plan.policy.quota_records import read_quota
+
+if TYPE_CHECKING:
+    from rota.client.calls import SiteChange
+    from rota.wire.views import SiteView
+
+_LARGEST: Final = 16 << 20
+_KINDS: Final = ("calendar", "quota")
+_WORDS: Final = {"calendar": "period", "quota": "quota"}
+
+
+def load(call: Invocation, path: str, *, replace: bool, dry_run: bool) -> int:
+    """Make the site what the file says, and tell what that changed."""
+    wanted = _read(path)
+    warnings = [
+        f"no period names rule set '{name}'; its quotas limit nothing until one does" for name in wanted.unused
+    ]
+
+    def make(site: SiteView) -> tuple[list[SiteChange], list[dict[str, str]]]:
+        changes = _changes(site, wanted, replace=replace)
+        told = [_told(site, kind, name, value) for kind, name, value in changes]
+        return [] if dry_run else changes, told
+
+    with call.connect() as client:
+        told = site_records.change(client, _KINDS, make, about=f"calendar load {path}"[:200])
+    for warning in warnings:
+        aside(f"rota: warning: {warning}")
+    if call.json:
+        print_json({"changes": told, "warnings": warnings, "dry_run": dry_run})
+    elif not call.quiet:
+        say(*(f"{each['change']}: {_WORDS[each['kind']]} {each['name']}" for each in told))
+        say(_sentence(wanted, told, dry_run=dry_run))
+    return 0
+
+
+def _read(path: str) -> CalendarFile:
+    """Raises `BadInput`, which names the file."""
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(f"cannot read {path}: {reason}", hint="give a JSON file, or '-' for stdin") from None
+    if len(data) > _LARGEST:
+        raise BadInput(f"{path} is larger than 16 MiB", hint="is it a calendar?")
+    try:
+        return read_calendar(msgspec.json.decode(data))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadInput(f"{path} is not JSON: {error}", hint="see 'rota calendar load --help'") from None
+    except BadInput as error:
+        raise BadInput(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def _changes(site: SiteView, wanted: CalendarFile, *, replace: bool) -> list[SiteChange]:
+    """What of the records is other than the file wants it, removals first."""
+    new: dict[str, dict[str, Any]] = {"calendar": dict(wanted.periods), "quota": dict(wanted.quotas)}
+    gone: list[SiteChange] = []
+    made: list[SiteChange] = []
+    for kind, records_ in new.items():
+        before = site.of(kind)
+        for name, old in before.items():
+            if replace and name not in records_ and (kind == "calendar" or read_quota(old).set):
+                gone.append((kind, name, None))
+        made += [
+            (kind, name, value)
+            for name, value in records_.items()
+            if msgspec.to_builtins(value) != before.get(name)
+        ]
+    return gone + made
+
+
+def _told(site: SiteView, kind: str, name: str, value: object) -> dict[str, str]:
+    known = name in site.of(kind)
+    return {"change": "removed" if value is None else "changed" if known else "added", "kind": kind, "name": name}
+
+
+def _sentence(wanted: CalendarFile, told: list[dict[str, str]], *, dry_run: bool) -> str:
+    from rota.cli.render.text import count
+
+    held = f"{count(len(wanted.periods), 'period')} and {count(len(wanted.quotas), 'quota')}"
+    if not told:
+        return f"{held}: all there already"
+    return f"{held}, {count(len(told), 'change')}{': dry run, nothing was changed' if dry_run else ''}"

@@ -1,0 +1,248 @@
+"""What `add` and `run` do alike: find the input, start a manager if there is none, upload the jobs.
+
+A manager that must be started starts while the rest of the input is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from rota.cli.command import Invocation
+from rota.cli.render.printing import aside
+from rota.client import submission
+from rota.client.batches import Batch, Builder
+from rota.client.fields import Wanted
+from rota.client.here import default_memory
+from rota.client.intake import from_bytes
+from rota.client.session import Added, first_batch
+from rota.client.values import check_command
+from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.client.starter import Starting
+    from rota.wire.messages import NewSpec
+
+
+class Submission:
+    """Jobs on their way: what they are, and the connection they go through."""
+
+    def __init__(
+        self,
+        call: Invocation,
+        *,
+        file: str | None,
+        command: list[str] | None,
+        fields: dict[str, object],
+        retries: int,
+        may_start: bool,
+        idle: bool = False,
+        check: bool = False,
+        interactive: bool = False,
+        input: str | None = None,
+    ) -> None:
+        self.call = call
+        self.id = submission.new_id()
+        self.settings = call.settings()
+        self._may_start = may_start
+        self._idle_stop = self.settings.idle_stop if idle else None
+        self.started = False  #: by us
+        self._check = check
+        self._whole = False  #: the manager may have all of them
+        self.source = _source(file, command)
+        self.single_command = command is not None
+        named = command is None and file not in (None, "-")
+        self._input = input if input is not None else submission.input_of(file or "") if named else ""
+        group = submission.group_of(file) if file not in (None, "-") and file else "default"
+        memory = default_memory(cores=self.settings.cores, memory=self.settings.mem)
+        self.base = submission.base_wanted(fields, retries=retries, group=group, text=True, mem=memory)
+        if interactive:
+            self.base = msgspec.structs.replace(self.base, interactive=True)
+        if any(of_line for _, of_line, _ in self.base.after):
+            raise BadInput(
+                "--after: 'line:' counts lines of the input", hint="use it in the field 'after' of a line"
+            )
+        warn_of_hours(self.base.request)
+        batches = self._batches(file, command)
+        # Most mistakes are in the first lines: find them before anything is started.
+        first = first_batch(batches, f"no commands in {self.source}")
+        #: the first commands, to show what would be added
+        self.sample = _sample(first[0], 20)
+        self.batches: Iterator[Batch] | list[Batch] = itertools.chain(first, batches)
+        self.client: Client | None = None
+
+    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[Batch]:
+        if command is not None:
+            return _from_words(command, self.base)
+        if file in (None, "-"):
+            return from_bytes(submission.read_stdin(), self.base, source="stdin")
+        assert file is not None
+        return from_bytes(_read(file), self.base, source=submission.shown(file))
+
+    def connect(self) -> Client:
+        """The manager, started if it must and may be."""
+        if self.client is None:
+            try:
+                self.client = self.call.connect()
+            except NoManager:
+                if not self._may_start or self.call.address or os.environ.get("ROTA_MANAGER"):
+                    raise
+                starting = self._start()
+                self.batches = list(self.batches)
+                starting.wait()
+                self.client = self.call.connect()
+                self.started = True
+            if self._may_start:
+                self.client.before_redial = self.revive
+        return self.client
+
+    def connect_again(self, *, start: bool) -> Client:
+        """After the connection was lost: the manager that is there, or, with `start`, a new one."""
+        if start:
+            self.revive()
+        self.client = self.call.connect()
+        return self.client
+
+    def _start(self) -> Starting:
+        from rota.client.starter import start_manager
+
+        return start_manager(self.call.home, idle_stop=self._idle_stop)
+
+    def revive(self) -> None:
+        """If the manager is gone, start another."""
+        try:
+            self.call.connect().close()
+        except NoManager:
+            self._start().wait()
+
+    def upload(self, *, attach: bool = False) -> Added:
+        """Add the jobs and tell what is odd about them; with `attach`, to see all that they print. Raises what the
+        manager refuses, naming the input."""
+        client = self.connect()
+        options = submission.options_for(
+            self.base,
+            check=self._check,
+            always_new=self.single_command,
+            attach=attach,
+            input=self._input,
+        )
+        try:
+            added = client.submit(self.id, self._passed_on(), options)
+        except UserError as error:
+            raise self._named(error) from None
+        for warning in added.warnings:
+            aside(f"rota: warning: {warning}")
+        return added
+
+    def _passed_on(self) -> Iterator[Batch]:
+        for batch in self.batches:
+            self._whole = batch.last
+            yield batch
+
+    def when_interrupted(self) -> str:
+        """What has become of the jobs if we go away now: before the last batch has come none is there."""
+        if self._whole and not self._check:
+            return "the jobs may have been added already; see 'rota jobs last'"
+        return "nothing was added"
+
+    def _named(self, error: RotaError) -> RotaError:
+        """The manager knows lines, not files."""
+        if not error.message.startswith("line "):
+            return error
+        message = f"{self.source} {error.message}"
+        if self.single_command:
+            message = error.message.partition(": ")[2]
+        return from_code(error.code, message, hint=error.hint)
+
+
+class Sample(NamedTuple):
+    """One of the jobs that would be added."""
+
+    cmd: str | list[str]
+    place: int | None  #: in its array
+    spec: NewSpec
+
+
+def _sample(batch: Batch, most: int) -> list[Sample]:
+    """Jobs of a first batch, which has all specifications that its jobs have."""
+    index_of = {element.entry: element.index for element in batch.elements[:most]}
+    spec_of = batch.spec_of or [0] * most
+    return [
+        Sample(cmd, index_of.get(batch.first + place), batch.specs[spec_of[place]])
+        for place, cmd in enumerate(batch.cmds[:most])
+    ]
+
+
+def _source(file: str | None, command: list[str] | None) -> str:
+    if command is not None:
+        if file is not None:
+            raise BadInput("both a file and a command are given", hint="give one of them")
+        if not command:
+            raise BadInput("there is no command after '--'", hint="write it like: rota run -- make")
+        return "the command"
+    if file is None and sys.stdin.isatty():
+        raise BadInput("there is no input", hint="give a file, '-' for stdin, or a command after '--'")
+    return "stdin" if file in (None, "-") else submission.shown(file or "")
+
+
+def warn_of_hours(request: tuple[str, ...]) -> None:
+    """Say what is meant where a walltime is a bare number."""
+    if not request:
+        return
+    from rota.plan.language.request_parser import hours_meant
+
+    for written in request:
+        if remark := hours_meant(written):
+            aside(f"rota: warning: {remark}; write 30m or 90s for less")
+
+
+def _read(file: str) -> Iterator[bytes]:
+    try:
+        yield from submission.read_file(file)
+    except BadInput as error:
+        if not os.path.lexists(file):
+            error.hint = "give a file, '-' for stdin, or a command after '--'"
+        raise
+
+
+def _from_words(words: list[str], base: Wanted) -> Iterator[Batch]:
+    """The one job of a command line. A single word with blanks in it is for the shell."""
+    command: str | list[str] = words
+    if len(words) == 1 and not _is_program(words[0]):
+        command = words[0]
+    try:
+        check_command(command)
+    except BadInput as error:
+        raise BadInput(f"the command {error.message}", hint=error.hint) from None
+    builder = Builder(base)
+    try:
+        builder.fielded({"cmd": command}, 1)
+    except BadInput as error:
+        raise BadInput(error.message.removeprefix(f"{builder.place(1)}: "), hint=error.hint) from None
+    yield from builder.finish()
+
+
+def _is_program(word: str) -> bool:
+    """A path that exists is a program, whatever characters it has."""
+    return "/" in word and os.access(word, os.X_OK) and not os.path.isdir(word)
+
+
+def touched_text(added: Added, *, would: bool = False) -> str:
+    """What the submission did, or would do, to jobs that were there before; empty if nothing."""
+    from rota.cli.render.text import few_ranges
+
+    verbs = ("would change", "would replace", "would keep") if would else ("changed", "replaced", "kept")
+    parts = [
+        f"{verb} {few_ranges(ids)}"
+        for verb, ids in zip(verbs, (added.changed, added.replaced, added.kept), strict=True)
+        if ids
+    ]
+    if added.kept:
+        parts[-1] += ", which the input no longer has"
+    return "; ".join(parts)

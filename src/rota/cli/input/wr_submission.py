@@ -1,0 +1,93 @@
+"""The jobs of `rota import wr` on their way to the manager."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from rota.cli.command import Invocation
+from rota.cli.input.submission import Submission
+from rota.client import submission
+from rota.client.batches import Batch, Builder
+from rota.client.wr import Conversion, convert
+from rota.client.wr_fields import WR_NAME, Place
+from rota.errors import BadInput, RotaError, from_code
+
+#: Every field, to `--drop`.
+_ALL: Final = "all"
+_CMD_DEPS: Final = "cmd_deps"
+
+
+class WrSubmission(Submission):
+    """A submission whose input is wr's, read and checked to its end before anything is done."""
+
+    conversion: Conversion
+
+    def __init__(
+        self,
+        call: Invocation,
+        *,
+        file: str,
+        fields: dict[str, object],
+        cwd_matters: bool,
+        strict: bool,
+        drop: Collection[str],
+        may_start: bool,
+    ) -> None:
+        self._cwd_matters = cwd_matters
+        self._strict = strict
+        self._drop = frozenset(drop)
+        self._types = fields.get("type", ())
+        super().__init__(call, file=file, command=None, fields=fields, retries=3, may_start=may_start)
+        self.batches = list(self.batches)
+
+    def _batches(self, file: str | None, command: list[str] | None) -> Iterator[Batch]:
+        assert file is not None
+        blocks = submission.read_stdin() if file == "-" else submission.read_file(file)
+        place = Place(cwd=self.base.cwd, cwd_matters=self._cwd_matters)
+        waits = self._drop.isdisjoint((_ALL, _CMD_DEPS))
+        self.conversion = convert(blocks, source=self.source, place=place, waits=waits)
+        builder = Builder(self.base, source=self.source)
+        for job in self.conversion.jobs:
+            if self._strict and job.warnings:
+                raise builder.bad(job.line, BadInput(job.warnings[0], hint="mend it, or leave out --strict"))
+            for field, message in job.lost:
+                if field not in self._drop and _ALL not in self._drop:
+                    hint = f"if that does not matter, leave it out with --drop {field}"
+                    raise builder.bad(job.line, BadInput(message.replace(" and is left out", ""), hint=hint))
+            fields = job.fields_with()
+            if "type" in fields and self._types:
+                fields["type"] = with_types(self._types, fields["type"])
+            try:
+                builder.fielded(fields, job.line, job.cmd)
+            except BadInput as error:
+                raise BadInput(_in_words_of_wr(error.message), hint=error.hint) from None
+            yield from builder.full()
+        yield from builder.finish()
+
+    def declare_limits(self) -> None:
+        """Set the limits that lines declare, for jobs are refused whose limits nobody knows."""
+        client = self.connect()
+        for limit in self.conversion.limits:
+            client.set_limit(limit)
+
+    def _named(self, error: RotaError) -> RotaError:
+        named = super()._named(error)
+        message, hint = _in_words_of_wr(named.message), named.hint
+        if f"field '{_CMD_DEPS}': " in message:
+            hint = f"add that first, or do not wait for it: --drop {_CMD_DEPS}"
+        return from_code(named.code, message, hint=hint)
+
+
+def _in_words_of_wr(message: str) -> str:
+    """Whoever wrote the file knows the fields by wr's names."""
+    message = message.replace("field 'after': no job has the command", "field 'cmd_deps': no job has the command")
+    for ours, theirs in WR_NAME.items():
+        message = message.replace(f"field '{ours}': ", f"field '{theirs}': ", 1)
+    return message
+
+
+def with_types(defaults: object, own: object) -> list[str]:
+    """The types of a line beside those that all have."""
+    words = [*(defaults if isinstance(defaults, list | tuple) else [defaults])]
+    return [str(word) for word in (*words, *(own if isinstance(own, list | tuple) else [own]))]

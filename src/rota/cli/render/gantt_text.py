@@ -1,0 +1,427 @@
+"""The plan as text: time goes to the right, resources go down. Pure: the same view always makes the same lines.
+
+Without colours, a job is its id and a line, `=` while it runs, `-` while it is planned, `_` once it is over.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import groupby
+from math import inf
+from typing import Final, NamedTuple
+
+from rota.cli.render.gantt_items import ENDED, FAILED, Item, Owned, Run, items, owned
+from rota.cli.render.text import Shown, cells, cut, harmless, painted, side_by_side
+from rota.plan.language.hostlist import fold
+from rota.plan.timeline.bitset import parse_spans
+from rota.sim.picture import STEPS_S
+from rota.wire.views import GanttHost, GanttJob, GanttView
+
+#: What a place in a row may be, besides a bar, which is its number from 1 on.
+_FREE: Final = 0
+_NOT_USABLE: Final = -1
+#: What a host did: its sign, and the word for it. While no manager is running, nobody knows.
+_STATES: Final = {
+    "drained": (-2, "d", "drained"),
+    "draining": (-2, "d", "drained"),
+    "closed": (-3, "c", "closed"),
+    "asleep": (-4, "z", "asleep"),
+    "away": (-5, "!", "down"),
+    "suspected": (-5, "!", "down"),
+    "gone": (-6, " ", "not known"),
+    "unseen": (-6, " ", "not known"),
+    "unknown": (-6, " ", "not known"),
+}
+_SIGNS: Final = {code: (sign, word) for code, sign, word in _STATES.values()}
+#: Many jobs, by how much of a host they used: -10 is hardly anything, -18 all of it.
+_MERGED: Final = -10
+_LEVELS: Final = "▁▂▃▄▅▆▇█"
+_PLAIN_LEVELS: Final = "12345678"
+_LEAST_CODE: Final = _MERGED - len(_LEVELS)
+
+#: Colours that can be told apart beside each other, with dark text on them: of 256, or of the basic ones.
+_MANY: Final = (110, 180, 114, 174, 146, 187, 218, 152, 143, 116, 216, 108)
+_FEW: Final = (42, 43, 46, 45, 47)
+
+_LEAST: Final = 20  #: columns for time
+_DAY_S: Final = 86_400
+_FEW_JOBS: Final = 2000  #: of so many a second picture costs nothing
+_LENGTHS: Final = 24  #: so many usual jobs fit beside each other, unless something else is asked for
+
+
+class Look(NamedTuple):
+    """How it is to be drawn."""
+
+    width: int = 80
+    rows: int = 50  #: at most so many; 0: all
+    colours: int = 0  #: how many the screen has; 0: none
+    plain: bool = False  #: only ASCII
+
+
+class Row(NamedTuple):
+    """Resources on which the same happens."""
+
+    label: str
+    places: tuple[int, ...]  #: one for each column
+
+
+def chart(view: GanttView, begin: float, end: float, look: Look) -> list[str]:
+    """The picture of what lies between two moments: the axis, a row for everything that differs, a legend."""
+    now = view.now.timestamp()
+    names = [_name(each) for each in view.hosts]
+    room = min(max([len(name) for name in names] + [8]) + 10, max(look.width // 3, 12))
+    columns = max(look.width - room - 1, _LEAST)
+    together = Together()
+    hosts = owned(view)
+    bars = items(view, hosts)
+    rows = list(folded(view, hosts, bars, begin, end, columns, together))
+    shown = rows[: look.rows] if look.rows else rows
+    left = min(room, max((cells(row.label) for row in shown), default=4))
+    if left < room and len(bars) <= _FEW_JOBS:  # what the labels do not need is for time
+        columns = max(look.width - left - 1, _LEAST)
+        rows = list(folded(view, hosts, bars, begin, end, columns, together))
+        shown = rows[: look.rows] if look.rows else rows
+    at_now = _column(now, begin, end, columns)
+    lines = list(_axis(begin, end, at_now if begin <= now < end else None, columns, left, look))
+    lines += [f"{_padded(row.label, left, look)} " + _drawn(row.places, bars, together, look) for row in shown]
+    if len(shown) < len(rows):
+        lines.append(
+            f"{'...' if look.plain else '…'} and {len(rows) - len(shown):,} more rows (--rows 0 shows all)"
+        )
+    seen = {place for row in shown for place in row.places}
+    return [*lines, "", *legend(look, seen=seen, over={bars[place - 1].line for place in seen if place > 0})]
+
+
+def legend(look: Look, *, seen: Collection[int] = (), over: Collection[str] = ()) -> list[str]:
+    """The legend, wrapped to the width. Signs of the past are listed only if they are drawn."""
+    dots = "..." if look.plain else "···"
+    lines = [""]
+    parts = ["|ID=== runs", "|ID--- planned", f"{dots} free", "/// may not be used"]
+    ends = {ENDED: "ended", FAILED: "failed or killed"}
+    parts += [f"|ID{3 * sign} {word}" for sign, word in ends.items() if sign in over]
+    if any(_LEAST_CODE < place <= _MERGED for place in seen):
+        parts.append(f"{'123' if look.plain else '▂▄▆'} many jobs, merged")
+    signs = ((3 * sign, word) for code, (sign, word) in _SIGNS.items() if code in seen)
+    parts += [f"{sign.strip() or '(empty)'} {word}" for sign, word in signs]
+    if any(place <= _LEAST_CODE for place in seen):
+        parts.append("|ID+ID*** jobs that share")
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + 2 + len(part) > look.width:
+            lines.append("")
+        lines[-1] += f"  {part}" if lines[-1] else part
+    return lines
+
+
+# ------------------------------------------------------------------ who is where
+
+
+class Together:
+    """Numbers for places that several jobs share; smaller than any other."""
+
+    def __init__(self) -> None:
+        self._codes: dict[tuple[int, ...], int] = {}
+        self._members: dict[int, tuple[int, ...]] = {}
+
+    def members(self, place: int) -> tuple[int, ...]:
+        """The jobs at a place, as numbers from 1 on."""
+        return self._members.get(place, (place,))
+
+    def joined(self, place: int, number: int) -> int:
+        """The place if one more job is there."""
+        members = tuple(sorted({*self.members(place), number}))
+        code = self._codes.setdefault(members, _LEAST_CODE - len(self._codes))
+        self._members[code] = members
+        return code
+
+
+def folded(
+    view: GanttView,
+    owners: list[Owned],
+    bars: list[Item],
+    begin: float,
+    end: float,
+    columns: int,
+    together: Together,
+) -> Iterator[Row]:
+    """The rows: resources of a host on which the same happens are one, and so are hosts that look alike."""
+    domains = {host.host.partition(".")[2] for host in view.hosts}
+    domain = f".{domains.pop()}" if len(domains) == 1 else "."  # one that all share tells nothing
+    alike: dict[tuple[str, tuple[tuple[int, ...], ...]], list[tuple[str, list[str]]]] = {}
+    for host, parts in _by_host(view, owners, bars, begin, end, columns, together):
+        same = alike.setdefault((_state(host), tuple(places for places, _ids in parts)), [])
+        same.append((host.host.removesuffix(domain), [_spans(ids) for _places, ids in parts]))
+    for (state, rows), hosts in alike.items():
+        names = harmless(fold(host for host, _ids in hosts))
+        for number, places in enumerate(rows):
+            ids = hosts[0][1][number] if len(hosts) == 1 else f"part {number + 1}"
+            yield Row(f"{names} {ids}{state}" if len(rows) > 1 else f"{names}{state}", places)
+
+
+def _by_host(
+    view: GanttView,
+    owners: list[Owned],
+    bars: list[Item],
+    begin: float,
+    end: float,
+    columns: int,
+    together: Together,
+) -> Iterator[tuple[GanttHost, list[tuple[tuple[int, ...], list[Run]]]]]:
+    """Each host, with its resources in groups on which the same happens: places, and runs of ids."""
+    owned_by = [(low, high, number) for number, its in enumerate(owners) for low, high in its.runs]
+    # Only where something begins or ends can there be a difference.
+    edges = sorted(
+        {low for low, _high, _host in owned_by}
+        | {high + 1 for _low, high, _host in owned_by}
+        | {edge for bar in bars for low, high in bar.runs for edge in (low, high + 1)}
+    )
+    grid = [array("l", bytes(array("l").itemsize * len(edges))) for _ in range(columns)]
+
+    def fill(since: float, until: float, run: Run, what: int, sharing: set[int]) -> None:
+        from_ = min(_column(since, begin, end, columns), columns - 1)
+        to = _column(until, begin, end, columns)
+        if what > 0:
+            to = max(to, from_ + 1)  # however short it is, it is seen
+        first, last = bisect_left(edges, run[0]), bisect_left(edges, run[1] + 1)
+        _fill(grid, from_, to, first, last, what, sharing, together)
+
+    for since, until, run, what in _background(view, owners):
+        if since < end and until > begin:
+            fill(since, until, run, what, set())
+    sharing = {number for number, bar in enumerate(bars, 1) if bar.shares}
+    for number, bar in enumerate(bars, 1):
+        if bar.start < end and bar.end > begin:
+            for run in bar.runs:
+                fill(bar.start, bar.end, run, number, sharing)
+    rows = list(zip(*grid, strict=True))
+    groups: dict[int, dict[tuple[int, ...], list[Run]]] = {}
+    for low, high, number in owned_by:
+        same = groups.setdefault(number, {})
+        for at in range(bisect_left(edges, low), bisect_left(edges, high + 1)):
+            same.setdefault(rows[at], []).append((edges[at], edges[at + 1] - 1))
+    for number, each in enumerate(owners):
+        yield each.host, list(groups.get(number, {}).items())
+
+
+def _background(view: GanttView, owners: list[Owned]) -> Iterator[tuple[float, float, Run, int]]:
+    """What lies behind the bars: from when to when, where, and what."""
+    past = view.past
+    now = view.now.timestamp()
+    runs = {each.host.host: each.runs for each in owners}
+    for host, its in owners:
+        since = (now if past is not None else -inf) if not host.usable else inf
+        if host.usable and host.available_until is not None:
+            since = host.available_until.timestamp()
+        for run in its:
+            yield since, inf, run, _NOT_USABLE
+            for closes, opens in view.closed.get(host.hours, ()):
+                yield closes.timestamp(), opens.timestamp(), run, _NOT_USABLE
+    for span in past.states if past is not None else ():
+        if span.state in _STATES:
+            for run in runs.get(span.host, ()):
+                yield span.start.timestamp(), span.end.timestamp(), run, _STATES[span.state][0]
+    for merged in past.merged if past is not None else ():
+        cores = sum(high - low + 1 for low, high in runs.get(merged.host, ()))
+        share = min(merged.cores / cores, 1.0) if cores else 1.0
+        if share > 0:
+            level = min(int(share * len(_LEVELS)), len(_LEVELS) - 1)
+            for run in runs.get(merged.host, ()):
+                yield merged.start.timestamp(), merged.end.timestamp(), run, _MERGED - level
+
+
+def _fill(
+    grid: list[array[int]],
+    from_: int,
+    to: int,
+    first: int,
+    last: int,
+    what: int,
+    sharing: set[int],
+    together: Together,
+) -> None:
+    """What is put there covers what was there; of `sharing` jobs both are seen."""
+    some = array("l", [what]) * (last - first)
+    for column in range(from_, to):
+        places = grid[column]
+        if what in sharing and any(place <= _LEAST_CODE or place in sharing for place in places[first:last]):
+            for at in range(first, last):
+                there = places[at]
+                places[at] = together.joined(there, what) if there <= _LEAST_CODE or there in sharing else what
+        else:
+            places[first:last] = some
+
+
+def _spans(runs: list[tuple[int, int]]) -> str:
+    joined: list[list[int]] = []
+    for low, high in sorted(runs):
+        if joined and joined[-1][1] == low - 1:
+            joined[-1][1] = high
+        else:
+            joined.append([low, high])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in joined)
+
+
+def _column(moment: float, begin: float, end: float, columns: int) -> int:
+    if moment in (inf, -inf):
+        return columns if moment > 0 else 0
+    return min(max(round((moment - begin) / (end - begin) * columns), 0), columns)
+
+
+def _state(host: GanttHost) -> str:
+    """Why it may not be used, in a word."""
+    if host.usable:
+        return ""
+    said = host.state if host.state != "alive" else "drain" if host.drain else "no runner"
+    return f" ({said})"
+
+
+def _name(host: GanttHost) -> str:
+    return harmless(host.host) + _state(host)
+
+
+# ------------------------------------------------------------------ on the screen
+
+
+def _drawn(places: tuple[int, ...], bars: list[Item], together: Together, look: Look) -> Shown:
+    parts = []
+    for what, same in groupby(places):
+        length = sum(1 for _ in same)
+        if what == _FREE:
+            parts.append(_painted(("." if look.plain else "·") * length, "2", look))
+        elif what == _NOT_USABLE:
+            parts.append(_painted("/" * length, "2", look))
+        elif what in _SIGNS:
+            parts.append(_painted(_SIGNS[what][0] * length, "2", look))
+        elif what > _LEAST_CODE and what < 0:
+            parts.append(_painted((_PLAIN_LEVELS if look.plain else _LEVELS)[_MERGED - what] * length, "36", look))
+        elif what < 0:
+            ids = [bars[number - 1].id for number in together.members(what)]
+            parts.append(_painted(_shared_block(ids, length), _colour(ids[0], look), look))
+        else:
+            bar = bars[what - 1]
+            parts.append(_painted(_block(bar, length), _bar_colour(bar, look), look))
+    return side_by_side(parts)
+
+
+def _block(bar: Item, length: int) -> str:
+    """A bar in so many columns: where it begins, its id if there is room, and a line."""
+    id = str(bar.id)
+    if len(id) == length:
+        return id if length > 1 else "|"
+    return ("|" + (id if len(id) < length else "")).ljust(length, bar.line)
+
+
+def _shared_block(ids: list[int], length: int) -> str:
+    """Jobs that share so many columns: as many of their ids as there is room for, and stars."""
+    text = "|"
+    for id in ids:
+        more = f"{'+' if len(text) > 1 else ''}{id}"
+        if len(text) + len(more) >= length:
+            break
+        text += more
+    return text.ljust(length, "*") if length > 1 else "*"
+
+
+def _bar_colour(bar: Item, look: Look) -> str:
+    if bar.line == FAILED:
+        return "38;5;16;48;5;203" if look.colours >= 256 else "30;41"
+    return _colour(bar.id, look)
+
+
+def _colour(id: int, look: Look) -> str:
+    if look.colours >= 256:
+        return f"38;5;16;48;5;{_MANY[id % len(_MANY)]}"
+    return f"30;{_FEW[id % len(_FEW)]}"
+
+
+def _painted(text: str, code: str, look: Look) -> Shown:
+    return painted(text, code) if look.colours else harmless(text)
+
+
+def _padded(label: str, width: int, look: Look) -> str:
+    """The label in so many columns; names often differ in their ends, so the middle goes."""
+    text = label
+    if cells(label) > width:
+        tail = width // 2
+        text = cut(label, width - tail)[:-1] + ("~" if look.plain else "…")
+        text += label[-tail:] if cells(label[-tail:]) <= tail else ""
+    return text + " " * (width - cells(text))
+
+
+def _axis(begin: float, end: float, now: int | None, columns: int, left: int, look: Look) -> Iterator[str]:
+    """Local times above marks; and where now is."""
+    ticks = list(ticks_of(begin, end, columns))
+    labels, marks = [" "] * columns, [" "] * columns
+    for at, text in ticks:
+        if at + len(text) <= columns and all(each == " " for each in labels[max(at - 1, 0) : at + len(text) + 1]):
+            labels[at : at + len(text)] = text
+        marks[at] = "'"
+    if now is not None:
+        text = "v now"
+        at = min(now, columns - 1)
+        if at + len(text) > columns:
+            text = "now v"
+            at -= len(text) - 1
+        marks[at : at + len(text)] = text
+    yield f"{' ' * left} {''.join(labels)}".rstrip()
+    yield f"{' ' * left} {''.join(marks)}".rstrip()
+
+
+def ticks_of(begin: float, end: float, columns: int) -> Iterator[tuple[int, str]]:
+    """Moments that are round for people here: their column, and their text."""
+    span = end - begin
+    most = max(columns // 10, 1)
+    step = float(next((each for each in STEPS_S if span / each <= most), 0))
+    while not step or span / step > most:
+        step = (step or STEPS_S[-1]) * 10
+    offset = (datetime.fromtimestamp(begin).astimezone().utcoffset() or timedelta()).total_seconds()
+    number = -int(-(begin + offset) // step)
+    while (moment := number * step - offset) < end:
+        column = _column(moment, begin, end, columns)
+        if 0 <= column < columns:
+            yield column, _moment_text(datetime.fromtimestamp(moment), step)
+        number += 1
+
+
+def _moment_text(local: datetime, step: float) -> str:
+    if step >= 100 * _DAY_S:
+        return f"{local:%Y-%m-%d}"
+    if step >= _DAY_S or (local.hour, local.minute, local.second) == (0, 0, 0):
+        return f"{local:%a} {local.day} {local:%b}"
+    return f"{local:%H:%M:%S}" if step < 60 else f"{local:%H:%M}"
+
+
+def span_of(view: GanttView, since: float | None, until: float | None) -> tuple[float, float]:
+    """From when to when to draw: all there is, as far as jobs of the usual length can be seen, and a little of
+    the past; unless something else is asked for. Who asks for the past sees not much more than that."""
+    now = view.now.timestamp()
+    last = until
+    if last is None:
+        lengths = sorted((job.end - max(job.start, view.now)).total_seconds() for job in view.jobs if job.end)
+        usual = lengths[len(lengths) // 2] if lengths else 0.0
+        room = max(_LENGTHS * usual, 600.0)
+        if since is not None and since < now:
+            room = max((now - since) / 3, 60.0)
+        last = min(max(last_end(view), now + 60.0), max(since or now, now) + room)
+    first = since
+    if first is None:
+        base = min(now, last - 1.0)
+        first = base - max((last - base) / 20, 0.5)
+    return first, max(last, first + 1.0)
+
+
+def last_end(view: GanttView) -> float:
+    """When the last of these jobs is expected to end; -inf: there is none."""
+    return max((job.end.timestamp() for job in view.jobs if job.end is not None), default=-inf)
+
+
+def without_resources(jobs: Iterable[GanttJob]) -> list[GanttJob]:
+    """Jobs that run and are in no row."""
+    return [job for job in jobs if not job.resources]
+
+
+def numbers(spans: str | None) -> list[int]:
+    """The ids of these spans."""
+    return parse_spans(spans) if spans else []

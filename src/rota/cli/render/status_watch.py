@@ -1,0 +1,185 @@
+"""`rota status --watch`: the same again every second, drawn over itself on a terminal, else block after block.
+
+Whatever ends it, the terminal is left as it was found. A manager that goes away is waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Final
+
+from rota.cli.command import print_json
+from rota.cli.render.printing import aside, draw, say
+from rota.cli.render.status_text import Space, status_text
+from rota.cli.render.text import Shown, block, coloured, cut, fixed, is_terminal, paint, rows_ended, width
+from rota.core.states import SETTLED
+from rota.errors import NoManager
+
+if TYPE_CHECKING:
+    from rota.client.blocking import Client
+    from rota.wire.views import StatusView
+
+_EVERY_S: Final = 1.0
+_SETTLED: Final = frozenset(state.label for state in SETTLED)
+
+
+def watch_status(client: Client, selectors: tuple[str, ...], *, as_json: bool, until_done: bool) -> int:
+    """Show it until everything is settled, if asked for, or for ever."""
+    show = Blocks(as_json=as_json) if as_json or not _can_redraw() else Screen()
+    with show:
+        gone = False
+        while True:
+            try:
+                if gone:
+                    client.connect()
+                found = client.status(*selectors)
+            except NoManager as error:
+                if not gone:
+                    show.lost(error)
+                gone = True
+            else:
+                if gone:
+                    show.back()
+                gone = False
+                show.show(found)
+                if until_done and found.counts.keys() <= _SETTLED:
+                    return 0
+            show.pause(_EVERY_S)
+
+
+def _can_redraw() -> bool:
+    return is_terminal(sys.stdout) and os.environ.get("TERM") not in (None, "", "dumb")
+
+
+class Blocks:
+    """One block after another: for pipes and files."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._first = True
+        self._states: set[str] = set()  #: each that was seen keeps its column: nothing jumps to and fro
+
+    def __enter__(self) -> Blocks:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def show(self, found: StatusView) -> None:
+        self._states.update(found.counts)
+        if self._as_json:
+            print_json(found)
+        else:
+            space = Space(width(sys.stdout), None, coloured(sys.stdout))
+            say(*([] if self._first else [""]), self._text(found, space))
+        self._first = False
+        sys.stdout.flush()
+
+    def _text(self, found: StatusView, space: Space) -> Shown:
+        return status_text(found, space, states=self._states)
+
+    def lost(self, error: NoManager) -> None:
+        aside(f"rota: {error.message}; waiting for it to come back")
+
+    def back(self) -> None:
+        aside("rota: the manager is back")
+
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+class Screen(Blocks):
+    """Drawn over itself on the terminal's other screen, so that what was there before comes back."""
+
+    _ENTER: Final = fixed("\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J")
+    _LEAVE: Final = fixed("\x1b[?25h\x1b[?1049l")
+
+    def __init__(self) -> None:
+        super().__init__(as_json=False)
+        self._found: StatusView | None = None
+        self._trouble = ""
+        self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._old: dict[int, object] = {}
+        self._old_wakeup = -1
+
+    def __enter__(self) -> Screen:
+        # The pipe ends a pause when a signal comes: a new size of the terminal is drawn at once.
+        self._old_wakeup = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        for number, handler in (
+            (signal.SIGWINCH, _nothing),
+            (signal.SIGTERM, _leave),
+            (signal.SIGHUP, _leave),
+            (signal.SIGTSTP, self._stop),
+        ):
+            self._old[number] = signal.signal(number, handler)
+        draw(self._ENTER)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            draw(self._LEAVE + (block([self._table(0), ""]) if self._found else ""))
+        except OSError:
+            pass  # the terminal is gone
+        signal.set_wakeup_fd(self._old_wakeup)
+        for number, handler in self._old.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        os.close(self._wake)
+        os.close(self._woken)
+
+    def show(self, found: StatusView) -> None:
+        self._states.update(found.counts)
+        self._found = found
+        self._draw()
+
+    def lost(self, error: NoManager) -> None:
+        self._trouble = f"rota: {error.message}; waiting for it to come back"
+        self._draw()
+
+    def back(self) -> None:
+        self._trouble = ""
+
+    def pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self._wake], [], [], left)[0]:
+                os.read(self._wake, 4096)
+                self._draw()
+
+    def _table(self, above: int) -> Shown:
+        """As much as fits below so many lines."""
+        if self._found is None:
+            return fixed("")
+        size = os.get_terminal_size(sys.stdout.fileno())
+        space = Space(size.columns or 80, max(3, (size.lines or 24) - above), coloured(sys.stdout))
+        return self._text(self._found, space)
+
+    def _draw(self) -> None:
+        room = os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        title = cut(self._trouble or f"rota status  {time.strftime('%H:%M:%S')}  Ctrl-C ends", room)
+        head = paint(title, "failed" if self._trouble else "dim", on=coloured(sys.stdout))
+        lines = block([head, self._table(1)])
+        # Home, each line with its rest cleared, then what is below: nothing is blank in between.
+        draw(fixed("\x1b[H") + rows_ended(lines, fixed("\x1b[K\r\n")) + fixed("\x1b[K\x1b[J"))
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Ctrl-Z: give the terminal back meanwhile."""
+        draw(self._LEAVE)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        draw(self._ENTER)
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    pass
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
