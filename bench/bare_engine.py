@@ -24,7 +24,7 @@ from rota.core.world import World, forget
 from rota.plan.dispatch.planning import Planning
 from rota.plan.placement import Capacity
 from rota.plan.size import Size
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 
 HOST, RUNNER = "bench", "runner"
 _CHUNK = 5000

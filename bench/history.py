@@ -14,7 +14,7 @@ import msgspec
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
 from rota.core.states import State
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.store import SqliteStore
 
 _BATCH = 20_000
 

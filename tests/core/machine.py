@@ -35,7 +35,7 @@ from rota.errors import RotaError
 from rota.plan.dispatch.planning import Planning
 from rota.plan.placement import Capacity
 from rota.store.base import Brief, StoredJob
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 from tests.core.runners import Grant, ModelRunner, Report, Witness
 
 GIB = 1 << 30

@@ -20,7 +20,7 @@ from rota.plan.size import Floor, Size
 from rota.runner.node import NodeOptions
 from rota.runner.report.journal import Acked, Began, Contained, Intent, Over, Preparing, Spawned, Void
 from rota.runner.report.journal import Ended as EndRecord
-from rota.store.identity import Identity
+from rota.store.home.identity import Identity
 from rota.wire import tls as certificates
 from rota.wire import tokens
 from rota.wire.answers import Ended as EndedBody

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rota.errors import RotaError
-from rota.store.backup import back_up
+from rota.store.home.backup import back_up
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from rows import SPEC, an_add, attempt_row, end_row, state_row
 from rota.core.changes import Changes
 from rota.core.states import State
 from rota.errors import StoreFailed, StoreFull
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.store import SqliteStore
 
 SIZE = 10
 

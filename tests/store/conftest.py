@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rota.store.memory import MemoryStore
-from rota.store.sqlite import SqliteStore
+from rota.store.memory.store import MemoryStore
+from rota.store.sqlite.store import SqliteStore
 
 Reopen = Callable[[MemoryStore | SqliteStore], "MemoryStore | SqliteStore"]
 

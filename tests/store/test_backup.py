@@ -20,9 +20,9 @@ from rows import an_add, changes
 from rota.core.restored_leases import RESTORED_AT, RESTORED_LEASES
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreRefused
-from rota.store.backup import back_up
-from rota.store.restore import Restoration, Restored
-from rota.store.sqlite import SqliteStore
+from rota.store.home.backup import back_up
+from rota.store.home.restore import Restoration, Restored
+from rota.store.sqlite.store import SqliteStore
 
 BACKER = str(Path(__file__).with_name("backer.py"))
 

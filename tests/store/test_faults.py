@@ -15,7 +15,7 @@ from rows import an_add, attempt_row, changes, end_row, state_row
 
 from rota.core.states import State
 from rota.errors import StoreFull, StoreRefused
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite.store import SqliteStore
 
 COMMITTER = str(Path(__file__).with_name("committer.py"))
 

@@ -22,12 +22,12 @@ from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Outcome
 from rota.errors import RotaError, StoreRefused
 from rota.runner.report import journal
-from rota.store import log_check
-from rota.store.adopt import adopt
-from rota.store.backup import back_up
-from rota.store.checkup import wrong_with_database
-from rota.store.restore import Restoration
-from rota.store.sqlite import SqliteStore
+from rota.store.home.adopt import adopt
+from rota.store.home.backup import back_up
+from rota.store.home.checkup import wrong_with_database
+from rota.store.home.restore import Restoration
+from rota.store.sqlite import log_check
+from rota.store.sqlite.store import SqliteStore
 
 
 def content(home: Path) -> list[Any]:

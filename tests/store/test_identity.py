@@ -13,12 +13,12 @@ import pytest
 
 from rota.core.changes import Changes
 from rota.errors import BadInput, NotFound, StoreRefused
-from rota.store import identity
-from rota.store.adopt import adopt
-from rota.store.backup import back_up, deployment_of
-from rota.store.files import ManagerLock
-from rota.store.restore import Restoration
-from rota.store.sqlite import SqliteStore
+from rota.store.home import identity
+from rota.store.home.adopt import adopt
+from rota.store.home.backup import back_up, deployment_of
+from rota.store.home.files import ManagerLock
+from rota.store.home.restore import Restoration
+from rota.store.sqlite.store import SqliteStore
 
 
 def start(home: Path) -> str:

@@ -15,11 +15,11 @@ from tests.store.test_flipped_bytes import told
 
 from rota.boot import boot_id
 from rota.errors import RotaError
-from rota.store.adopt import adopt
-from rota.store.backup import back_up
-from rota.store.batch import encode
-from rota.store.checkup import deployment_of, wrong_with_database
-from rota.store.sqlite import SqliteStore
+from rota.store.home.adopt import adopt
+from rota.store.home.backup import back_up
+from rota.store.home.checkup import deployment_of, wrong_with_database
+from rota.store.sqlite.batch import encode
+from rota.store.sqlite.store import SqliteStore
 
 
 class Interrupted:

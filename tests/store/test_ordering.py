@@ -10,7 +10,7 @@ from rows import an_add, attempt_row, changes, end_row, job_row, state_row
 from rota.core.jobs.job import command_to_text
 from rota.core.states import State
 from rota.store.base import ORDERS, Clause, Order
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 
 ALL = [Clause()]
 
@@ -228,7 +228,7 @@ def test_ranges_and_arrays_can_be_searched_and_sorted(store):
 
 
 def test_both_stores_agree_on_whatever_there_is(home):
-    from rota.store.sqlite import SqliteStore
+    from rota.store.sqlite.store import SqliteStore
 
     draw = random.Random(7)
     memory, sqlite = MemoryStore(), SqliteStore(home, reserve=0, run=8)

@@ -14,10 +14,10 @@ from tests.dose import dose
 from rota.core.changes import Changes
 from rota.plan.placement import Given, Pause
 from rota.plan.size import Size
-from rota.store import sqlite_past
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 from rota.store.past import hours_of, id_ranges, place_of
-from rota.store.sqlite import SqliteStore
+from rota.store.sqlite import past
+from rota.store.sqlite.store import SqliteStore
 
 HOUR = 3600.0
 _SIZE = Size(cpus=200, mem=1, disk=0, time_s=60.0)
@@ -83,7 +83,7 @@ def test_what_lies_in_a_window_even_in_part_is_found(store, reopen):
 
 
 def test_attempts_are_read_page_by_page_and_none_twice(store, monkeypatch):
-    monkeypatch.setattr(sqlite_past, "_PAGE", 2)
+    monkeypatch.setattr(past, "_PAGE", 2)
     with_spec(store)
     for job in (1, 2, 3, 9000):
         store.commit(ended(job, 100.0, 200.0))

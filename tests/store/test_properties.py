@@ -13,8 +13,8 @@ from tests.dose import dose, half
 from rota.core.changes import Changes
 from rota.core.states import State
 from rota.store.base import Clause
-from rota.store.memory import MemoryStore
-from rota.store.sqlite import SqliteStore
+from rota.store.memory.store import MemoryStore
+from rota.store.sqlite.store import SqliteStore
 
 text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 times = st.floats(min_value=0, allow_nan=False, allow_infinity=False)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from rows import a_world, changes
 
-from rota.store.backup import back_up
-from rota.store.opening import APPLICATION_ID
-from rota.store.restore import Restoration
-from rota.store.sqlite import SqliteStore
-from rota.store.statements import migrations
+from rota.store.home.backup import back_up
+from rota.store.home.restore import Restoration
+from rota.store.sqlite.database import APPLICATION_ID
+from rota.store.sqlite.statements import migrations
+from rota.store.sqlite.store import SqliteStore
 
 
 def test_records_are_kept_as_they_were_written(store, reopen):

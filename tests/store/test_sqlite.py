@@ -18,12 +18,12 @@ from rows import a_world, an_add, attempt_row, changes, end_row, job_row, observ
 
 from rota.core.states import State
 from rota.errors import RotaError, StoreRefused
-from rota.store import opening
 from rota.store.base import OBSERVATIONS, Clause
-from rota.store.clauses import parts_of
-from rota.store.files import file_system_of, prepare_home
-from rota.store.sqlite import SqliteStore
-from rota.store.statements import migrations, statements
+from rota.store.home.files import file_system_of, prepare_home
+from rota.store.sqlite import database
+from rota.store.sqlite.clauses import parts_of
+from rota.store.sqlite.statements import migrations, statements
+from rota.store.sqlite.store import SqliteStore
 
 ALL = [Clause()]
 
@@ -211,7 +211,7 @@ def test_a_home_of_another_user_is_refused():
     assert os.geteuid() == 0, "this test needs root: it becomes another user"
     script = (
         "import os, sys; from pathlib import Path; from rota.errors import StoreRefused\n"
-        "from rota.store.sqlite import SqliteStore\n"
+        "from rota.store.sqlite.store import SqliteStore\n"
         "os.setgid(65534); os.setuid(65534)\n"
         "try: SqliteStore(Path(sys.argv[1]))\n"
         "except StoreRefused as error: print(error); sys.exit(error.exit_status)\n"
@@ -229,14 +229,14 @@ def test_an_interrupted_migration_leaves_the_old_schema_and_is_run_again(db, mon
     newest = max(migrations())
     good = "CREATE TABLE more (id INTEGER); INSERT INTO more VALUES (7);"
     monkeypatch.setattr(
-        opening, "migrations", lambda: migrations() | {newest + 1: f"{good} INSERT INTO nowhere VALUES (1);"}
+        database, "migrations", lambda: migrations() | {newest + 1: f"{good} INSERT INTO nowhere VALUES (1);"}
     )
     refusal(db.parent)
     with sqlite3.connect(db) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (newest,)
         assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'more'").fetchone() == (0,)
     connection.close()
-    monkeypatch.setattr(opening, "migrations", lambda: migrations() | {newest + 1: good})
+    monkeypatch.setattr(database, "migrations", lambda: migrations() | {newest + 1: good})
     for _ in range(2):
         store = SqliteStore(db.parent, reserve=0)
         assert store._writer.execute("SELECT id FROM more").fetchall() == [(7,)]

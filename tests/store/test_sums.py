@@ -18,12 +18,12 @@ from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
 from rota.plan.placement import Given
 from rota.plan.size import Size
-from rota.store.backup import back_up
-from rota.store.memory import MemoryStore
-from rota.store.opening import APPLICATION_ID
-from rota.store.restore import Restoration
-from rota.store.sqlite import SqliteStore
-from rota.store.statements import migrations
+from rota.store.home.backup import back_up
+from rota.store.home.restore import Restoration
+from rota.store.memory.store import MemoryStore
+from rota.store.sqlite.database import APPLICATION_ID
+from rota.store.sqlite.statements import migrations
+from rota.store.sqlite.store import SqliteStore
 
 ANN = ("ann", "p", "default")
 BOB = ("bob", "", "night")

@@ -12,9 +12,9 @@ from rows import attempt_row, changes, key_of, observation
 from rota.core.jobs.job import After
 from rota.core.states import State
 from rota.store.base import Clause
-from rota.store.opening import APPLICATION_ID
-from rota.store.sqlite import SqliteStore
-from rota.store.statements import migrations
+from rota.store.sqlite.database import APPLICATION_ID
+from rota.store.sqlite.statements import migrations
+from rota.store.sqlite.store import SqliteStore
 
 #: As the first version wrote it: without the fields that came later.
 OLD_SPEC = '{"user":"ann","cwd":"/home/ann","env":1,"group":"red","size":[100,1024,0,60.0,0],"limits":[]}'

@@ -1,6 +1,6 @@
 """The rows that one turn of the engine wants written, in one transaction.
 
-Each list holds tuples in the column order of the statement that writes it (`store/sql`), so a
+Each list holds tuples in the column order of the statement that writes it (`store/sqlite/sql`), so a
 store encodes a whole list at once and runs one statement over it.
 """
 

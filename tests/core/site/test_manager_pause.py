@@ -9,7 +9,7 @@ from rota.core import events, restored_leases
 from rota.core.site.manager_pause import leased, why_nothing_starts
 from rota.core.states import State
 from rota.plan.size import Size
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 from tests.core.machine import Entry, Machine, spec
 from tests.core.runners import Grant, ModelRunner
 

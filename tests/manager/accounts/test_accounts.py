@@ -18,9 +18,9 @@ from rota.errors import BadInput
 from rota.manager.accounts import accounts
 from rota.manager.loop import clock
 from rota.plan.size import Size
-from rota.store import columns
 from rota.store.base import Accounts
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
+from rota.store.sqlite import columns
 from rota.wire import messages as m
 from rota.wire.sums import AccountRow
 from tests.core.machine import Machine

@@ -10,7 +10,7 @@ from rota.core.changes import Changes
 from rota.core.machines.host_usage import STATES
 from rota.errors import BadInput
 from rota.manager.accounts import usage
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 from rota.wire import messages as m
 
 S = 1_000_000

@@ -16,7 +16,7 @@ from rota.manager.output.outputs import Checks
 from rota.manager.output.pruning import outdated, remove
 from rota.plan.dispatch.planning import Planning
 from rota.store.base import StoredAttempt
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 
 _NOW = 10_000_000.0
 _DAY = 86_400.0

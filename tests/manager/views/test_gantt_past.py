@@ -23,7 +23,7 @@ from rota.manager.views.gantt_rows import Bar, lines_needed, placed
 from rota.plan.placement import Given, Pause
 from rota.plan.size import Size
 from rota.plan.timeline.bitset import parse_spans
-from rota.store.memory import MemoryStore
+from rota.store.memory.store import MemoryStore
 from rota.store.past import PastSum
 from rota.wire import codec
 from rota.wire import messages as m

@@ -20,8 +20,8 @@ from rota.manager.views.listing import Listings, Place, order_of, place_of
 from rota.manager.views.queries import Queries
 from rota.manager.views.selectors import parse
 from rota.store.base import Clause, Order
-from rota.store.memory import MemoryStore
-from rota.store.sqlite import SqliteStore
+from rota.store.memory.store import MemoryStore
+from rota.store.sqlite.store import SqliteStore
 from rota.wire.messages import ListPage
 from rota.wire.views import JobPage
 from tests.core import machine as machines

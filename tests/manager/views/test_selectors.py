@@ -16,8 +16,8 @@ from rota.manager.views import selectors
 from rota.manager.views.queries import Queries
 from rota.manager.views.selectors import Matching, Spans, matches, parse
 from rota.store.base import Clause, Order
-from rota.store.memory import MemoryStore
-from rota.store.sqlite import SqliteStore
+from rota.store.memory.store import MemoryStore
+from rota.store.sqlite.store import SqliteStore
 from tests.core import machine
 from tests.core.attempts.test_parts import TWO, cluster, running, silence
 from tests.core.machine import Machine

@@ -21,7 +21,7 @@ from rota.manager.peers.logins import PREFIX, Maker, Session
 from rota.manager.peers.peer import owner
 from rota.manager.views.status import manager_view
 from rota.plan.language.hostlist import check_name
-from rota.store.backup import back_up
+from rota.store.home.backup import back_up
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.tokens import ADMIN, RUNNER

@@ -43,9 +43,9 @@ from rota.manager.peers.doorstep import Doorstep
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
-from rota.store import identity
 from rota.store.base import Snapshot
-from rota.store.sqlite import SqliteStore
+from rota.store.home import identity
+from rota.store.sqlite.store import SqliteStore
 from rota.unix import short
 from rota.wire import tls, tokens
 from rota.wire.tokens import TokenBook

@@ -17,7 +17,7 @@ from rota.core.jobs.report_groups import is_in, names_of
 from rota.core.states import BY_LABEL, LEASED, TERMINAL
 from rota.errors import BadInput
 from rota.store.base import Clause
-from rota.store.clauses import merge_spans
+from rota.store.sqlite.clauses import merge_spans
 
 _COMMA = re.compile(r"(?<!\\),")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")

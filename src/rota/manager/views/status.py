@@ -15,7 +15,7 @@ from rota.core.world import World
 from rota.manager.loop import clock
 from rota.manager.metrics.figures import resident_bytes
 from rota.manager.views.attention import attention
-from rota.store.files import mount_of
+from rota.store.home.files import mount_of
 from rota.wire.views import ManagerView, RunnerView
 
 if TYPE_CHECKING:

@@ -114,8 +114,8 @@ def _directory(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 
 def _identity(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.store import identity
-    from rota.store.checkup import deployment_of
+    from rota.store.home import identity
+    from rota.store.home.checkup import deployment_of
 
     found = identity.read(home.path)
     if found is None:
@@ -136,7 +136,7 @@ def _in_use(home: Home) -> bool:
 
 
 def _database(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.store.checkup import is_vouched_for, wrong_with_database
+    from rota.store.home.checkup import is_vouched_for, wrong_with_database
 
     in_use = _in_use(home)
     wrong = list(wrong_with_database(home.path, in_use=in_use))
@@ -149,7 +149,7 @@ def _database(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 
 def _output(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.store.checkup import wrong_with_output
+    from rota.store.home.checkup import wrong_with_output
 
     for sentence, known in wrong_with_output(home.path, in_use=_in_use(home)):
         yield "note" if known else "bad", sentence, "see 'rota show'" if known else "restore the file, if you can"
@@ -173,7 +173,7 @@ def _existing(home: Home) -> str:
 
 
 def _file_system(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.store.files import file_system_of, is_network
+    from rota.store.home.files import file_system_of, is_network
 
     where = os.path.realpath(_existing(home))
     kind = file_system_of(Path(where)) or "unknown"
@@ -186,7 +186,7 @@ def _file_system(_call: Invocation, home: Home) -> Iterator[Finding]:
 
 
 def _disk(_call: Invocation, home: Home) -> Iterator[Finding]:
-    from rota.store.files import mount_of
+    from rota.store.home.files import mount_of
     from rota.units import about_size
 
     found = os.statvfs(_existing(home))

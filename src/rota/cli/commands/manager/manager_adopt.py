@@ -29,7 +29,7 @@ def adopt(call: Invocation, moved: bool, copy: bool) -> int:
     import msgspec
 
     from rota.errors import BadInput
-    from rota.store.adopt import adopt as adopted
+    from rota.store.home.adopt import adopt as adopted
 
     if call.address or os.environ.get("ROTA_MANAGER"):
         raise BadInput("a home is adopted where it is", hint="run this there, without --address")

@@ -13,7 +13,7 @@ from rota.cli.render.printing import aside, confirmed, redraw, say, wipe
 
 if TYPE_CHECKING:
     from rota.cli.render.text import Shown
-    from rota.store.restore import Found, Restored
+    from rota.store.home.restore import Found, Restored
 
 
 @command("backup")
@@ -69,8 +69,8 @@ def _by_ourselves(call: Invocation, file: str | None, *, force: bool) -> dict[st
     import msgspec
 
     from rota.errors import NotFound
-    from rota.store.backup import back_up, deployment_of
-    from rota.store.files import ManagerLock
+    from rota.store.home.backup import back_up, deployment_of
+    from rota.store.home.files import ManagerLock
 
     home = call.home
     if not home.database.exists():
@@ -98,7 +98,7 @@ def _target(file: str | None, deployment: str) -> str:
         raise BadInput("FILE is empty", hint="leave it out, or give a name")
     if not _needs_name(file):
         return os.path.abspath(file or "")
-    from rota.store.backup import default_name
+    from rota.store.home.backup import default_name
 
     return os.path.abspath(os.path.join(file or "", default_name(deployment)))
 
@@ -147,7 +147,7 @@ def restore(call: Invocation, file: str, replace: bool, pause: bool, yes: bool) 
     from pathlib import Path
 
     from rota.errors import BadInput
-    from rota.store.restore import Restoration
+    from rota.store.home.restore import Restoration
 
     if _is_remote(call):
         raise BadInput("a backup is restored where the deployment is", hint="run this there, without --address")

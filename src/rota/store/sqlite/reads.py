@@ -21,12 +21,12 @@ import msgspec
 from rota.core.jobs.job import Parent, command_from_text
 from rota.core.output.output_blocks import Output
 from rota.errors import NotFound, StoreFailed
-from rota.store import columns, ordering
 from rota.store.base import Brief, Clause, Order, StoredAttempt, StoredEvent, StoredJob, StoredSubmission
-from rota.store.clauses import MOST_PARTS, Part, hide_uploads, parts_of
-from rota.store.keys import Keys
-from rota.store.snapshot import attempt
-from rota.store.statements import statements
+from rota.store.sqlite import columns, ordering
+from rota.store.sqlite.clauses import MOST_PARTS, Part, hide_uploads, parts_of
+from rota.store.sqlite.keys import Keys
+from rota.store.sqlite.snapshot import attempt
+from rota.store.sqlite.statements import statements
 
 _IDLE_READERS: Final = 4
 _READER_CACHE_KIB: Final = 8 << 10

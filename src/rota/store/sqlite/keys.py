@@ -15,7 +15,7 @@ import msgspec
 
 from rota.core.changes import Row
 from rota.store.base import Brief
-from rota.store.statements import statements
+from rota.store.sqlite.statements import statements
 
 #: Ids in a run: what a start must read again at most.
 RUN: Final = 1 << 17

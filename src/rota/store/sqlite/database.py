@@ -21,9 +21,9 @@ from urllib.parse import quote
 from rota.boot import boot_id
 from rota.errors import StoreRefused
 from rota.home import Home
-from rota.store import log_check, page_sums
-from rota.store.directories import sync_directory
-from rota.store.statements import migrations
+from rota.store.home.directories import sync_directory
+from rota.store.sqlite import log_check, page_sums
+from rota.store.sqlite.statements import migrations
 
 #: "Rota" in ASCII, at offset 68 of the file.
 APPLICATION_ID: Final = 0x526F7461

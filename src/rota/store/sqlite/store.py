@@ -19,17 +19,17 @@ import msgspec
 from rota.core.accounts.accounting import MINUTES_KEPT
 from rota.core.changes import Changes
 from rota.errors import Bug, StoreFailed, StoreFull
-from rota.store import page_sums
 from rota.store.base import OBSERVATIONS, Snapshot
-from rota.store.batch import Batch, encode
-from rota.store.files import Ballast, ManagerLock, prepare_home
-from rota.store.keys import RUN, Keys
-from rota.store.observations import Observed, too_many
-from rota.store.opening import DATABASE, Approve, open_database, settle
+from rota.store.home.files import Ballast, ManagerLock, prepare_home
 from rota.store.past import Places
-from rota.store.snapshot import load
-from rota.store.sqlite_past import SqlitePast
-from rota.store.statements import statements
+from rota.store.sqlite import page_sums
+from rota.store.sqlite.batch import Batch, encode
+from rota.store.sqlite.database import DATABASE, Approve, open_database, settle
+from rota.store.sqlite.keys import RUN, Keys
+from rota.store.sqlite.observations import Observed, too_many
+from rota.store.sqlite.past import SqlitePast
+from rota.store.sqlite.snapshot import load
+from rota.store.sqlite.statements import statements
 
 log = logging.getLogger("rota.store")
 

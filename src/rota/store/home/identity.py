@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import StoreRefused
-from rota.store.directories import put_whole
+from rota.store.home.directories import put_whole
 
 log = logging.getLogger("rota.store")
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from rota.store.base import Order
-from rota.store.clauses import Part
+from rota.store.sqlite.clauses import Part
 
 Params = list[str | int | bytes]
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from rota.core.changes import Changes
 from rota.store.base import OBSERVATIONS
-from rota.store.statements import statements
+from rota.store.sqlite.statements import statements
 
 #: A group is cut back to its newest observations when it has more than this: rarely, and many at a time.
 MOST: Final = 2 * OBSERVATIONS

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from rota.store.directories import put_whole, sync_directory
+from rota.store.home.directories import put_whole, sync_directory
 
 NAME: Final = "checksums"
 _DATABASE: Final = "rota.db"

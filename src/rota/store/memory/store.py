@@ -20,7 +20,6 @@ from rota.core.jobs.report_groups import is_in
 from rota.core.output.output_blocks import Output
 from rota.core.states import TERMINAL, State
 from rota.errors import Bug, NotFound, StoreFull
-from rota.store import columns
 from rota.store.base import (
     OBSERVATIONS,
     Accounts,
@@ -37,9 +36,10 @@ from rota.store.base import (
     folded,
     output_of,
 )
-from rota.store.memory_past import past_attempt, past_sum
-from rota.store.memory_sums import MemorySums
+from rota.store.memory.past import past_attempt, past_sum
+from rota.store.memory.sums import MemorySums
 from rota.store.past import PastAttempt, PastSum, overlaps
+from rota.store.sqlite import columns
 
 _NO_JOB: Final = 255
 #: Columns of an observation that a model is made of; the job comes after them.

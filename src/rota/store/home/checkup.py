@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from rota.core.output.output_report import PRUNED
 from rota.errors import StoreFailed, StoreRefused
-from rota.store import page_sums
-from rota.store.keys import RUN, Keys
-from rota.store.opening import (
+from rota.store.segments import MESSAGES, check_all
+from rota.store.sqlite import page_sums
+from rota.store.sqlite.database import (
     DATABASE,
     MARKER,
     check_closed,
@@ -24,9 +24,9 @@ from rota.store.opening import (
     damaged,
     deployment_in,
 )
-from rota.store.segments import MESSAGES, check_all
-from rota.store.sqlite_reads import SqliteReads
-from rota.store.statements import contradictions, migrations
+from rota.store.sqlite.keys import RUN, Keys
+from rota.store.sqlite.reads import SqliteReads
+from rota.store.sqlite.statements import contradictions, migrations
 
 #: Up to this size it is also looked whether indexes and tables agree, which takes several times as long.
 _THOROUGH_BELOW: Final = 256 << 20

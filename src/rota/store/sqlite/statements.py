@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-_SQL: Final = files("rota.store") / "sql"
+_SQL: Final = files("rota.store.sqlite") / "sql"
 
 
 @cache

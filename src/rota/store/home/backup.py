@@ -26,8 +26,16 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound, RotaError, StoreFull, StoreRefused
-from rota.store.directories import sync_directory
-from rota.store.opening import DATABASE, MARKER, check_closed, check_file, check_log, deployment_in, is_ours
+from rota.store.home.directories import sync_directory
+from rota.store.sqlite.database import (
+    DATABASE,
+    MARKER,
+    check_closed,
+    check_file,
+    check_log,
+    deployment_in,
+    is_ours,
+)
 
 #: Pages copied at a time: about a megabyte, and then somebody may look at the progress or stop it.
 _PAGES: Final = 256

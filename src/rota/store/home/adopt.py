@@ -19,11 +19,20 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from rota.errors import BadInput, EnvironmentFault, NotFound
-from rota.store import identity, page_sums
-from rota.store.backup import utc_now
-from rota.store.files import ManagerLock
-from rota.store.opening import DATABASE, check_closed, check_file, check_log, check_version, damaged, deployment_in
-from rota.store.restore import mark_leases
+from rota.store.home import identity
+from rota.store.home.backup import utc_now
+from rota.store.home.files import ManagerLock
+from rota.store.home.restore import mark_leases
+from rota.store.sqlite import page_sums
+from rota.store.sqlite.database import (
+    DATABASE,
+    check_closed,
+    check_file,
+    check_log,
+    check_version,
+    damaged,
+    deployment_in,
+)
 
 #: What a copy must not have from its original: credentials, and the runners of the original with their attempts.
 _OF_THE_ORIGINAL: Final = ("tls", "tokens", "runners")

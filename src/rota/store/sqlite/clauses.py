@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from rota.store.base import Clause
-from rota.store.statements import statements
+from rota.store.sqlite.statements import statements
 
 #: Past this many, `SELECT … UNION SELECT …` would meet SQLite's limit.
 MOST_PARTS: Final = 400

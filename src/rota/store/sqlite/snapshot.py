@@ -12,10 +12,10 @@ import msgspec
 
 from rota.core.jobs.job import Spec, command_from_text
 from rota.errors import StoreFailed
-from rota.store import columns
 from rota.store.base import OBSERVATIONS, Snapshot, StoredAttempt, StoredJob
-from rota.store.opening import damaged
-from rota.store.statements import statements
+from rota.store.sqlite import columns
+from rota.store.sqlite.database import damaged
+from rota.store.sqlite.statements import statements
 
 _BLOCK: Final = 1 << 14
 _NO_JOB: Final = 255

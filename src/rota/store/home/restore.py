@@ -23,11 +23,12 @@ from msgspec import Struct
 from rota.core.restored_leases import RESTORED_AT, RESTORED_FROM, RESTORED_LEASES
 from rota.core.site.manager_pause import PAUSED, YES
 from rota.errors import BadInput, NotFound, RotaError, StoreRefused
-from rota.store import identity, page_sums
-from rota.store.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now
-from rota.store.directories import sync_directory
-from rota.store.files import ManagerLock, prepare_home
-from rota.store.opening import (
+from rota.store.home import identity
+from rota.store.home.backup import BACKED_UP_AT, cannot_write, sync_file, utc_now
+from rota.store.home.directories import sync_directory
+from rota.store.home.files import ManagerLock, prepare_home
+from rota.store.sqlite import page_sums
+from rota.store.sqlite.database import (
     APPLICATION_ID,
     DATABASE,
     check_file,

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
-from rota.store import columns
 from rota.store.past import PastAttempt, PastSum, hours_of, hours_of_ends, id_ranges
-from rota.store.sqlite_sums import SqliteSums
-from rota.store.statements import statements
+from rota.store.sqlite import columns
+from rota.store.sqlite.statements import statements
+from rota.store.sqlite.sums import SqliteSums
 
 _ids = msgspec.json.Decoder(list[int])
 _rows = msgspec.json.Decoder(list[tuple[int, int, str, str, str, str, int, str, str | None, str | None]])

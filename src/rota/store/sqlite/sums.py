@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from rota.store import columns
 from rota.store.base import Accounts, Point, RunningAttempt
-from rota.store.sqlite_reads import SqliteReads
-from rota.store.statements import statements
+from rota.store.sqlite import columns
+from rota.store.sqlite.reads import SqliteReads
+from rota.store.sqlite.statements import statements
 
 _numbers = msgspec.json.Decoder(list[tuple[int, ...]])
 _rows = msgspec.json.Decoder(list[tuple[Any, ...]])

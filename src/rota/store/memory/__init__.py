@@ -1,0 +1,1 @@
+"""The store in plain dictionaries, for tests and the simulator."""
