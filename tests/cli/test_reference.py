@@ -10,7 +10,7 @@ import pytest
 
 from rota.cli.main import COMMANDS
 from rota.cli.reference import commands, pages
-from rota.client.fields import FIELDS
+from rota.client.fields.fields import FIELDS
 from rota.config import all_settings
 from rota.plan.policy.policy import DEFAULT_QUEUES
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.array import MAX_ELEMENTS, Array, Elements, array, throttle
+from rota.client.fields.array import MAX_ELEMENTS, Array, Elements, array, throttle
 from rota.errors import BadInput
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rota.client.batches import Batch
-from rota.client.fields import Wanted
+from rota.client.fields.fields import Wanted
 from rota.client.intake import from_objects
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewSpec, NewUse

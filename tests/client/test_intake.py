@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rota.client import batches as batching
 from rota.client.batches import Batch, Most
-from rota.client.fields import FIELDS, LATER, Wanted
+from rota.client.fields.fields import FIELDS, LATER, Wanted
 from rota.client.intake import from_bytes, from_objects
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewUse

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rota.client.batches import Batch
-from rota.client.changes import spec_change
-from rota.client.fields import Wanted
+from rota.client.fields.fields import Wanted
+from rota.client.fields.modification import spec_change
+from rota.client.fields.moments import coming, parse_moment
 from rota.client.intake import from_objects
-from rota.client.moments import coming, parse_moment
 from rota.errors import BadInput
 from rota.plan.size import CORE
 from rota.wire.messages import NewSpec

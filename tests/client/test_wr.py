@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.client.fields import Wanted
-from rota.client.wr import Conversion, Job, convert
-from rota.client.wr_fields import Place
+from rota.client.fields.fields import Wanted
+from rota.client.wr.fields import Place
+from rota.client.wr.reader import Conversion, Job, convert
 from rota.errors import BadInput
 from rota.units import parse_duration
 

@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.client.after import MAX_PARENTS, OfCommand, Span
-from rota.client.array import Elements, throttle
 from rota.client.entries import Entries
-from rota.client.fields import Wanted
+from rota.client.fields.after import MAX_PARENTS, OfCommand, Span
+from rota.client.fields.array import Elements, throttle
+from rota.client.fields.fields import Wanted
+from rota.client.fields.inputs import Files
+from rota.client.fields.new_spec import new_spec
+from rota.client.fields.values import check_command, length
 from rota.client.here import captured_environment
-from rota.client.inputs import Files
-from rota.client.new_spec import new_spec
-from rota.client.values import check_command, length
 from rota.errors import BadInput
 from rota.wire.messages import NewAfter, NewElement, NewSpec
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from rota.client import calls, channels, submission
 from rota.client.batches import Batch
 from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
-from rota.client.changes import spec_change
 from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
+from rota.client.fields.modification import spec_change
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
 from rota.client.submission import Entry
 from rota.core.answers import Acted, WalltimeSet

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
-from rota.client import values
+from rota.client.fields import values
 from rota.core import answers
 from rota.errors import BadInput, WireError
 from rota.wire import messages as m

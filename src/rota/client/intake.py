@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from rota.client.batches import BATCH, Batch, Builder, Most
-from rota.client.fields import Wanted
-from rota.client.values import MAX_COMMAND, check_argument
+from rota.client.fields.fields import Wanted
+from rota.client.fields.values import MAX_COMMAND, check_argument
 from rota.errors import BadInput
 
 MAX_LINE: Final = 1 << 20

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from rota.client import here
 from rota.client.batches import Batch, Most
-from rota.client.fields import Wanted
+from rota.client.fields.fields import Wanted
+from rota.client.fields.new_spec import new_spec
 from rota.client.intake import from_bytes, from_objects
-from rota.client.new_spec import new_spec
 from rota.client.session import AddOptions
 from rota.errors import BadInput
 from rota.wire.messages import NewSpec

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.client.new_spec import new_spec
+from rota.client.fields.new_spec import new_spec
 from rota.client.submission import base_wanted
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput

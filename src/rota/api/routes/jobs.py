@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 from rota.api.operations import Ask, Table
 from rota.client import calls, submission
 from rota.client.batches import Batch, Most
-from rota.client.changes import spec_change
+from rota.client.fields.modification import spec_change
 from rota.client.session import AddOptions
 from rota.core.attempts.signal_names import signal_name
 from rota.errors import BadInput

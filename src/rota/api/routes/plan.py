@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 
 from rota.api.operations import Ask, Table
 from rota.client import calls, submission
-from rota.client.moments import parse_moment
+from rota.client.fields.moments import parse_moment
 from rota.errors import BadInput
 from rota.wire.views import GanttView, PlanView
 

@@ -33,7 +33,7 @@ def files(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Groups and states, also behind a comma."""
     from rota.cli.input.offers import from_manager
-    from rota.client.values import with_commas
+    from rota.client.fields.values import with_commas
     from rota.core.states import State
 
     before, comma, part = incomplete.rpartition(",")

@@ -17,11 +17,11 @@ from rota.cli.command import Invocation
 from rota.cli.render.printing import aside
 from rota.client import submission
 from rota.client.batches import Batch, Builder
-from rota.client.fields import Wanted
+from rota.client.fields.fields import Wanted
+from rota.client.fields.values import check_command
 from rota.client.here import default_memory
 from rota.client.intake import from_bytes
 from rota.client.session import Added, first_batch
-from rota.client.values import check_command
 from rota.errors import BadInput, NoManager, RotaError, UserError, from_code
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from rota.cli.command import Invocation
 from rota.cli.input.submission import Submission
 from rota.client import submission
 from rota.client.batches import Batch, Builder
-from rota.client.wr import Conversion, convert
-from rota.client.wr_fields import WR_NAME, Place
+from rota.client.wr.fields import WR_NAME, Place
+from rota.client.wr.reader import Conversion, convert
 from rota.errors import BadInput, RotaError, from_code
 
 #: Every field, to `--drop`.

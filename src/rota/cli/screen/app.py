@@ -25,7 +25,7 @@ from rota.cli.screen.harmless import HarmlessLines
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table
-from rota.client.values import with_commas
+from rota.client.fields.values import with_commas
 from rota.core.jobs.reason_texts import sentence
 from rota.errors import BadInput
 

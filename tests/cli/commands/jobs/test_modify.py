@@ -16,7 +16,7 @@ from msgspec import UNSET
 import rota
 from rota.cli.commands.jobs import modify as module
 from rota.cli.input.job_options import _OPTIONS, NAMES
-from rota.client.changes import CHANGEABLE, REFUSED, spec_change
+from rota.client.fields.modification import CHANGEABLE, REFUSED, spec_change
 from rota.core.answers import Acted
 from rota.errors import BadInput
 from rota.plan.language.retry_codes import RETRY_CODES

@@ -13,7 +13,7 @@ from rota.cli.input.selectors import files
 from rota.cli.render.printing import aside, say
 
 if TYPE_CHECKING:
-    from rota.client.wr import Conversion
+    from rota.client.wr.reader import Conversion
 
 #: What wr does and Rota does not unless it is told: commands are for bash, a pipeline fails with any part
 #: of it, each job has a directory of its own, and what was learned counts more than what was asked.

@@ -35,7 +35,7 @@ def modify(call: Invocation, selectors: tuple[str, ...], dry_run: bool, **option
       rota modify @work,state=failed --time 4h --retries 5
       rota modify @work --limit none --priority 9
     """
-    from rota.client.changes import spec_change
+    from rota.client.fields.modification import spec_change
 
     fields = given(options)
     if dry_run:

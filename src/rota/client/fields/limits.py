@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rota.client import values
-from rota.client.values import kind, shown
+from rota.client.fields import values
+from rota.client.fields.values import kind, shown
 from rota.errors import BadInput
 from rota.wire.messages import NewUse
 

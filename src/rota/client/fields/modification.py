@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from rota.client.fields import FIELDS, check_request, checked, flag_of, refuse_name
+from rota.client.fields.fields import FIELDS, check_request, checked, flag_of, refuse_name
 from rota.errors import BadInput
 from rota.wire.messages import SpecChange
 

@@ -11,7 +11,7 @@ import time
 from datetime import datetime
 from typing import Final
 
-from rota.client.values import kind, shown
+from rota.client.fields.values import kind, shown
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, parse_duration
 

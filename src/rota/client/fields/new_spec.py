@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.client.fields import Wanted
+from rota.client.fields.fields import Wanted
 from rota.client.job_keys import hash_in
 from rota.wire.messages import NewSpec
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.client.values import DIGITS, check_command, kind, length, shown
+from rota.client.fields.values import DIGITS, check_command, kind, length, shown
 from rota.errors import BadInput
 from rota.wire.messages import NewUse
 

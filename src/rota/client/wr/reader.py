@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.client.intake import MAX_LINE
-from rota.client.wr_fields import Parsed, Place, parse
+from rota.client.wr.fields import Parsed, Place, parse
 from rota.errors import BadInput
 
 

@@ -6,8 +6,8 @@ import os
 import stat
 from typing import Final
 
-from rota.client.array import parameters
-from rota.client.values import shown
+from rota.client.fields.array import parameters
+from rota.client.fields.values import shown
 from rota.errors import BadInput
 
 MAX_PARAMETERS: Final = 512 << 20

@@ -14,9 +14,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from rota.client.after import dependency_group
-from rota.client.limits import NAME as LIMIT
-from rota.client.values import shown, with_commas
+from rota.client.fields.after import dependency_group
+from rota.client.fields.limits import NAME as LIMIT
+from rota.client.fields.values import shown, with_commas
 from rota.errors import BadInput
 from rota.units import MAX_SECONDS, format_duration
 

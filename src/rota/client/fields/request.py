@@ -10,8 +10,8 @@ import re
 import time
 from typing import Final
 
-from rota.client.moments import parse_moment
-from rota.client.values import kind, plain_text, shown
+from rota.client.fields.moments import parse_moment
+from rota.client.fields.values import kind, plain_text, shown
 from rota.errors import BadInput
 
 MAX_ALTERNATIVES: Final = 32

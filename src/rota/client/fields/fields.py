@@ -13,13 +13,13 @@ from typing import Any, Final, NoReturn
 import msgspec
 from msgspec import Struct
 
-from rota.client import request, values
-from rota.client.after import Dependency, after, dependency_groups
-from rota.client.array import Array, array
-from rota.client.behaviours import behaviours, check_cleanup, pattern
-from rota.client.limits import limits
-from rota.client.moments import moment
-from rota.client.values import shown
+from rota.client.fields import request, values
+from rota.client.fields.after import Dependency, after, dependency_groups
+from rota.client.fields.array import Array, array
+from rota.client.fields.behaviours import behaviours, check_cleanup, pattern
+from rota.client.fields.limits import limits
+from rota.client.fields.moments import moment
+from rota.client.fields.values import shown
 from rota.core.attempts.signal_names import signal_name
 from rota.errors import BadInput
 from rota.plan.language.retry_codes import retry_codes

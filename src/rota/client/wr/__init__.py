@@ -1,0 +1,1 @@
+"""The input of `wr add`, read as jobs of Rota."""
