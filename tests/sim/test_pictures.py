@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
-from rota.sim.metrics import Metrics
-from rota.sim.picture import (
+from rota.pictures.png import Canvas, png
+from rota.pictures.schedule import (
     COLOURS,
     SUFFIXES,
     Drawn,
@@ -25,9 +25,9 @@ from rota.sim.picture import (
     suffix_of,
     time_text,
 )
-from rota.sim.picture_jobs import picture_of_replay, picture_of_site
-from rota.sim.picture_png import Canvas, png
-from rota.sim.picture_svg import svg
+from rota.pictures.svg import svg
+from rota.sim.drawing import picture_of_replay, picture_of_site
+from rota.sim.metrics import Metrics
 from rota.sim.replay import Ran, Replayed
 from rota.sim.swf import SwfJob
 

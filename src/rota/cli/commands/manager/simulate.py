@@ -135,7 +135,7 @@ def _swf(
     first = results[policies[0]]
     if gantt is not None:
         from rota.cli.input.trace_files import write_picture
-        from rota.sim.picture_jobs import picture_of_replay
+        from rota.sim.drawing import picture_of_replay
 
         title = f"{name}: {policies[0]} on {processors} processors"
         about = note(len(first.ran), first.metrics)
@@ -161,7 +161,7 @@ def _site(
     first = next(iter(results.values()))
     if gantt is not None:
         from rota.cli.input.trace_files import write_picture
-        from rota.sim.picture_jobs import picture_of_site
+        from rota.sim.drawing import picture_of_site
 
         about = note(len(jobs_of(first)), metrics_of(first))
         write_picture(picture_of_site(jobs_of(first), title=name, note=about), gantt)

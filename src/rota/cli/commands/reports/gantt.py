@@ -210,7 +210,7 @@ def _write(view: GanttView, path: str, begin: float, end: float) -> None:
     from rota.cli.input.trace_files import write_picture
     from rota.cli.render.gantt_items import items, owned
     from rota.cli.render.gantt_text import numbers
-    from rota.sim.picture import Drawn, Picture
+    from rota.pictures.schedule import Drawn, Picture
 
     now = view.now.timestamp()
     drawn = []

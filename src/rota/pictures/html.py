@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from rota.sim.picture import STEPS_S, Layout, Picture
-from rota.sim.picture_svg import drawing, escaped
+from rota.pictures.schedule import STEPS_S, Layout, Picture
+from rota.pictures.svg import drawing, escaped
 
 _STYLE: Final = """\
 body{margin:0;background:#f4f6f8;font-family:"DejaVu Sans","Helvetica Neue",Arial,sans-serif}

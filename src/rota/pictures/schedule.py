@@ -183,13 +183,13 @@ def suffix_of(path: str) -> str:
 def rendered(picture: Picture, suffix: str) -> bytes:
     """The picture as a file of this kind."""
     if suffix == ".png":
-        from rota.sim.picture_png import png
+        from rota.pictures.png import png
 
         return png(picture)
     if suffix == ".html":
-        from rota.sim.picture_html import html
+        from rota.pictures.html import html
 
         return html(picture).encode("utf-8", "backslashreplace")
-    from rota.sim.picture_svg import svg
+    from rota.pictures.svg import svg
 
     return svg(picture).encode("utf-8", "backslashreplace")

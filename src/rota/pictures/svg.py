@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rota.sim.picture import COLOURS, Box, Drawn, Layout, Picture, about, colour_of
+from rota.pictures.schedule import COLOURS, Box, Drawn, Layout, Picture, about, colour_of
 
 #: What XML 1.0 does not allow even when it is escaped.
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")

@@ -6,8 +6,8 @@ import struct
 from typing import Final
 from zlib import compress, crc32
 
-from rota.sim.picture import COLOURS, Box, Drawn, Layout, Picture, colour_of
-from rota.sim.picture_font import ADVANCE, HEIGHT, rows_of, width_of
+from rota.pictures.font import ADVANCE, HEIGHT, rows_of, width_of
+from rota.pictures.schedule import COLOURS, Box, Drawn, Layout, Picture, colour_of
 
 _WHITE: Final = 0
 _INK: Final = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
+from rota.pictures.schedule import Drawn, Picture, runs
 from rota.plan.timeline.bitset import parse_spans
-from rota.sim.picture import Drawn, Picture, runs
 from rota.sim.replay import Ran, Replayed
 
 
