@@ -121,8 +121,9 @@ def _load() -> None:
     import rota.client
 
     for package in (rota.cli, rota.client):
-        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-            importlib.import_module(module.name)
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not module.name.startswith("rota.cli.screen"):
+                importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
 
