@@ -98,8 +98,12 @@ cluster: $(DEV)  ## The larger campaign of faults on a cluster of network namesp
 	@tools/need-packages ip:iproute2 sshd:openssh-server $(MPI)
 	$(BIN)/python -m pytest -m slow tests/cluster $(ARGS)
 
-properties: $(DEV)  ## All property tests with twenty times the dose, for hours
+properties: $(DEV)  ## All property tests with twenty times the dose, for hours; MINUTES=60: usual doses for so long
+ifdef MINUTES
+	tools/properties-for $(MINUTES) $(BIN)/python -m pytest -q -m "hypothesis and not slow" $(PARALLEL) $(ARGS)
+else
 	ROTA_TEST_DOSE=20 $(BIN)/python -m pytest -m "hypothesis and not slow" $(PARALLEL) $(ARGS)
+endif
 
 web: $(WEB)  ## Build the dashboard into the package
 
