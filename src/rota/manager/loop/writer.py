@@ -27,7 +27,7 @@ from rota.manager.metrics.histogram import QUICK, Histogram
 from rota.manager.output.outputs import Outputs
 from rota.store.base import Store
 
-log = logging.getLogger("rota.manager.loop.writer")
+log = logging.getLogger("rota.manager.writer")
 
 _FULL_RETRY_S = 1.0
 #: Positions in a row of `Changes.ends`: the segment, then offset and lengths, then what is known of the output.
