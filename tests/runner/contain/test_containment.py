@@ -94,16 +94,19 @@ def runner(manager: FakeManager, request: pytest.FixtureRequest) -> FakeManager:
 @pytest.mark.parametrize("killed", [False, True], ids=["ends by itself", "is killed"])
 def test_a_daemon_that_hides_is_dead_before_its_cores_are_free(runner: FakeManager, killed: bool) -> None:
     daemon = program(runner, DAEMON)
-    wait = "while ! test -s one -a -s two; do sleep 0.01; done"
-    first = start(runner, f"echo $ROTA_CPU_LIST; {daemon} one; {daemon} two; {wait}; {'sleep 600' * killed}")
+    wait = "while ! test -e go; do sleep 0.01; done"
+    first = start(runner, f"echo $ROTA_CPU_LIST; {daemon} one; {daemon} two; {wait}")
     runner.until(lambda: (runner.home / "one").exists() and (runner.home / "two").exists())
     pids = [int((runner.home / name).read_text()) for name in ("one", "two")]
-    # The next one wants the same seat: when it runs, nothing of the first may be left.
+    # The next one wants the same seat: when it runs, nothing of the first may be left. It must be here before the
+    # first ends, since a seat that nothing waits for is given back.
     spec = runner.spec()
     look = "; ".join(f"grep -s State /proc/{pid}/status" for pid in pids)
     runner.work([runner.grant(2, f"{look}; echo $ROTA_CPU_LIST", spec)], spec, seats=0)
     if killed:
         runner.send(m.Kill([ref(first)]))
+    else:
+        (runner.home / "go").touch()
     ended, after = runner.wait_for([1, 2])
     assert not any(alive(pid) for pid in pids)
     *states, cores = runner.output(after)[0].decode().splitlines()
