@@ -34,6 +34,7 @@ class Witness:
         self.executed: set[tuple[int, int]] = set()
         self.succeeded: set[tuple[int, int]] = set()
         self._in_opening: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self._retries: defaultdict[tuple[int, int], int] = defaultdict(int)  #: the most in this opening
         self.still: set[tuple[int, str]] = set()  #: jobs that are stopped, and where
 
     def start(self, job: int, attempt: int, host: str, spec: Spec, size: Size, given: Given | None = None) -> None:
@@ -41,7 +42,9 @@ class Witness:
         assert all(attempt > earlier for earlier in self.attempts[job]), f"job {job}: attempt {attempt} again"
         opening = (job, self._opening(job))
         self._in_opening[opening] += 1
-        assert self._in_opening[opening] <= spec.retries + 1, f"job {job} is started too often"
+        # A job that waits for its next attempt keeps it when it is added again with fewer retries.
+        self._retries[opening] = max(self._retries[opening], spec.retries)
+        assert self._in_opening[opening] <= self._retries[opening] + 1, f"job {job} is started too often"
         self.attempts[job].append(attempt)
         self.executed.add((job, attempt))
         self.running[job] = (attempt, host, size)
