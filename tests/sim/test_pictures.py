@@ -13,18 +13,8 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.pictures.png import Canvas, png
-from rota.pictures.schedule import (
-    COLOURS,
-    SUFFIXES,
-    Drawn,
-    Layout,
-    Picture,
-    colour_of,
-    rendered,
-    runs,
-    suffix_of,
-    time_text,
-)
+from rota.pictures.rendering import SUFFIXES, rendered, suffix_of
+from rota.pictures.schedule import COLOURS, Drawn, Layout, Picture, colour_of, runs, time_text
 from rota.pictures.svg import svg
 from rota.sim.drawing import picture_of_replay, picture_of_site
 from rota.sim.metrics import Metrics

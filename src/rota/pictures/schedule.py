@@ -12,10 +12,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from rota.errors import BadInput
 from rota.units import format_duration
-
-SUFFIXES: Final = (".png", ".svg", ".html")
 
 #: Calm colours that can be told apart beside each other, on white, with dark text on them.
 COLOURS: Final = (
@@ -170,26 +167,3 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
         else:
             found.append((number, number))
     return found
-
-
-def suffix_of(path: str) -> str:
-    """The kind of picture a file name asks for. Raises `BadInput`."""
-    for suffix in SUFFIXES:
-        if path.lower().endswith(suffix):
-            return suffix
-    raise BadInput(f"'{path}' is not a name of a picture", hint=f"let it end with {', '.join(SUFFIXES)}")
-
-
-def rendered(picture: Picture, suffix: str) -> bytes:
-    """The picture as a file of this kind."""
-    if suffix == ".png":
-        from rota.pictures.png import png
-
-        return png(picture)
-    if suffix == ".html":
-        from rota.pictures.html import html
-
-        return html(picture).encode("utf-8", "backslashreplace")
-    from rota.pictures.svg import svg
-
-    return svg(picture).encode("utf-8", "backslashreplace")

@@ -32,7 +32,7 @@ def read_trace(path: str) -> bytes:
 
 def check_writable(path: str) -> None:
     """Find out before a long simulation, not after it, that its picture could not be kept. Raises `BadInput`."""
-    from rota.pictures.schedule import suffix_of
+    from rota.pictures.rendering import suffix_of
 
     suffix_of(path)
     directory = os.path.dirname(path) or "."
@@ -46,7 +46,7 @@ def check_writable(path: str) -> None:
 
 def write_picture(picture: Picture, path: str) -> None:
     """Draw into a file, which is there whole or not at all. Raises `EnvironmentFault`."""
-    from rota.pictures.schedule import rendered, suffix_of
+    from rota.pictures.rendering import rendered, suffix_of
 
     data = rendered(picture, suffix_of(path))
     target = os.path.realpath(path)

@@ -1,0 +1,29 @@
+"""Picture files: the format follows from the suffix of the file name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rota.errors import BadInput
+from rota.pictures.html import html
+from rota.pictures.png import png
+from rota.pictures.schedule import Picture
+from rota.pictures.svg import svg
+
+SUFFIXES: Final = (".png", ".svg", ".html")
+
+
+def suffix_of(path: str) -> str:
+    """The picture format that a file name asks for. Raises `BadInput`."""
+    for suffix in SUFFIXES:
+        if path.lower().endswith(suffix):
+            return suffix
+    raise BadInput(f"'{path}' is not a name of a picture", hint=f"let it end with {', '.join(SUFFIXES)}")
+
+
+def rendered(picture: Picture, suffix: str) -> bytes:
+    """The picture as a file of this format."""
+    if suffix == ".png":
+        return png(picture)
+    text = html(picture) if suffix == ".html" else svg(picture)
+    return text.encode("utf-8", "backslashreplace")
