@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from math import inf, nextafter
 
 from rota.plan.ask import Ask
+from rota.plan.explain.fair_share_order import first_by_share
 from rota.plan.placement import Waits
 from rota.plan.planner import (
     backfill,
@@ -26,7 +27,6 @@ from rota.plan.planner.entry import BLOCKED, RUNNING, SUSPENDED, WAITING, Begin,
 from rota.plan.planner.passes import REFRESH_S, Passes
 from rota.plan.planner.timesharing import may_share
 from rota.plan.policy.decay import Usage
-from rota.plan.policy.fair_share_report import first_by_share
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quota_rules import who_asks
 from rota.plan.policy.quotas import Quotas

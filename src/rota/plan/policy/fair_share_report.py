@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
-from rota.plan.placement import Waits
-from rota.plan.planner.entry import Entry
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.fair_share import Part, Targets, parts
 from rota.plan.policy.policy import FairShare
 from rota.plan.policy.usage_history import Who
-
-if TYPE_CHECKING:
-    from rota.plan.planner.passes import Passes
-
-#: Of many who go first only so many are named.
-_MOST: Final = 100
-_HINT: Final = "rota share list"
 
 
 class Standing(NamedTuple):
@@ -57,34 +48,3 @@ def standings(crowd: Iterable[Who], *, usage: Usage, targets: Targets, fair_shar
     """All of them, whoever goes first at the top."""
     found = [standing(who, usage=usage, targets=targets, fair_share=fair_share) for who in crowd]
     return sorted(found, key=lambda each: (each.karma, each.who))
-
-
-# ------------------------------------------------------------------ in a plan
-
-
-def first_by_share(planner: Passes, entry: Entry) -> list[Waits]:
-    """That others, who were submitted later, go first because of their shares; nothing if there are none."""
-    name = entry.ask.queue
-    if entry.fixed or planner.queue(name).order == "fifo":
-        return []
-    before = [
-        other
-        for other in planner.class_of(entry.ask).line
-        if other.rank < entry.rank
-        and other.rank[:3] == entry.rank[:3]
-        and other.ask.queue == name
-        and (other.submitted, other.serial) > (entry.submitted, entry.serial)
-        and (other.ask.user, other.ask.project) != (entry.ask.user, entry.ask.project)
-    ]
-    if not before:
-        return []
-    targets = planner.targets()[name]
-
-    def stands(who: Who) -> str:
-        return standing(who, usage=planner.usage, targets=targets, fair_share=planner.policy.fair_share).why
-
-    first = before[0].ask
-    many = f"{len(before):,} later jobs go" if len(before) > 1 else "a later job goes"
-    theirs, own = stands((first.user, first.project)), stands((entry.ask.user, entry.ask.project))
-    blockers = tuple(other.id for other in before[:_MOST])
-    return [Waits("share", f"{many} first by fair share: {theirs}, while {own}", blockers=blockers, hint=_HINT)]

@@ -1,0 +1,45 @@
+"""Fair share as the reason why a job waits: later jobs of other users go first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rota.plan.placement import Waits
+from rota.plan.planner.entry import Entry
+from rota.plan.policy.fair_share_report import standing
+from rota.plan.policy.usage_history import Who
+
+if TYPE_CHECKING:
+    from rota.plan.planner.passes import Passes
+
+#: At most so many of the jobs that go first are named.
+_MOST: Final = 100
+_HINT: Final = "rota share list"
+
+
+def first_by_share(planner: Passes, entry: Entry) -> list[Waits]:
+    """That others, who were submitted later, go first because of their shares; nothing if there are none."""
+    name = entry.ask.queue
+    if entry.fixed or planner.queue(name).order == "fifo":
+        return []
+    before = [
+        other
+        for other in planner.class_of(entry.ask).line
+        if other.rank < entry.rank
+        and other.rank[:3] == entry.rank[:3]
+        and other.ask.queue == name
+        and (other.submitted, other.serial) > (entry.submitted, entry.serial)
+        and (other.ask.user, other.ask.project) != (entry.ask.user, entry.ask.project)
+    ]
+    if not before:
+        return []
+    targets = planner.targets()[name]
+
+    def stands(who: Who) -> str:
+        return standing(who, usage=planner.usage, targets=targets, fair_share=planner.policy.fair_share).why
+
+    first = before[0].ask
+    many = f"{len(before):,} later jobs go" if len(before) > 1 else "a later job goes"
+    theirs, own = stands((first.user, first.project)), stands((entry.ask.user, entry.ask.project))
+    blockers = tuple(other.id for other in before[:_MOST])
+    return [Waits("share", f"{many} first by fair share: {theirs}, while {own}", blockers=blockers, hint=_HINT)]
