@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limits
+from rota.plan.reasons import Moved, Waits
 from rota.plan.size import Size
 
 if TYPE_CHECKING:
@@ -161,15 +162,6 @@ class Waiting(NamedTuple):
     width: int  #: resources that each takes of a plan; 0: they are packed
 
 
-class Moved(NamedTuple):
-    """A promise was moved, and why."""
-
-    job: int
-    before: float | None
-    now: float | None
-    cause: str
-
-
 class News(NamedTuple):
     """What a planner decided besides who begins."""
 
@@ -223,30 +215,6 @@ class Terms(Protocol):
 
     def quotas(self, site: Site) -> Quotas | None:
         """Who may hold how much."""
-
-
-class Cause(NamedTuple):
-    """One thing that keeps a job from beginning earlier: taken away, it would.
-
-    Kinds: `job` (it holds or gets something first), `walltime` (none was given), of a host `available_until`,
-    `hours`, `away` and `asleep`, `quota`, `limit`, `dependency`, and of the job itself `postpone`, `deadline` and
-    `expire`.
-    """
-
-    kind: str
-    name: str = ""  #: of what or whom; of `walltime`, the longest that would help, in seconds
-
-
-class Waits(NamedTuple):
-    """Why a job waits: code, sentence, and the limit concerned, if one is."""
-
-    code: str
-    message: str
-    limit: str = ""
-    ahead: int | None = None  #: a job that waits as well and goes first
-    hint: str = ""  #: a command that would change it
-    blockers: tuple[int, ...] = ()  #: jobs that hold what it waits for
-    causes: tuple[Cause, ...] = ()  #: what would have to be taken away; empty: nothing helps, or nobody looked
 
 
 class Placement(Protocol):

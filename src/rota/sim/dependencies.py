@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rota.plan.placement import Waits
+from rota.plan.reasons import Waits
 from rota.sim.jobs import Job, Parent
 
 #: What can be said of a condition.

@@ -8,9 +8,9 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from rota.plan.placement import Waits
 from rota.plan.planner.entry import BLOCKED, Entry
 from rota.plan.planner.planner import Planner
+from rota.plan.reasons import Waits
 from rota.sim import dependencies
 from rota.sim.dependencies import OPEN, verdict
 from rota.sim.jobs import Job, Parent

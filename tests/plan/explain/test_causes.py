@@ -13,11 +13,11 @@ from rota.plan.explain.replanning import lifted
 from rota.plan.explain.rivals import begins
 from rota.plan.language.request import Alternative, Group, Level
 from rota.plan.need import LimitUse
-from rota.plan.placement import Cause
 from rota.plan.planner.entry import WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
+from rota.plan.reasons import Cause
 from rota.plan.site.clock import Clock
 from rota.plan.site.resources import Figures, Resource, Site
 from tests.dose import dose

@@ -16,8 +16,8 @@ from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
 from rota.core.world import World
 from rota.plan.explain.cause_texts import away_hosts, ids_text
-from rota.plan.placement import Cause, Waits
 from rota.plan.planner.entry import WAITING
+from rota.plan.reasons import Cause, Waits
 from rota.plan.timeline.bitset import spans_of
 from rota.units import about_duration
 

@@ -13,7 +13,7 @@ from typing import Final
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Moves, World
-from rota.plan.placement import Moved
+from rota.plan.reasons import Moved
 
 MOVED: Final = "promise_moved"
 #: The least time between two lines about one job.

@@ -19,7 +19,8 @@ from rota.manager.loop import clock
 from rota.manager.views.amounts import Attempted, amounts
 from rota.manager.views.expected_times import told
 from rota.plan.language.hostlist import fold
-from rota.plan.placement import Given, Planned, Waits
+from rota.plan.placement import Given, Planned
+from rota.plan.reasons import Waits
 from rota.plan.size import CORE, Size
 from rota.store.base import StoredAttempt, StoredEvent, StoredJob
 from rota.store.segments import Missing

@@ -22,8 +22,9 @@ from rota.manager.views.limits import resolve
 from rota.manager.views.rows import why_reason
 from rota.plan.explain.whatif import Answer, ask_copy
 from rota.plan.forecast import planned_jobs
-from rota.plan.placement import Waiting, Waits
+from rota.plan.placement import Waiting
 from rota.plan.planner.endangered import unanswered
+from rota.plan.reasons import Waits
 from rota.plan.size import CORE
 from rota.wire import messages as m
 from rota.wire.views import PlanView, WhyReason

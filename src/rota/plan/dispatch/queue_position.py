@@ -5,9 +5,9 @@ from __future__ import annotations
 from rota.plan.dispatch.active_plan import LivePlan
 from rota.plan.need import Need
 from rota.plan.packing.packing_reasons import limit_reasons
-from rota.plan.placement import Waits
 from rota.plan.planner.endangered import unanswered
 from rota.plan.policy.limits import Limits
+from rota.plan.reasons import Waits
 
 
 def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:

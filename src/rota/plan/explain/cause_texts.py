@@ -18,10 +18,10 @@ from rota.plan.explain.trials import (
     WALLTIME,
 )
 from rota.plan.language.hostlist import fold
-from rota.plan.placement import Cause, Waits
 from rota.plan.planner import waking
 from rota.plan.planner.entry import RUNNING, Entry
 from rota.plan.planner.planner import Planner
+from rota.plan.reasons import Cause, Waits
 from rota.plan.site.resources import ASLEEP as SLEEPS
 from rota.plan.site.resources import DRAINED, LEAVING, Site
 from rota.units import about_duration, format_duration

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from rota.plan.placement import Waits
 from rota.plan.planner.entry import Entry
 from rota.plan.policy.fair_share_report import standing
 from rota.plan.policy.usage_history import Who
+from rota.plan.reasons import Waits
 
 if TYPE_CHECKING:
     from rota.plan.planner.passes import Passes

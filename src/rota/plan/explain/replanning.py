@@ -15,8 +15,8 @@ import msgspec
 from rota.plan.ask import Ask
 from rota.plan.explain.whatif import copy_of
 from rota.plan.language.request import Alternative
-from rota.plan.placement import Cause
 from rota.plan.planner.planner import Planner
+from rota.plan.reasons import Cause
 from rota.plan.site.resources import Site
 
 #: Causes that are decisions about the job itself: nobody else could profit.

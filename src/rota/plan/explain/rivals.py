@@ -9,9 +9,9 @@ from typing import Final
 from rota.plan.explain.cause_texts import MOST, ids_text
 from rota.plan.explain.replanning import OWN, lifted
 from rota.plan.explain.trials import Trial
-from rota.plan.placement import Cause, Waits
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
+from rota.plan.reasons import Cause, Waits
 
 #: In larger plans nobody is asked: everybody would have to be planned again, several times.
 _MOST_ENTRIES: Final = 50

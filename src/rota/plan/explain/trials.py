@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rota.plan.explain.whatif import copy_of
-from rota.plan.placement import Waits
 from rota.plan.planner.entry import SUSPENDED, Entry, Option
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.quota_counters import Counter
 from rota.plan.policy.quota_rules import Rule
 from rota.plan.policy.quotas import Counted
+from rota.plan.reasons import Waits
 from rota.plan.site.availability import closing, closures
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger

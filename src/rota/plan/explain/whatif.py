@@ -12,7 +12,6 @@ import msgspec
 
 from rota.errors import Bug
 from rota.plan.ask import Ask
-from rota.plan.placement import Waits
 from rota.plan.planner.backfill import Class
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
@@ -23,6 +22,7 @@ from rota.plan.policy.decay import Usage
 from rota.plan.policy.quota_counters import Counter
 from rota.plan.policy.quotas import Quotas
 from rota.plan.policy.usage_history import History
+from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds

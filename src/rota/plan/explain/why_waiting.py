@@ -9,13 +9,13 @@ from rota.plan.explain.cause_texts import MOST, away_hosts, held, told
 from rota.plan.explain.rivals import is_its_turn, rivals, with_rivals
 from rota.plan.language.hostlist import fold
 from rota.plan.language.request import Alternative
-from rota.plan.placement import Cause, Waits
 from rota.plan.planner import waking
 from rota.plan.planner.endangered import danger
 from rota.plan.planner.entry import Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.shapes import Shape
 from rota.plan.planner.shortfall import count_missing, missing_now
+from rota.plan.reasons import Cause, Waits
 from rota.plan.timeline.bitset import positions
 from rota.units import about_duration
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from rota.plan.forecast.free_capacity import Piece, Room
 from rota.plan.forecast.waiting_jobs import Firm, Foreseen, Key, Line
-from rota.plan.placement import Waits
 from rota.plan.planner.entry import RUNNING, WAITING, Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.shortfall import begins_with_rest, is_lacking, missing_words
+from rota.plan.reasons import Waits
 
 #: How long a job is expected to run (from now on, if it runs already); None: nobody knows.
 Lengths = Callable[[int], float | None]

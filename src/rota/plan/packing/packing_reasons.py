@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.lanes import Lane
-from rota.plan.placement import Waits
 from rota.plan.policy.limits import Limits
+from rota.plan.reasons import Waits
 from rota.plan.size import CORE, Size
 
 #: Lanes up to this length are counted to tell how many jobs are before one.

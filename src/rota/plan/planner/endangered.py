@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from rota.plan.explain.cause_texts import NAMED, away_hosts, away_text
 from rota.plan.language.hostlist import fold
-from rota.plan.placement import Waits
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
+from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 
 

@@ -6,9 +6,9 @@ from math import inf
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
-from rota.plan.placement import Waits
 from rota.plan.planner.shapes import Shape
 from rota.plan.policy.quotas import Counted
+from rota.plan.reasons import Waits
 from rota.plan.timeline.ledger import Taking
 
 WAITING = "waiting"

@@ -13,7 +13,6 @@ from math import inf
 
 from rota.plan.ask import Ask
 from rota.plan.language.request import Group
-from rota.plan.placement import Moved
 from rota.plan.planner import backfill, suspension
 from rota.plan.planner.entry import RUNNING, WAITING, Entry, by_rank
 from rota.plan.planner.shapes import Shape
@@ -21,6 +20,7 @@ from rota.plan.planner.timesharing import WHOLE
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
 from rota.plan.policy.quotas import Quotas
+from rota.plan.reasons import Moved
 from rota.plan.site.availability import RENEW_S, Closure, closing, closures
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger

@@ -9,13 +9,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from rota.plan.placement import Moved
 from rota.plan.planner import backfill, besteffort
 from rota.plan.planner.entry import WAITING, Entry, Rank, by_rank
 from rota.plan.planner.search import Search
 from rota.plan.policy.fair_share import Targets
 from rota.plan.policy.job_order import rank
 from rota.plan.policy.policy import Queue
+from rota.plan.reasons import Moved
 
 #: Ranks that depend on use or waiting are looked at again so often.
 REFRESH_S: Final = 60.0

@@ -12,7 +12,6 @@ from math import inf, nextafter
 
 from rota.plan.ask import Ask
 from rota.plan.explain.fair_share_order import first_by_share
-from rota.plan.placement import Waits
 from rota.plan.planner import (
     backfill,
     besteffort,
@@ -30,6 +29,7 @@ from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quota_rules import who_asks
 from rota.plan.policy.quotas import Quotas
+from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 from rota.plan.timeline.slots import Slots
 

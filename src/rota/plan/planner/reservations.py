@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Final
 
-from rota.plan.placement import Waits
 from rota.plan.planner import backfill, preemption_notice
 from rota.plan.planner.entry import Entry, by_rank
 from rota.plan.planner.shortfall import missing_now
 from rota.plan.planner.timesharing import may_share
+from rota.plan.reasons import Waits
 
 if TYPE_CHECKING:
     from rota.plan.planner.planner import Planner

@@ -7,7 +7,6 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.ask import Ask
-from rota.plan.placement import Waits
 from rota.plan.planner import suspension
 from rota.plan.planner.entry import WAITING, Entry, Option
 from rota.plan.planner.holdings import Holdings
@@ -16,6 +15,7 @@ from rota.plan.planner.timesharing import WHOLE, full_cores, may_overlap, may_sh
 from rota.plan.planner.waking import ready_times
 from rota.plan.policy.quota_rules import who_asks
 from rota.plan.policy.quotas import Refusal
+from rota.plan.reasons import Waits
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.slots import Choosing, Pick, Slots
 

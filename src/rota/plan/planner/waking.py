@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from rota.plan.language.hostlist import fold
-from rota.plan.placement import Waits
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.overrun import new_end
+from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 from rota.units import about_duration
 
