@@ -45,7 +45,7 @@ from rota.manager.peers.channels import Channels
 from rota.manager.peers.connections import Connections
 from rota.manager.peers.logins import Logins
 from rota.manager.peers.runners import Runners
-from rota.manager.submit.intake import Library
+from rota.manager.submit.library import Library
 from rota.manager.views.forecast import Forecasts
 from rota.manager.views.listing import Listings
 from rota.manager.views.queries import Queries

@@ -5,84 +5,25 @@ Reads the store, changes nothing; the engine decides.
 
 from __future__ import annotations
 
-import base64
-from collections import OrderedDict
-from hashlib import blake2b
-from typing import TYPE_CHECKING
-
-import msgspec
-
 from rota.core.events import Asker, ChunkArrived, EntryAfter, LibraryGrew
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.core.submit.identity import KeyMaker, key_maker
 from rota.errors import BadInput
 from rota.manager.submit.admission import Admission
+from rota.manager.submit.library import Library
+from rota.manager.submit.lookups import Arrays, Before, Commanded, Last, line_of
 from rota.manager.submit.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
-from rota.store.base import Store
 from rota.wire import messages as m
-
-if TYPE_CHECKING:
-    from rota.manager.submit.lookups import Arrays, Before, Commanded, Last
 
 #: An environment may not be longer than the kernel takes.
 MAX_ENV = 2 * 1024 * 1024
-_ENVS_REMEMBERED = 256
 #: Dependencies in one chunk: they are taken in at once, while everybody waits.
 MOST_AFTER = 1_000_000
 _MOST_NOTICES = 10
 #: Characters of a path, or of a name that is given instead of one.
 _LONGEST_INPUT = 8192
-
-
-class Library:
-    """Specifications and environments by content, each with its number in the store."""
-
-    def __init__(self, *, specs: dict[int, Spec], env_ids: dict[str, int], next_spec: int, next_env: int) -> None:
-        self.specs = specs
-        self._spec_ids = {spec: number for number, spec in specs.items()}
-        self._env_ids = env_ids
-        self._next_spec = next_spec
-        self._next_env = next_env
-        self._blobs: OrderedDict[int, bytes] = OrderedDict()
-
-    def spec(self, spec: Spec, new: list[tuple[int, str]]) -> int:
-        """The number of this specification; a row is added to `new` if it has none yet."""
-        number = self._spec_ids.get(spec)
-        if number is None:
-            number = self._next_spec
-            self._next_spec += 1
-            self._spec_ids[spec] = number
-            self.specs[number] = spec
-            new.append((number, msgspec.json.encode(spec).decode()))
-        return number
-
-    def env(self, blob: bytes, new: list[tuple[int, str, str]]) -> int:
-        """The number of this environment; a row is added to `new` if it has none yet."""
-        digest = blake2b(blob, digest_size=16).hexdigest()
-        number = self._env_ids.get(digest)
-        if number is None:
-            number = self._next_env
-            self._next_env += 1
-            self._env_ids[digest] = number
-            new.append((number, digest, base64.b64encode(blob).decode()))
-        self._remember(number, blob)
-        return number
-
-    def blob(self, number: int, store: Store) -> bytes:
-        """The environment with this number."""
-        blob = self._blobs.get(number)
-        if blob is None:
-            blob = store.env(number)
-            self._remember(number, blob)
-        return blob
-
-    def _remember(self, number: int, blob: bytes) -> None:
-        self._blobs[number] = blob
-        self._blobs.move_to_end(number)
-        if len(self._blobs) > _ENVS_REMEMBERED:
-            self._blobs.popitem(last=False)
 
 
 class Intake:
@@ -329,8 +270,3 @@ def _check_command(cmd: Command, line: int) -> None:
             raise BadInput(
                 f"line {line}: field 'cmd' is longer than {MAX_ARGUMENT} bytes", hint="put it into a script"
             )
-
-
-def line_of(add: m.Add, position: int) -> int:
-    """The line of an entry, counted from the first of its chunk."""
-    return add.lines[position] if add.lines else add.first + position + 1

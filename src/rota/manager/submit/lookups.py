@@ -14,7 +14,7 @@ from rota.core.jobs.job import Job, Parent
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.identity import key_maker
 from rota.errors import BadInput, NotFound
-from rota.manager.submit.intake import Library, line_of
+from rota.manager.submit.library import Library
 from rota.manager.views.rows import job_from_row
 from rota.plan.language.reading import shown
 from rota.store.base import Brief, Clause, Store
@@ -180,3 +180,8 @@ def load_jobs(store: Store, library: Library, ids: list[int]) -> dict[int, Job]:
     if not ids:
         return {}
     return {row.id: job_from_row(row, library.specs[row.spec_id]) for row in store.jobs(ids)}
+
+
+def line_of(add: m.Add, position: int) -> int:
+    """The line of an entry, counted from the first of its chunk."""
+    return add.lines[position] if add.lines else add.first + position + 1

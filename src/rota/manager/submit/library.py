@@ -1,0 +1,63 @@
+"""Specifications and environments of all jobs, stored once each and known by number."""
+
+from __future__ import annotations
+
+import base64
+from collections import OrderedDict
+from hashlib import blake2b
+
+import msgspec
+
+from rota.core.jobs.job import Spec
+from rota.store.base import Store
+
+_ENVS_REMEMBERED = 256
+
+
+class Library:
+    """Specifications and environments by content, each with its number in the store."""
+
+    def __init__(self, *, specs: dict[int, Spec], env_ids: dict[str, int], next_spec: int, next_env: int) -> None:
+        self.specs = specs
+        self._spec_ids = {spec: number for number, spec in specs.items()}
+        self._env_ids = env_ids
+        self._next_spec = next_spec
+        self._next_env = next_env
+        self._blobs: OrderedDict[int, bytes] = OrderedDict()
+
+    def spec(self, spec: Spec, new: list[tuple[int, str]]) -> int:
+        """The number of this specification; a row is added to `new` if it has none yet."""
+        number = self._spec_ids.get(spec)
+        if number is None:
+            number = self._next_spec
+            self._next_spec += 1
+            self._spec_ids[spec] = number
+            self.specs[number] = spec
+            new.append((number, msgspec.json.encode(spec).decode()))
+        return number
+
+    def env(self, blob: bytes, new: list[tuple[int, str, str]]) -> int:
+        """The number of this environment; a row is added to `new` if it has none yet."""
+        digest = blake2b(blob, digest_size=16).hexdigest()
+        number = self._env_ids.get(digest)
+        if number is None:
+            number = self._next_env
+            self._next_env += 1
+            self._env_ids[digest] = number
+            new.append((number, digest, base64.b64encode(blob).decode()))
+        self._remember(number, blob)
+        return number
+
+    def blob(self, number: int, store: Store) -> bytes:
+        """The environment with this number."""
+        blob = self._blobs.get(number)
+        if blob is None:
+            blob = store.env(number)
+            self._remember(number, blob)
+        return blob
+
+    def _remember(self, number: int, blob: bytes) -> None:
+        self._blobs[number] = blob
+        self._blobs.move_to_end(number)
+        if len(self._blobs) > _ENVS_REMEMBERED:
+            self._blobs.popitem(last=False)
