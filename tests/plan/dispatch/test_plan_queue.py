@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rota.plan.ask import Ask, Types
-from rota.plan.dispatch.due_jobs import Standby
+from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_leases import ids_of, still_there
-from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.language.request import Alternative, Group, Level
 from rota.plan.need import Need
 from rota.plan.placement import Held, Reserved
@@ -68,15 +68,15 @@ class Alike:
         del site
 
 
-def lined_up(need: Need, jobs: list[int], *, terms: Alike | None = None, plan: bool = True) -> Lineup:
-    made = Lineup()
+def lined_up(need: Need, jobs: list[int], *, terms: Alike | None = None, plan: bool = True) -> PlanQueue:
+    made = PlanQueue()
     planner = Planner(SITE, Policy()) if plan else None
     made.add(need, 0, jobs, terms=terms or Alike(), planner=planner)
     assert made.broken() == []
     return made
 
 
-def jobs_of(made: Lineup) -> list[list[int]]:
+def jobs_of(made: PlanQueue) -> list[list[int]]:
     return sorted(sorted(lane.jobs()) for lane in made.lanes.values())
 
 
@@ -120,7 +120,7 @@ def test_when_the_first_leaves_its_lane_should_have_another_in_the_plan() -> Non
     assert made.broken() == []
 
 
-def test_a_lineup_that_does_not_agree_with_itself_says_so() -> None:
+def test_a_queue_that_does_not_agree_with_itself_says_so() -> None:
     made = lined_up(PLAIN, [1, 4])
     (key,) = made.lanes
     made.put_in(key, 2)
@@ -144,25 +144,25 @@ def begin(job: int) -> Begin:
 
 
 def test_who_is_blocked_is_tried_when_the_last_victim_has_ended() -> None:
-    standby, waits = Standby(), begin(1)
-    standby.block(waits, {7, 8})
-    standby.ended(7)
-    assert standby.take() == []
-    assert standby.jobs() == {1}
-    standby.ended(8)
-    assert standby.take() == [waits]
-    assert standby.jobs() == set()
+    due, waits = DueJobs(), begin(1)
+    due.block(waits, {7, 8})
+    due.ended(7)
+    assert due.take() == []
+    assert due.jobs() == {1}
+    due.ended(8)
+    assert due.take() == [waits]
+    assert due.jobs() == set()
 
 
 def test_who_does_not_begin_is_forgotten() -> None:
-    standby = Standby()
-    standby.block(begin(1), {7})
-    standby.stick(begin(2))
-    standby.stick(begin(3))
-    standby.forget(1)
-    standby.forget(2)
-    standby.ended(7)
-    assert [each.entry.id for each in standby.take()] == [3]
+    due = DueJobs()
+    due.block(begin(1), {7})
+    due.stick(begin(2))
+    due.stick(begin(3))
+    due.forget(1)
+    due.forget(2)
+    due.ended(7)
+    assert [each.entry.id for each in due.take()] == [3]
 
 
 # ------------------------------------------------------------------ what a lease was given

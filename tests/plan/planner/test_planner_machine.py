@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rota.plan.ask import Ask, Types
 from rota.plan.explain.whatif import copy_of
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
-from rota.plan.planner.backfill import Class
+from rota.plan.planner.backfill import PriorityClass
 from rota.plan.planner.entry import RUNNING, WAITING, Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
@@ -450,7 +450,7 @@ def nobody_could_begin_now(machine: Plans) -> None:
         assert not better or found[0] > brute.now, f"job {job.id} could begin now: {found}"
 
 
-def nobody_could_pass_now(machine: Plans, klass: Class) -> None:
+def nobody_could_pass_now(machine: Plans, klass: PriorityClass) -> None:
     """`easy`: nobody fits from now for all its time beside what runs, is planned above or kept for the first."""
     for entry in [*klass.line]:
         if not entry.after:
@@ -458,7 +458,7 @@ def nobody_could_pass_now(machine: Plans, klass: Class) -> None:
             assert not planner.place(same, machine.now, before=nextafter(machine.now, inf)), f"{entry} fits now"
 
 
-def first_could_not_begin_now(machine: Plans, klass: Class) -> None:
+def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
     """`none`: the first that has any start at all has none now; who stands behind it waits for it."""
     for entry in [*klass.line]:
         planner, same = _copied(machine, entry)

@@ -1,7 +1,7 @@
-"""A plan that is carried out: it is told who is next and who has ended, and whoever it lets begin is leased.
+"""The plan that is carried out: it learns which jobs are next and which have ended; what it starts is leased.
 
-It lives as long as somebody needs a plan (see `plan.dispatch.planning`). Who waits is lined up in a `Lineup`, and
-of each lane the first is in the plan, beside all leases that are out.
+It exists only while a job needs a plan (`plan.dispatch.planning`). Waiting jobs are in a `PlanQueue`; the first of
+each of its lanes is in the plan, beside all leases.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from rota.errors import NotFound
 from rota.plan.ask import Ask
 from rota.plan.dispatch.allocation import given, only_held
-from rota.plan.dispatch.due_jobs import Standby
+from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_factory import capacities, opened, renew
-from rota.plan.dispatch.plan_leases import Leases, ids_of, still_there
-from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.dispatch.plan_leases import PlanLeases, ids_of, still_there
+from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
 from rota.plan.placement import Chosen, News, Opened, Preempted, Reserved, Terms
@@ -28,15 +28,15 @@ _LAST = 1 << 62
 _STEPS = 64
 
 
-class LivePlan:
+class ActivePlan:
     """Everybody who takes a core is in it, or behind one who asks for the same."""
 
-    def __init__(self, *, terms: Terms, packing: Packing, lineup: Lineup, news: News, wall: float) -> None:
+    def __init__(self, *, terms: Terms, packing: Packing, queue: PlanQueue, news: News, wall: float) -> None:
         self.planner = opened(terms, packing.limits, wall)
         self.planner.pause_after = _STEPS
-        self.lineup = lineup
-        self.standby = Standby()
-        self.leases = Leases(self.planner, terms)
+        self.queue = queue
+        self.due = DueJobs()
+        self.leases = PlanLeases(self.planner, terms)
         self.over: list[int] = []  #: leases that ended since the last look
         self.gone: list[int] = []  #: jobs that are in the plan and wait no more
         self.unplaced: dict[int, str] = {}  #: why a job whose time has come, and who runs elsewhere, has no lease
@@ -46,9 +46,9 @@ class LivePlan:
         self._limits = packing.limits
         self._news = news
         self.leases.adopt_all(wall)
-        for priority, need, jobs in (*lineup.hand_over(), *packing.hand_over()):
+        for priority, need, jobs in (*queue.hand_over(), *packing.hand_over()):
             if jobs:
-                lineup.add(need, priority, jobs, terms=terms, planner=self.planner)
+                queue.add(need, priority, jobs, terms=terms, planner=self.planner)
 
     # -- what happens to jobs
 
@@ -56,7 +56,7 @@ class LivePlan:
         """This job, which was in the plan, waits no more."""
         self.gone.append(job)
         self.unplaced.pop(job, None)
-        self.standby.forget(job)
+        self.due.forget(job)
         entry = self.planner.entries.get(job)
         if entry is not None and entry.fixed:
             self._news.reserved[job] = None
@@ -69,16 +69,16 @@ class LivePlan:
         paused, self.paused = self.paused, []
         for job in gone:
             planner.ended(job, wall, complete=False)
-            self.standby.ended(job)
+            self.due.ended(job)
         for job in paused:
             self._follow_pause(job, wall)
         for number, job in enumerate(over, 1):
             self.leases.ended(job)
             planner.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
             planner.ended(job, wall)
-            self.standby.ended(job)
+            self.due.ended(job)
         if site_changed:
-            self.lineup.site_changed()
+            self.queue.site_changed()
             renew(planner, self._terms, self._limits, wall)
         if over or site_changed:
             self.leases.find_room(wall)
@@ -93,8 +93,8 @@ class LivePlan:
             self.planner.resume(job, wall, left_s=away.left_s, submitted=submitted, serial=job)
         else:
             self.planner.suspend(job, wall, left_s=away.left_s)
-            self.standby.forget(job)
-            self.standby.ended(job)
+            self.due.forget(job)
+            self.due.ended(job)
 
     def limits_differ(self) -> bool:
         """Does the plan keep other limits than there are?"""
@@ -104,13 +104,13 @@ class LivePlan:
 
     def _plan_first(self, wall: float) -> None:
         """The first job of every lane is in the plan."""
-        planner, lineup = self.planner, self.lineup
-        for key in lineup.to_plan():
+        planner, queue = self.planner, self.queue
+        for key in queue.to_plan():
             if planner.unsettled:
                 return  # others come when everybody has a place again
-            lineup.fresh.discard(key)
-            head = lineup.lanes[key].head()
-            first = lineup.firsts.get(key)
+            queue.fresh.discard(key)
+            head = queue.lanes[key].head()
+            first = queue.firsts.get(key)
             if head is None or first == head:
                 continue
             if first is not None:
@@ -118,11 +118,11 @@ class LivePlan:
                 if entry is not None and entry.state == RUNNING:
                     continue  # its time has come: only who is in its way must end first
                 planner.ended(first, wall, complete=False)
-                lineup.take_out(first)
+                queue.take_out(first)
             if self._limits.stopped(key.need.limits) is not None:
-                lineup.parked.add(key)
+                queue.parked.add(key)
                 continue
-            lineup.put_in(key, head)
+            queue.put_in(key, head)
             self._plan(head, wall)
 
     def _plan(self, job: int, wall: float) -> None:
@@ -134,7 +134,7 @@ class LivePlan:
         granted = terms.reserved(job)
         if granted is None and not planner.site.usable and ask.at >= wall:
             # No runner is there yet: it is answered when one is.
-            self.lineup.parked.add(self.lineup.take_out(job))
+            self.queue.parked.add(self.queue.take_out(job))
             return
         if granted is None:
             entry = planner.submit(job, ask, wall, submitted=submitted, serial=job)
@@ -182,7 +182,7 @@ class LivePlan:
         if not planner.unsettled:
             planner.tick(wall)
             self._give_notice()
-        for begin in self.standby.take():
+        for begin in self.due.take():
             self._begin(begin, now, opened, chosen)
         while not planner.unsettled:
             self._plan_first(wall)
@@ -209,11 +209,11 @@ class LivePlan:
                 self._news.preempted.append(Preempted(victim, job, at=at))
             elif victim in planner.entries:
                 self._put_back(victim)
-                self.lineup.fresh.add(self.lineup.where[victim])
+                self.queue.fresh.add(self.queue.where[victim])
 
     def _begin(self, begin: Begin, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
         """Lease a job whose time has come, unless somebody must end first."""
-        planner, lineup, leased = self.planner, self.lineup, self.leases.jobs
+        planner, queue, leased = self.planner, self.queue, self.leases.jobs
         entry = begin.entry
         job = entry.id
         if planner.entries.get(job) is not entry:
@@ -221,16 +221,16 @@ class LivePlan:
         victims = {victim for victim in begin.victims if victim in planner.entries}
         for victim in victims - leased:
             self._put_back(victim)
-            lineup.fresh.add(lineup.where[victim])
+            queue.fresh.add(queue.where[victim])
         victims &= leased
         if victims:
-            self.standby.block(begin, victims)
+            self.due.block(begin, victims)
             self._news.preempted.extend(Preempted(victim, job) for victim in victims)
             return
         if job in leased:
             self._news.resumed.append(job)  # it has everything but its cores
             return
-        need = lineup.where[job].need
+        need = queue.where[job].need
         gives, host = given(planner, entry, need)
         if entry.fixed:
             granted = self._terms.reserved(job)
@@ -239,7 +239,7 @@ class LivePlan:
             at = self._terms.runs_at(job)
         except NotFound as error:
             self.unplaced[job] = error.message
-            self.standby.stick(Begin(entry, []))
+            self.due.stick(Begin(entry, []))
             return
         if at is not None:
             gives, host = only_held(gives), at or host
@@ -247,15 +247,15 @@ class LivePlan:
         if host is not None and known and self._kept(need, host):
             # It must not hold resources while it waits for something that is in no plan.
             self._put_back(job)
-            lineup.parked.add(lineup.where[job])
+            queue.parked.add(queue.where[job])
             return
         if host is None or not known or not self._has_room(host, gives.size):
             if at:
                 self.unplaced[job] = f"its command runs on {at}, which is {'full' if known else 'away'}"
-            self.standby.stick(Begin(entry, []))
+            self.due.stick(Begin(entry, []))
             return
         self.unplaced.pop(job, None)
-        lineup.leave(job)
+        queue.leave(job)
         takes = Need(gives.size, need.limits, need.terms)
         if at == "":
             self._packing.adopt_lease(host, takes)
@@ -267,18 +267,18 @@ class LivePlan:
     def _put_back(self, job: int) -> None:
         """A job that was to begin and has no lease yet waits again. Somebody must look after its lane."""
         self.planner.ended(job, self.planner.now, complete=False)
-        self.lineup.take_out(job)
-        self.standby.forget(job)
-        self.standby.ended(job)
+        self.queue.take_out(job)
+        self.due.forget(job)
+        self.due.ended(job)
 
     def _unpark(self) -> None:
         """Lanes that a limit kept, and keeps no more, are planned."""
-        lineup = self.lineup
-        if lineup.parked:
+        queue = self.queue
+        if queue.parked:
             hosts = self._packing.host_names()
-            for key in lineup.parked:
+            for key in queue.parked:
                 if not all(self._kept(key.need, host) for host in hosts):
-                    lineup.fresh.add(key)
+                    queue.fresh.add(key)
 
     def _kept(self, need: Need, host: str) -> bool:
         """Does a limit keep a job of this need from beginning on this host now?"""

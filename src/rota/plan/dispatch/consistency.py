@@ -1,23 +1,23 @@
-"""What must be true of a planning: the lineup, the plan and the leases that are out agree with each other."""
+"""What must be true of a planning: the queue, the plan and the leases that are out agree with each other."""
 
 from __future__ import annotations
 
 from itertools import combinations
 
-from rota.plan.dispatch.active_plan import LivePlan
+from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.plan_leases import ids_of
-from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.placement import Terms
 from rota.plan.planner.timesharing import may_share
 
 
-def broken(lineup: Lineup, plan: LivePlan | None, terms: Terms | None, on_terms: int) -> list[str]:
+def broken(queue: PlanQueue, plan: ActivePlan | None, terms: Terms | None, on_terms: int) -> list[str]:
     """A sentence for everything that does not agree with the rest; `on_terms`: so many such jobs were counted."""
-    wrong = lineup.broken()
+    wrong = queue.broken()
     if terms is not None:
-        wrong += _counted_wrong(lineup, terms, on_terms)
+        wrong += _counted_wrong(queue, terms, on_terms)
     if plan is None:
-        wrong += _left_over(lineup)
+        wrong += _left_over(queue)
     else:
         assert terms is not None
         wrong += _plan_broken(plan, terms)
@@ -26,32 +26,32 @@ def broken(lineup: Lineup, plan: LivePlan | None, terms: Terms | None, on_terms:
     return wrong
 
 
-def _counted_wrong(lineup: Lineup, terms: Terms, on_terms: int) -> list[str]:
-    there = sum(len(lane) for key, lane in lineup.lanes.items() if key.need.terms)
+def _counted_wrong(queue: PlanQueue, terms: Terms, on_terms: int) -> list[str]:
+    there = sum(len(lane) for key, lane in queue.lanes.items() if key.need.terms)
     there += sum(1 for held in terms.held() if held.on_terms)
     if there == on_terms:
         return []
     return [f"plan: {on_terms} jobs on terms are counted, {there} are there"]
 
 
-def _left_over(lineup: Lineup) -> list[str]:
+def _left_over(queue: PlanQueue) -> list[str]:
     """What should be gone with the plan."""
-    wrong = [f"plan: there is none, but lane {key} is in it" for key in lineup.firsts]
-    wrong += [f"plan: there is none, but lane {key} is parked" for key in lineup.parked]
-    wrong += [f"plan: there is none, but plain lane {key}" for key in lineup.lanes if not key.need.terms]
+    wrong = [f"plan: there is none, but lane {key} is in it" for key in queue.firsts]
+    wrong += [f"plan: there is none, but lane {key} is parked" for key in queue.parked]
+    wrong += [f"plan: there is none, but plain lane {key}" for key in queue.lanes if not key.need.terms]
     return wrong
 
 
-def _plan_broken(plan: LivePlan, terms: Terms) -> list[str]:
-    planner, lineup, leased = plan.planner, plan.lineup, plan.leases.jobs
-    looked_after = lineup.firsts.keys() | lineup.fresh | lineup.parked
-    wrong = [f"plan: nobody looks after lane {key}" for key in lineup.lanes if key not in looked_after]
+def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
+    planner, queue, leased = plan.planner, plan.queue, plan.leases.jobs
+    looked_after = queue.firsts.keys() | queue.fresh | queue.parked
+    wrong = [f"plan: nobody looks after lane {key}" for key in queue.lanes if key not in looked_after]
     left = {*plan.over, *plan.gone, *plan.paused}
     out = {held.job for held in terms.held()}
     if out - left != leased - left:
         wrong.append(f"plan: {sorted(leased)} have a lease for the plan, {sorted(out)} really")
-    begun = plan.standby.jobs()
-    firsts = set(lineup.firsts.values())
+    begun = plan.due.jobs()
+    firsts = set(queue.firsts.values())
     away = set(planner.suspended)
     said = {held.job for held in terms.held() if held.away is not None}
     # One that may go on is not away for the plan before it is told so.
@@ -63,7 +63,7 @@ def _plan_broken(plan: LivePlan, terms: Terms) -> list[str]:
         wrong.append(f"plan: {sorted(planner.running)} run, {sorted(begun)} and {sorted(leased)} should")
     if planner.entries.keys() - left != (firsts | leased) - left:
         wrong.append(f"plan: {sorted(planner.entries)} are in it, {sorted(firsts | leased)} should be")
-    for job, (_begin, victims) in plan.standby.blocked.items():
+    for job, (_begin, victims) in plan.due.blocked.items():
         if not victims & planner.running.keys():
             wrong.append(f"plan: job {job} waits for {sorted(victims)} to end, who do not run")
     return wrong

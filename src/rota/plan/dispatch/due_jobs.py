@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.plan.planner.entry import Begin
 
 
-class Standby:
+class DueJobs:
     """They are in the plan, and run there."""
 
     def __init__(self) -> None:

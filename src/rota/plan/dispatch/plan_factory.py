@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.plan.dispatch.plan_leases import Leases
+from rota.plan.dispatch.plan_leases import PlanLeases
 from rota.plan.packing.packing import Packing
 from rota.plan.placement import Outlook, Terms
 from rota.plan.planner.planner import Planner
@@ -40,7 +40,7 @@ def capacities(limits: Limits) -> dict[str, int]:
 def outlook(terms: Terms, packing: Packing, wall: float) -> Outlook:
     """The plan that there would be, for jobs that are packed."""
     planner = opened(terms, packing.limits, wall)
-    Leases(planner, terms).adopt_all(wall)
+    PlanLeases(planner, terms).adopt_all(wall)
     firsts, others = packing.firsts(_MOST_FIRSTS)
     for job in firsts:
         planner.submit(job, terms.ask(job), wall, submitted=terms.submitted(job), serial=job)

@@ -17,7 +17,7 @@ from rota.plan.site.resources import Site
 from rota.plan.timeline.bitset import parse_spans
 
 
-class Leases:
+class PlanLeases:
     """The leases that are out while there is a plan."""
 
     def __init__(self, planner: Planner, terms: Terms) -> None:

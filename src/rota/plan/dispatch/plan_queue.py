@@ -27,7 +27,7 @@ class Key(NamedTuple):
     number: int
 
 
-class Lineup:
+class PlanQueue:
     """Lanes that never are empty. While there is a plan each is looked after: in it, fresh or parked."""
 
     def __init__(self) -> None:

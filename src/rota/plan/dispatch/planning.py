@@ -12,8 +12,8 @@ from math import inf
 
 from rota.plan.ask import Ask
 from rota.plan.dispatch import consistency, plan_factory, queue_position
-from rota.plan.dispatch.active_plan import LivePlan
-from rota.plan.dispatch.plan_queue import Lineup
+from rota.plan.dispatch.active_plan import ActivePlan
+from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.explain.whatif import copy_of
 from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
@@ -34,8 +34,8 @@ class Planning:
         self.terms: Terms | None = None
         self._packing = Packing(first_seat=first_seat)
         self.limits: Limits = self._packing.limits
-        self._lineup = Lineup()  #: all jobs on terms and, while there is a plan, all that take a core
-        self._plan: LivePlan | None = None
+        self._queue = PlanQueue()  #: all jobs on terms and, while there is a plan, all that take a core
+        self._plan: ActivePlan | None = None
         self._news = News([], [], [], {}, {}, [])
         self._on_terms = 0  #: jobs that need a plan, and that wait or have a lease
         self._site_changed = False
@@ -106,7 +106,7 @@ class Planning:
 
     def wanting(self) -> dict[str, int]:
         wanted = self._packing.wanting()
-        for name, number in wanting(self._lineup.lanes.values()).items():
+        for name, number in wanting(self._queue.lanes.values()).items():
             wanted[name] = wanted.get(name, 0) + number
         return wanted
 
@@ -119,14 +119,14 @@ class Planning:
             self._packing.offer(need, priority=priority, jobs=jobs)
             return
         assert self.terms is not None
-        self._lineup.add(need, priority, jobs, terms=self.terms, planner=self.planner)
+        self._queue.add(need, priority, jobs, terms=self.terms, planner=self.planner)
 
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
-        if job not in self._lineup.where:
+        if job not in self._queue.where:
             self._packing.withdraw(need, priority=priority, job=job)
             return
         self._on_terms -= bool(need.terms)
-        if self._lineup.leave(job) and self._plan is not None:
+        if self._queue.leave(job) and self._plan is not None:
             self._plan.withdrawn(job)
 
     def released(self, host: str, need: Need, *, job: int, ended_at: float | None) -> None:
@@ -185,24 +185,24 @@ class Planning:
     def _wanted(self) -> bool:
         return self.terms is not None and self.terms.wanted()
 
-    def _open(self, wall: float) -> LivePlan:
+    def _open(self, wall: float) -> ActivePlan:
         """From now on there is a plan, and everybody is in it."""
         assert self.terms is not None
-        self._plan = LivePlan(
-            terms=self.terms, packing=self._packing, lineup=self._lineup, news=self._news, wall=wall
+        self._plan = ActivePlan(
+            terms=self.terms, packing=self._packing, queue=self._queue, news=self._news, wall=wall
         )
         self._site_changed = self._limits_changed = False
         return self._plan
 
-    def _close(self, plan: LivePlan, wall: float) -> None:
+    def _close(self, plan: ActivePlan, wall: float) -> None:
         """Nobody needs a plan any more: plain jobs are packed again."""
         self._settle(plan, wall)
         self._plan = None
-        for priority, need, jobs in self._lineup.hand_over():
+        for priority, need, jobs in self._queue.hand_over():
             if jobs:
                 self._packing.offer(need, priority=priority, jobs=jobs)
 
-    def _settle(self, plan: LivePlan, wall: float) -> None:
+    def _settle(self, plan: ActivePlan, wall: float) -> None:
         """The plan learns what has changed."""
         changed = self._site_changed or plan.planner.renew_at <= wall
         changed = changed or (self._limits_changed and plan.limits_differ())
@@ -260,7 +260,7 @@ class Planning:
 
     def waiting(self) -> list[Waiting]:
         """All that wait for room, to be looked at later."""
-        return [*self._packing.waiting(), *self._lineup.waiting(self.planner)]
+        return [*self._packing.waiting(), *self._queue.waiting(self.planner)]
 
     def capacities(self) -> list[Capacity]:
         """Of the hosts that new work may be placed on."""
@@ -269,7 +269,7 @@ class Planning:
     def outlook(self, wall: float) -> Outlook:
         """A plan of its own to ask: a copy of this one or, where there is none, the one that there would be."""
         if self._plan is not None:
-            return Outlook(copy_of(self._plan.planner), self._lineup.behind())
+            return Outlook(copy_of(self._plan.planner), self._queue.behind())
         assert self.terms is not None
         return plan_factory.outlook(self.terms, self._packing, wall)
 
@@ -278,20 +278,20 @@ class Planning:
         if self._plan is None:
             return
         planner = self._plan.planner
-        for key, first in self._lineup.firsts.items():
+        for key, first in self._queue.firsts.items():
             entry = planner.entries.get(first)
             reason = entry.reason if entry is not None and entry.start is None else None
             if entry is None or reason is None or reason.code != "unsatisfiable":
                 continue
             # It may only be that hosts are away now.
             if (waits := planner.why(entry)[0]).code == reason.code:
-                yield self._lineup.lanes[key], waits.message
+                yield self._queue.lanes[key], waits.message
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
-        if self._plan is None or job not in self._lineup.where:
+        if self._plan is None or job not in self._queue.where:
             return self._packing.why(need, priority=priority, job=job)
         return queue_position.why(self._plan, self.limits, need, job)
 
     def broken(self) -> list[str]:
         """A sentence for everything that does not agree with itself; empty when all is well."""
-        return consistency.broken(self._lineup, self._plan, self.terms, self._on_terms)
+        return consistency.broken(self._queue, self._plan, self.terms, self._on_terms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.plan.dispatch.active_plan import LivePlan
+from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.need import Need
 from rota.plan.packing.packing_reasons import limit_reasons
 from rota.plan.planner.endangered import unanswered
@@ -10,25 +10,25 @@ from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 
 
-def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
-    """All that keeps this job, which is in the lineup, from beginning."""
-    planner, lineup = plan.planner, plan.lineup
-    key = lineup.where[job]
-    first = lineup.firsts.get(key)
+def why(plan: ActivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
+    """All that keeps this job, which is in the queue, from beginning."""
+    planner, queue = plan.planner, plan.queue
+    key = queue.where[job]
+    first = queue.firsts.get(key)
     if first is None:
-        kept = limit_reasons(limits, need, planner.site.hosts) if key in lineup.parked else []
-        if not kept and key in lineup.parked and (waits := unanswered(planner.site)) is not None:
+        kept = limit_reasons(limits, need, planner.site.hosts) if key in queue.parked else []
+        if not kept and key in queue.parked and (waits := unanswered(planner.site)) is not None:
             return [waits]
         return kept or [Waits("resources", "it is about to be planned")]
     found: list[Waits] = []
     if first != job:
-        before = lineup.before(job)
+        before = queue.before(job)
         said = f"{before:,} {'jobs that ask' if before != 1 else 'job that asks'} for the same"
         found.append(Waits("resources", f"{said} {'are' if before != 1 else 'is'} before it", ahead=first))
     entry = planner.entries.get(first)
     if entry is None:
         return [*found, Waits("resources", "it is about to be planned")]
-    blocked = plan.standby.blocked.get(job)
+    blocked = plan.due.blocked.get(job)
     if blocked is not None:
         victims = tuple(sorted(blocked[1]))
         return [Waits("resources", "besteffort jobs on its resources are being ended", blockers=victims)]
@@ -39,7 +39,7 @@ def why(plan: LivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
     of_first = planner.why(entry)
     if first != job:
         of_first = [each._replace(message=f"job {first}: {each.message}") for each in of_first]
-    elif entry.start is not None and not entry.fixed and (older := lineup.unplanned_before(job)):
+    elif entry.start is not None and not entry.fixed and (older := queue.unplanned_before(job)):
         said = f"{older:,} {'jobs' if older != 1 else 'job'} before it {'have' if older != 1 else 'has'}"
         of_first.append(Waits("resources", f"{said} no planned start yet: it may begin later than planned"))
     return [*found, *of_first]

@@ -20,8 +20,8 @@ from rota.plan.explain.trials import (
     POSTPONE,
     UNTIL,
     WALLTIME,
-    Found,
     Trial,
+    TrialResult,
 )
 from rota.plan.planner import waking
 from rota.plan.planner.entry import WAITING, Entry
@@ -48,7 +48,7 @@ class Blamed(NamedTuple):
     """A cause, and where the job would be placed without it (and the others, if they are causes together only)."""
 
     kind: str
-    found: Found
+    found: TrialResult
     rule: Rule | None = None
     limit: str = ""
     length: float = 0.0  #: of WALLTIME, the longest that helps
@@ -120,7 +120,7 @@ class Causes:
 
     def _place(
         self, some: list[Candidate], *, length: float | None = None, jobs: frozenset[int] | None = None
-    ) -> Found:
+    ) -> TrialResult:
         rules = tuple(each.rule for each in some if each.rule is not None)
         limits = tuple(each.limit for each in some if each.limit)
         return self.trial.place(
@@ -165,7 +165,7 @@ class Causes:
                 found.append(Blamed(each.kind, self._place(with_others), rule=each.rule, limit=each.limit))
         return found
 
-    def _hosts(self, kind: str, placed: Found) -> tuple[str, ...]:
+    def _hosts(self, kind: str, placed: TrialResult) -> tuple[str, ...]:
         """Of the hosts on which it would be placed, those that it concerns; of all, if that cannot be told."""
         site = self.planner.site
         mask = site.everything

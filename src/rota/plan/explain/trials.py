@@ -38,7 +38,7 @@ JOBS: Final = "jobs"
 _TERMS: Final = (POSTPONE, DEADLINE, EXPIRE)
 
 
-class Found(NamedTuple):
+class TrialResult(NamedTuple):
     """Where it would be placed; a start of inf: nowhere, for this reason."""
 
     start: float
@@ -86,7 +86,7 @@ class Trial:
         limits: tuple[str, ...] = (),
         jobs: frozenset[int] | None = None,
         length: float | None = None,
-    ) -> Found:
+    ) -> TrialResult:
         """Where it would be placed without these.
 
         `jobs`: only these of the others are gone. `length`: of the walltime that it is given.
@@ -119,7 +119,9 @@ class Trial:
             ]
         entry.home = 0
         found = planner.find(entry, planner.now, before=inf, since=None)
-        return Found(inf, 0, entry.reason) if found is None else Found(found[0], found[1], entry.reason)
+        return (
+            TrialResult(inf, 0, entry.reason) if found is None else TrialResult(found[0], found[1], entry.reason)
+        )
 
     def _without(self, gone: tuple[str, ...]) -> Site:
         site = self._site

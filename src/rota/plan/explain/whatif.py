@@ -12,7 +12,7 @@ import msgspec
 
 from rota.errors import Bug
 from rota.plan.ask import Ask
-from rota.plan.planner.backfill import Class
+from rota.plan.planner.backfill import PriorityClass
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.shapes import Shape
@@ -31,7 +31,7 @@ from rota.plan.timeline.step_function import Steps
 
 #: Copied field by field.
 _MUTABLE: Final = frozenset(
-    (Planner, Class, Slots, Counted, Bounds, Ledger, Steps, Usage, History, Quotas, Counter, Pinned)
+    (Planner, PriorityClass, Slots, Counted, Bounds, Ledger, Steps, Usage, History, Quotas, Counter, Pinned)
 )
 #: Never changed once they are made, but for what they remember of their own work.
 _SHARED: Final = frozenset((Site, Shape, Exactly))

@@ -24,7 +24,7 @@ _LOOKED_AT: Final = 16
 _MANY_SPANS: Final = 64
 
 
-class Class:
+class PriorityClass:
     """Queues of one priority, planned together: their waiting jobs in order of rank."""
 
     def __init__(self, priority: float, backfill: str) -> None:
@@ -51,7 +51,7 @@ class Class:
             self.head = None
 
 
-def below(planner: Search, klass: Class, position: int) -> list[Entry]:
+def below(planner: Search, klass: PriorityClass, position: int) -> list[Entry]:
     """Waiting jobs of worse rank than this place in a class, in order."""
     found = klass.line[position:]
     at = planner.classes.index(klass)
@@ -60,7 +60,7 @@ def below(planner: Search, klass: Class, position: int) -> list[Entry]:
     return found
 
 
-def on_submitted(planner: Search, klass: Class, entry: Entry, now: float) -> Iterator[None]:
+def on_submitted(planner: Search, klass: PriorityClass, entry: Entry, now: float) -> Iterator[None]:
     """A job joined the line: plan it, and those of worse rank after it."""
     last = klass.line[-1] is entry and not below(planner, klass, len(klass.line))
     if last and klass.backfill == "conservative":
@@ -88,7 +88,7 @@ def replan(planner: Search, now: float) -> Iterator[None]:
         yield from put_back(planner, planner.classes[0], 0, now)
 
 
-def replan_from(planner: Search, klass: Class, position: int, now: float) -> Iterator[None]:
+def replan_from(planner: Search, klass: PriorityClass, position: int, now: float) -> Iterator[None]:
     """Take out everybody from a place in a class on, and put them back in order of rank."""
     planned = [entry for entry in below(planner, klass, position) if entry.start is not None]
     for number, entry in enumerate(planned, 1):
@@ -98,7 +98,7 @@ def replan_from(planner: Search, klass: Class, position: int, now: float) -> Ite
     yield from put_back(planner, klass, position, now)
 
 
-def put_back(planner: Search, klass: Class, position: int, now: float) -> Iterator[None]:
+def put_back(planner: Search, klass: PriorityClass, position: int, now: float) -> Iterator[None]:
     """Plan everybody from a place in a class on, who all were taken out."""
     for each in planner.classes[planner.classes.index(klass) :]:
         if each.backfill == "conservative":
@@ -161,7 +161,7 @@ def _should_lie_in(child: Entry, container: Entry) -> bool:
 # ------------------------------------------------------------------ only the first has a reservation
 
 
-def _first_only(planner: Search, klass: Class, now: float) -> None:
+def _first_only(planner: Search, klass: PriorityClass, now: float) -> None:
     """`none`, `easy` and `easy-sjbf`: start what fits, reserve for the first that does not, let others pass.
 
     Who can not be planned at all is nobody's obstacle. When a container begins, those before it in the line who
@@ -174,7 +174,7 @@ def _first_only(planner: Search, klass: Class, now: float) -> None:
         _look_once(planner, klass, now)
 
 
-def _opened_for(entry: Entry, klass: Class) -> bool:
+def _opened_for(entry: Entry, klass: PriorityClass) -> bool:
     """Did a container begin that somebody waits for?"""
     if not entry.ask.types.container:
         return False
@@ -182,7 +182,7 @@ def _opened_for(entry: Entry, klass: Class) -> bool:
     return any(other.ask.types.inner in names for other in klass.line)
 
 
-def _look_once(planner: Search, klass: Class, now: float) -> None:
+def _look_once(planner: Search, klass: PriorityClass, now: float) -> None:
     if klass.head is not None:
         planner.unplan(klass.head)
         klass.head = None
@@ -220,7 +220,7 @@ def _look_once(planner: Search, klass: Class, now: float) -> None:
         klass.line = [entry for entry in klass.line if entry.id not in gone]
 
 
-def _waits_for_room(planner: Search, klass: Class, entry: Entry, now: float) -> bool:
+def _waits_for_room(planner: Search, klass: PriorityClass, entry: Entry, now: float) -> bool:
     """Will it have a start? Where the first gets a reservation, this is it."""
     if klass.backfill == "none" and planner.only_wants_room(entry):
         return True
@@ -237,7 +237,9 @@ def _waits_for_room(planner: Search, klass: Class, entry: Entry, now: float) -> 
 # ------------------------------------------------------------------ everybody has a planned start
 
 
-def _compress(planner: Search, klass: Class, freed: list[tuple[float, float]], now: float) -> Iterator[None]:
+def _compress(
+    planner: Search, klass: PriorityClass, freed: list[tuple[float, float]], now: float
+) -> Iterator[None]:
     """Each waiting job, in order, is taken out alone and put back at its earliest start.
 
     Tried are only those for whom something became free since they were tried last.

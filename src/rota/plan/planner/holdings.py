@@ -52,8 +52,8 @@ class Holdings:
         self.now = now
         self.patience_s = PATIENCE_S  #: so long a reservation waits for resources that are missing
         self.entries: dict[int, Entry] = {}
-        self.classes: list[backfill.Class] = []  #: queues of one priority, the highest first
-        self.low = backfill.Class(-inf, "conservative")  #: besteffort jobs, planned when all others are
+        self.classes: list[backfill.PriorityClass] = []  #: queues of one priority, the highest first
+        self.low = backfill.PriorityClass(-inf, "conservative")  #: besteffort jobs, planned when all others are
         self.running: dict[int, Entry] = {}
         self.suspended: dict[int, suspension.Pinned] = {}  #: some of them are in line to go on
         self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
@@ -145,12 +145,12 @@ class Holdings:
     def queue(self, name: str) -> Queue:
         return self.policy.queues.get(name) or Queue()
 
-    def class_of(self, ask: Ask) -> backfill.Class:
+    def class_of(self, ask: Ask) -> backfill.PriorityClass:
         queue = self.queue(ask.queue)
         for each in self.classes:
             if each.priority == queue.priority:
                 return each
-        found = backfill.Class(queue.priority, queue.backfill)
+        found = backfill.PriorityClass(queue.priority, queue.backfill)
         insort(self.classes, found, key=lambda each: -each.priority)
         return found
 

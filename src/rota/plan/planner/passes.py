@@ -128,7 +128,7 @@ class Passes(Search):
         for entry in self.running.values():
             self.charge(entry, now)
 
-    def _may_change(self, klass: backfill.Class, now: float) -> bool:
+    def _may_change(self, klass: backfill.PriorityClass, now: float) -> bool:
         """Might somebody have another rank than before? By submission, only who starves by now."""
         queues = (Queue(), *self.policy.queues.values())
         if any(queue.order != "fifo" for queue in queues):
