@@ -149,6 +149,14 @@ def test_jobs_behind_the_first_of_their_kind_go_before_those_of_worse_rank() -> 
     assert found.firm[9] == (NOW + 40, 10.0)
 
 
+def test_a_gap_that_is_found_late_brings_no_job_before_the_one_that_is_ahead_of_it() -> None:
+    found = Foreseen(NOW, Room([Piece(NOW, 3), Piece(NOW + 4, 3)]), {})
+    later = line(1, first=1, length=1.0, after=NOW + 4)
+    wide = line(2, first=2, width=2, length=1.0)
+    behind = line(5, first=4, length=1.0, after=NOW + 2)
+    assert starts(found, later, wide, behind)[2] == [NOW + at for at in (2, 2, 3, 3, 3)]
+
+
 _some = st.lists(
     st.tuples(st.integers(1, 9), st.integers(1, 3), lengths, st.integers(0, 40)), min_size=1, max_size=6
 )

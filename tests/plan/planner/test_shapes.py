@@ -112,6 +112,14 @@ def test_groups_that_take_different_resources_are_found_whenever_they_can_be(cas
         assert naive.search(alternative.groups, taken) == taken or _covers(naive, alternative, taken)
 
 
+def test_all_of_nothing_cannot_be_had_beside_other_groups() -> None:
+    resources = [Resource(id, {"host": "a", "gpu": False}) for id in (1, 2)]
+    one = Group((Level("core", 1),))
+    none = Group((Level("core", ALL),), where="gpu = true")
+    _site, shape, _naive = made(resources, {1, 2}, Alternative((one, none, one)))
+    assert not shape.possible
+
+
 def _covers(naive: Naive, alternative: Alternative, taken: frozenset[int]) -> bool:
     """Is there a way to give all that was taken, and nothing else, to the groups?"""
 

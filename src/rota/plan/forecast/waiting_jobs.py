@@ -95,7 +95,7 @@ class Foreseen:
                 if better is not None and line.key > better:
                     return [*kept, *waiting[place:]]
                 if better is None or line.since <= start:
-                    found[at] += self.place(line, left[at], before=before)
+                    found[at] += self.place(line, left[at], since=_last_start(found[at]), before=before)
                     left[at] = sum(stretch.pace.number for stretch in found[at])
                     if left[at] >= len(line.jobs) or before == inf:
                         continue
@@ -128,12 +128,11 @@ class Foreseen:
         if each.mask:
             self._room.hold(each.mask, start + length)
 
-    def place(self, line: Line, first: int = 0, *, before: float = inf) -> list[Stretch]:
-        """Give the jobs of a line, from this one on, the places that are free first, as far as they begin before
-        that moment."""
-        found = self._between(line, first, before) if line.hours is None and not line.uses else []
+    def place(self, line: Line, first: int = 0, *, since: float = 0.0, before: float = inf) -> list[Stretch]:
+        """Give the jobs of a line, from this one on, the places that are free first between these moments."""
+        after = max(self.now, line.after, since)
+        found = self._between(line, first, after, before) if line.hours is None and not line.uses else []
         first += len(found)
-        after = max(self.now, line.after)
         for _ in range(_MOST_OPENINGS):
             number = len(line.jobs) - first
             if not number:
@@ -155,12 +154,12 @@ class Foreseen:
             after = until
         return found
 
-    def _between(self, line: Line, first: int, before: float) -> list[Stretch]:
+    def _between(self, line: Line, first: int, after: float, before: float) -> list[Stretch]:
         """Short jobs begin while a wide one that is before them waits for the rest of its room."""
         found: list[Stretch] = []
         if line.length is None:
             return found
-        gaps, after = self._room.gaps, max(self.now, line.after)
+        gaps = self._room.gaps
         before = min(before, max(after, self._room.first(line.width)) if gaps else before)
         for at, gap in enumerate(gaps):
             start, amount = max(after, gap.free), gap.amount
@@ -200,6 +199,15 @@ class Foreseen:
                 ]
             )
         return pace
+
+
+def _last_start(stretches: list[Stretch]) -> float:
+    """When the last of these jobs begins; the jobs behind it begin no earlier, even if a gap was overlooked."""
+    if not stretches:
+        return 0.0
+    pace = stretches[-1].pace
+    start = pace.start(pace.number - 1)
+    return start if start < inf else 0.0
 
 
 def _together(opening: list[tuple[float, int]]) -> Iterator[tuple[float, list[int]]]:

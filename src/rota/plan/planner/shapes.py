@@ -298,7 +298,8 @@ class Fit:
     def choices(self, free: int) -> Iterator[int]:
         """Every way to take it, the preferred first."""
         found, wanted = self.candidates(free)
-        yield from self._choices(0, found[0], wanted, found)
+        if wanted:  # a group that asks for all of nothing cannot be had
+            yield from self._choices(0, found[0], wanted, found)
 
     def _choices(self, depth: int, marks: int, number: int, found: list[int]) -> Iterator[int]:
         for some in combinations([1 << position for position in positions(marks)], number):
