@@ -22,8 +22,7 @@ from rota.core.submit.identity import key_maker
 from rota.core.turn import Batch, Turn
 from rota.core.world import World, forget
 from rota.plan.dispatch.planning import Planning
-from rota.plan.placement import Capacity
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 from rota.store.memory.store import MemoryStore
 
 HOST, RUNNER = "bench", "runner"

@@ -33,7 +33,7 @@ from rota.core.turn import Batch, Turn
 from rota.core.world import NO_JOB, World, forget
 from rota.errors import RotaError
 from rota.plan.dispatch.planning import Planning
-from rota.plan.placement import Capacity
+from rota.plan.size import Capacity
 from rota.store.base import Brief, StoredJob
 from rota.store.memory.store import MemoryStore
 from tests.core.runners import Grant, ModelRunner, Report, Witness

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from rota.core.attempts.leases import Finished, Held, LeaseRef, PartOpened, Paused, Started
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
 from rota.core.jobs.job import Outcome, Spec
-from rota.plan.placement import Capacity, Given
-from rota.plan.size import Size
+from rota.plan.placement import Given
+from rota.plan.size import Capacity, Size
 from rota.plan.timeline.bitset import parse_spans
 
 Lease = tuple[int, int, int]

@@ -23,9 +23,9 @@ from rota.plan.dispatch import plan_factory
 from rota.plan.dispatch.planning import Planning
 from rota.plan.explain.whatif import ask_when
 from rota.plan.need import LimitUse
-from rota.plan.placement import Capacity, Promised
+from rota.plan.placement import Promised
 from rota.plan.policy.limits import Limit, Window
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 from rota.units import about_duration
 from tests.core.jobs.test_modification import modify
 from tests.core.machine import GIB, Entry, Machine, spec

@@ -12,9 +12,9 @@ from msgspec import Struct
 from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.plan.need import Need
-from rota.plan.placement import Capacity
 from rota.plan.policy.limits import Limit
 from rota.plan.site.node_facts import NodeFacts
+from rota.plan.size import Capacity
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):

@@ -26,12 +26,12 @@ from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
 from rota.plan.need import Need
-from rota.plan.placement import Capacity, Placement, Reserved
+from rota.plan.placement import Placement, Reserved
 from rota.plan.policy.policy import PATIENCE_S
 from rota.plan.policy.quotas import Spent
 from rota.plan.policy.usage_history import History
 from rota.plan.site.records import KINDS
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 #: In `World.outcomes`: a job that is live, and an id that names no job.
 OPEN = 0

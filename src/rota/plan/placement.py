@@ -15,7 +15,7 @@ from msgspec import Struct
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Moved, Waits
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
@@ -25,20 +25,6 @@ if TYPE_CHECKING:
     from rota.plan.policy.policy import Policy
     from rota.plan.policy.quotas import Quotas, Spent
     from rota.plan.site.resources import Site
-
-
-class Capacity(Struct, frozen=True, gc=False):
-    """What a host has to give."""
-
-    cpus: int  #: hundredths of a core
-    mem: int
-    disk: int
-    gpus: int = 0
-
-    @property
-    def zero_cpu_jobs(self) -> int:
-        """How many jobs that ask for no processor may run at once."""
-        return max(4, 4 * self.cpus // 100)
 
 
 class Opened(NamedTuple):

@@ -1,4 +1,4 @@
-"""How much of a host a job takes."""
+"""How much a host has, and how much of it a job takes."""
 
 from __future__ import annotations
 
@@ -24,3 +24,17 @@ class Floor(Struct, frozen=True, array_like=True, gc=False):
     mem: int = 0
     disk: int = 0
     time_s: float = 0.0
+
+
+class Capacity(Struct, frozen=True, gc=False):
+    """What a host has to give."""
+
+    cpus: int  #: hundredths of a core
+    mem: int
+    disk: int
+    gpus: int = 0
+
+    @property
+    def zero_cpu_jobs(self) -> int:
+        """How many jobs that ask for no processor may run at once."""
+        return max(4, 4 * self.cpus // 100)

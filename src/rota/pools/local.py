@@ -18,8 +18,7 @@ from pathlib import Path
 from rota.core.events import HostAppeared
 from rota.home import Home
 from rota.host import usable_memory
-from rota.plan.placement import Capacity
-from rota.plan.size import CORE
+from rota.plan.size import CORE, Capacity
 from rota.settings import Settings
 
 log = logging.getLogger("rota.pools.local")

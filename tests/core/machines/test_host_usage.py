@@ -5,7 +5,7 @@ from __future__ import annotations
 from rota.core import events
 from rota.core.machines.host_usage import leave_hosts, look_at_hosts
 from rota.core.turn import Batch, Turn
-from rota.plan.placement import Capacity
+from rota.plan.size import Capacity
 from tests.core.machine import Machine
 
 

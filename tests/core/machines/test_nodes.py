@@ -11,9 +11,8 @@ from rota.core import events
 from rota.core.machines.nodes import check_facts
 from rota.core.states import State
 from rota.errors import BadInput
-from rota.plan.placement import Capacity
 from rota.plan.site.node_facts import NodeFacts
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 from tests.core.machine import GIB, Machine
 from tests.core.runners import ModelRunner
 

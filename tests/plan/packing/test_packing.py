@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.hosts import AHEAD_MAX, AHEAD_S
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Capacity, Chosen, Opened
+from rota.plan.placement import Chosen, Opened
 from rota.plan.policy.limits import Limit
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 GIB = 1 << 30
 FOUR = Capacity(cpus=400, mem=8 * GIB, disk=10 * GIB)

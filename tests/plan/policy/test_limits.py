@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from rota.plan.need import LimitUse, Need
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Capacity
 from rota.plan.policy.limits import Limit, Window
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 from tests.dose import dose, half
 
 #: Those of no duration may always pass one that waits for room; the others may be held back for it.

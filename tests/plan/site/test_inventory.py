@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from rota.core.site.site_records import changed
 from rota.errors import BadInput, NotFound
-from rota.plan.placement import Capacity
 from rota.plan.site.inventory import HostChange, Inventory
 from rota.plan.site.site_builder import own_ids, site_of
+from rota.plan.size import Capacity
 
 GIB = 1 << 30
 HERE = {"here": Capacity(cpus=400, mem=8 * GIB, disk=GIB, gpus=1)}

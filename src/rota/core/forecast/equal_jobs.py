@@ -7,9 +7,8 @@ from math import inf
 
 from rota.core.forecast.expectation import FAR, NO_ESTIMATE, Expected, Unknown
 from rota.plan.forecast.waiting_jobs import FAR_S, Line, Stretch
-from rota.plan.placement import Capacity
 from rota.plan.policy.limits import Limit
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 
 class Placed:

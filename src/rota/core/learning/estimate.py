@@ -17,8 +17,7 @@ from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import NotFound
 from rota.plan.need import Need
-from rota.plan.placement import Capacity
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 #: So many learning groups are kept in memory; those not used for longest are forgotten first.
 MOST_MODELS = 4096

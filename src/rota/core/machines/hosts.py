@@ -8,11 +8,11 @@ import msgspec
 
 from rota.core.attempts.jobs_elsewhere import is_nowhere
 from rota.core.world import Runner, World
-from rota.plan.placement import Capacity
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import KINDS
 from rota.plan.site.resources import ABSENT, DEAD, LEAVING, SUSPECTED, Site
 from rota.plan.site.site_builder import own_ids, site_of
+from rota.plan.size import Capacity
 
 
 def site_now(world: World) -> Site:

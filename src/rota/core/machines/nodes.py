@@ -20,11 +20,10 @@ from rota.core.world import Runner, World
 from rota.errors import BadInput
 from rota.plan.language.expression_tree import Kind
 from rota.plan.language.hostlist import check_name
-from rota.plan.placement import Capacity
 from rota.plan.site.node_facts import NodeFacts
 from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
 from rota.plan.site.site_builder import host_record, node_record
-from rota.plan.size import CORE
+from rota.plan.size import CORE, Capacity
 
 #: More properties than this nobody announces, and more than that no site can use.
 _MOST_PROPERTIES = 64

@@ -32,7 +32,7 @@ from rota.core.states import LEASED, State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
 from rota.plan.need import Need
-from rota.plan.placement import Capacity
+from rota.plan.size import Capacity
 
 #: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
 SETTLED_ACK = -1

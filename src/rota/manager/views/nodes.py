@@ -11,10 +11,9 @@ from rota.core.machines.hosts import agents, away_word, counted_cores
 from rota.core.world import World
 from rota.manager.views.limits import view as limits_view
 from rota.plan.language.hostlist import natural
-from rota.plan.placement import Capacity
 from rota.plan.site.resources import ABSENT
 from rota.plan.site.site_builder import host_record, hours_of, node_record
-from rota.plan.size import CORE
+from rota.plan.size import CORE, Capacity
 from rota.wire.sums import NodeView
 from rota.wire.views import LimitView
 

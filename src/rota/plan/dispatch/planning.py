@@ -19,12 +19,12 @@ from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
 from rota.plan.packing.lanes import Lane
 from rota.plan.packing.packing import Packing
-from rota.plan.placement import Capacity, Chosen, News, Opened, Outlook, Planned, Terms, Waiting
+from rota.plan.placement import Chosen, News, Opened, Outlook, Planned, Terms, Waiting
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.waking import next_starts
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 
 class Planning:

@@ -8,8 +8,8 @@ from math import exp
 
 from rota.plan.need import Need
 from rota.plan.packing.packing_reasons import never_fits
-from rota.plan.placement import Capacity, Opened
-from rota.plan.size import Size
+from rota.plan.placement import Opened
+from rota.plan.size import Capacity, Size
 
 #: Leases are sent ahead for about this many seconds of work, and no more than this many.
 AHEAD_S = 0.08

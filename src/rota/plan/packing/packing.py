@@ -18,10 +18,10 @@ from rota.plan.packing.lanes import Lane, Rack, Racks, Rank
 from rota.plan.packing.limit_queues import Lines
 from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_room
 from rota.plan.packing.shadow_time import Shadows
-from rota.plan.placement import Capacity, Chosen, Opened, Waiting
+from rota.plan.placement import Chosen, Opened, Waiting
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
-from rota.plan.size import Size
+from rota.plan.size import Capacity, Size
 
 #: So many jobs in a row are moved to another lane at once, when they have come to need something else.
 MOVED_MAX = 16

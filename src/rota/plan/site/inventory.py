@@ -16,9 +16,9 @@ from rota.errors import BadInput, NotFound
 from rota.plan.language.expression import Kind, Value, check, matches, parse
 from rota.plan.language.hostlist import fold
 from rota.plan.language.reading import suggestion
-from rota.plan.placement import Capacity
 from rota.plan.site.records import MOST_RESOURCES, PLACE, HostRecord, Records, kinds_of, read_value
 from rota.plan.site.site_builder import host_record, own_ids, recorded_hosts, taken_ids, values_by_id
+from rota.plan.size import Capacity
 
 Change = tuple[str, str, Any]
 

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from rota.plan.language.expression import Value
-from rota.plan.placement import Capacity
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import PREFER_SETTING, HostRecord, NodeRecord, Records, kinds_of, levels_of
 from rota.plan.site.resources import ABSENT, ASLEEP, DRAINED, SUSPECTED, Figures, Resource, Site
+from rota.plan.size import Capacity
 
 
 def site_of(
