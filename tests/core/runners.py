@@ -14,8 +14,8 @@ from rota.core.attempts.leases import Finished, Held, LeaseRef, PartOpened, Paus
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
 from rota.core.jobs.job import Outcome, Spec
 from rota.plan.placement import Given
+from rota.plan.site.bitset import parse_spans
 from rota.plan.size import Capacity, Size
-from rota.plan.timeline.bitset import parse_spans
 
 Lease = tuple[int, int, int]
 

@@ -14,8 +14,8 @@ from rota.core.jobs.dependencies import verdict
 from rota.core.jobs.job import Job, Parent
 from rota.core.states import LEASED, TERMINAL, State
 from rota.core.world import OPEN, World
+from rota.plan.site.bitset import parse_spans
 from rota.plan.size import CORE
-from rota.plan.timeline.bitset import parse_spans
 
 
 def broken(world: World) -> list[str]:

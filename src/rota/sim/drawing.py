@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
 from rota.pictures.schedule import Drawn, Picture, runs
-from rota.plan.timeline.bitset import parse_spans
+from rota.plan.site.bitset import parse_spans
 from rota.sim.replay import Ran, Replayed
 
 

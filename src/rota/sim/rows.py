@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from rota.errors import BadInput
 from rota.plan.language.expression import Kind, Value
+from rota.plan.site.bitset import parse_spans
 from rota.plan.site.resources import Figures, Resource, Site
-from rota.plan.timeline.bitset import parse_spans
 from rota.sim.values import Moments, WrongField, did_you_mean, field, shown, size
 
 Row = dict[str, str | int | float | bool | list[int] | None]

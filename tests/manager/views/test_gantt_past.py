@@ -21,8 +21,8 @@ from rota.manager.views.gantt import encoded
 from rota.manager.views.gantt_past import Lines, Past, Window
 from rota.manager.views.gantt_rows import Bar, lines_needed, placed
 from rota.plan.placement import Given, Pause
+from rota.plan.site.bitset import parse_spans
 from rota.plan.size import Size
-from rota.plan.timeline.bitset import parse_spans
 from rota.store.memory.store import MemoryStore
 from rota.store.past import PastSum
 from rota.wire import codec

@@ -12,8 +12,8 @@ import pytest
 
 from rota.core.attempts.leases import Finished
 from rota.errors import BadInput
+from rota.plan.site.bitset import spans_of
 from rota.plan.size import Size
-from rota.plan.timeline.bitset import spans_of
 from rota.runner.start.allocation import on_its_cores
 from rota.runner.start.cores import Cores, Share
 from rota.wire.messages import Allocation

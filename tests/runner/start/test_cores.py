@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rota.errors import BadInput
+from rota.plan.site.bitset import spans_of
 from rota.plan.size import CORE, Size
-from rota.plan.timeline.bitset import spans_of
 from rota.runner.contain import procfs
 from rota.runner.start.cores import ANY, Cores
 from rota.wire import messages as m

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from rota.errors import BadInput
-from rota.plan.timeline.bitset import parse_spans
+from rota.plan.site.bitset import parse_spans
 from rota.wire.past import GanttAttempt
 from rota.wire.views import GanttHost, GanttJob, GanttView
 

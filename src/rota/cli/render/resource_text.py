@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rota.cli.input import site_records
 from rota.cli.render.printing import say
 from rota.plan.language.hostlist import fold
+from rota.plan.site.bitset import spans_of
 from rota.plan.site.records import PLACE, show_value
 from rota.plan.site.site_builder import host_record
-from rota.plan.timeline.bitset import spans_of
 from rota.units import about_size
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from rota.core.world import World
 from rota.plan.explain.cause_texts import away_hosts, ids_text
 from rota.plan.planner.entry import WAITING
 from rota.plan.reasons import Cause, Waits
-from rota.plan.timeline.bitset import spans_of
+from rota.plan.site.bitset import spans_of
 from rota.units import about_duration
 
 #: Of many blockers only so many are named.

@@ -28,10 +28,10 @@ from rota.plan.planner import entry as entries
 from rota.plan.planner.endangered import danger
 from rota.plan.planner.planner import Planner
 from rota.plan.site.availability import HORIZON_S, closed_spans
+from rota.plan.site.bitset import positions, spans_of
 from rota.plan.site.resources import Site
 from rota.plan.site.site_builder import host_record, hours_of
 from rota.plan.size import CORE
-from rota.plan.timeline.bitset import positions, spans_of
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.past import GanttPast

@@ -24,8 +24,8 @@ from rota.core.jobs.report_groups import first_of
 from rota.core.machines.host_usage import BUSY, IDLE
 from rota.manager.accounts.usage import Span, spans
 from rota.manager.views.gantt_rows import Bar, lines_needed, placed
+from rota.plan.site.bitset import parse_spans, spans_of
 from rota.plan.size import CORE
-from rota.plan.timeline.bitset import parse_spans, spans_of
 from rota.store.base import Store
 from rota.store.past import PastAttempt, PastSum
 from rota.wire.past import GanttAttempt, GanttMerged, GanttPast, GanttState

@@ -6,8 +6,8 @@ from rota.plan.need import Need
 from rota.plan.placement import Given
 from rota.plan.planner.entry import Entry
 from rota.plan.planner.planner import Planner
+from rota.plan.site.bitset import positions, spans_of
 from rota.plan.size import CORE, Size
-from rota.plan.timeline.bitset import positions, spans_of
 
 
 def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None]:

@@ -13,8 +13,8 @@ from rota.plan.planner import suspension
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.shapes import Shape
 from rota.plan.planner.timesharing import WHOLE
+from rota.plan.site.bitset import parse_spans
 from rota.plan.site.resources import Site
-from rota.plan.timeline.bitset import parse_spans
 
 
 class PlanLeases:

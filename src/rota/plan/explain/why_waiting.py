@@ -16,7 +16,7 @@ from rota.plan.planner.planner import Planner
 from rota.plan.planner.shapes import Shape
 from rota.plan.planner.shortfall import count_missing, missing_now
 from rota.plan.reasons import Cause, Waits
-from rota.plan.timeline.bitset import positions
+from rota.plan.site.bitset import positions
 from rota.units import about_duration
 
 

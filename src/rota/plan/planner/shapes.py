@@ -14,8 +14,8 @@ from operator import itemgetter
 from rota.errors import BadInput
 from rota.plan.language.expression import Value
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group
+from rota.plan.site.bitset import lowest, positions
 from rota.plan.site.resources import Site
-from rota.plan.timeline.bitset import lowest, positions
 
 #: How many choices are tried for groups that compete for the same resources.
 TRIES = 10_000

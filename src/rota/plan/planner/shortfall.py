@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rota.plan.language.hostlist import fold
 from rota.plan.placement import Given, Promised
 from rota.plan.planner.timesharing import may_share
-from rota.plan.timeline.bitset import positions
+from rota.plan.site.bitset import positions
 
 if TYPE_CHECKING:
     from rota.plan.planner.entry import Entry

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from rota.errors import BadInput
 from rota.plan.language.expression import Kind, Value, check, matches, parse
+from rota.plan.site.bitset import positions, runs, spans_of
 from rota.plan.site.clock import Clock
-from rota.plan.timeline.bitset import positions, runs, spans_of
 
 #: Other names of a level.
 ALIASES: Final = {"nodes": "host", "node": "host"}

@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection
 from typing import Protocol
 
-from rota.plan.timeline.bitset import spans_of
+from rota.plan.site.bitset import spans_of
 from rota.runner.log import say
 
 #: The file of a group that limits its memory, by version.

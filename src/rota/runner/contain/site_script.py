@@ -10,7 +10,7 @@ import select
 import signal
 from collections.abc import Collection, Iterable
 
-from rota.plan.timeline.bitset import spans_of
+from rota.plan.site.bitset import spans_of
 from rota.runner import libc
 from rota.runner.contain.fence import Fence
 from rota.runner.contain.process_trail import Trail

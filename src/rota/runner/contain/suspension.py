@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from rota.core.attempts.leases import Paused
-from rota.plan.timeline.bitset import spans_of
+from rota.plan.site.bitset import spans_of
 from rota.runner import clock
 from rota.runner.log import say
 from rota.runner.report.journal import Key

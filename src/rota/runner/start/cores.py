@@ -12,8 +12,8 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import NamedTuple
 
 from rota.errors import BadInput
+from rota.plan.site.bitset import parse_spans, spans_of
 from rota.plan.size import CORE
-from rota.plan.timeline.bitset import parse_spans, spans_of
 
 _MOST_CORES = 1 << 16
 Owner = Hashable

@@ -257,8 +257,8 @@ def _moment(at: datetime | None) -> str:
 
 def _details(found: NodeDetailView) -> Shown:
     from rota.cli.render.text import block, harmless
+    from rota.plan.site.bitset import spans_of
     from rota.plan.site.records import show_value
-    from rota.plan.timeline.bitset import spans_of
     from rota.units import about_size
 
     facts: list[tuple[str, Any]] = [

@@ -79,7 +79,7 @@ def add(
 
     with call.connect() as client:
         ids = site_records.change(client, KINDS, make, about=f"resource add {fold(names)}")
-    from rota.plan.timeline.bitset import spans_of
+    from rota.plan.site.bitset import spans_of
 
     sentence = f"added {count(len(ids), 'resource')} on {count(len(names), 'host')}: {spans_of(ids)}"
     return site_records.tell(call, sentence, added=spans_of(ids), resources=len(ids), hosts=len(names))
@@ -208,7 +208,7 @@ def _chooser(
     """Reads the options before anybody is asked; the result chooses from what there is."""
     from rota.errors import BadInput
     from rota.plan.language.hostlist import expand
-    from rota.plan.timeline.bitset import parse_spans
+    from rota.plan.site.bitset import parse_spans
 
     if needed and hosts is None and ids is None and where is None:
         raise BadInput("say which resources", hint="give --hosts, --ids or --where")
