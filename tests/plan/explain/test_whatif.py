@@ -12,10 +12,10 @@ from rota.plan.explain.whatif import ask_when, copy_of
 from rota.plan.language.request import Alternative, Group, Level
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.shapes import Shape
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.resources import Resource, Site
+from rota.plan.timeline.shapes import Shape
 from tests.dose import histories
 from tests.plan.planner.test_planner_machine import QUEUES, Plans
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.language.request import Alternative, Group, Level
-from rota.plan.planner.shapes import Shape
 from rota.plan.site.resources import Resource, Site
 from rota.plan.timeline.search_bounds import Bounds
+from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import Choosing, Counted, Slots
 from tests.dose import dose, half
 

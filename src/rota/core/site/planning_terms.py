@@ -23,7 +23,6 @@ from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.language.types import parse_types
 from rota.plan.packing.packing_reasons import amount
 from rota.plan.placement import Away, Held, Reserved
-from rota.plan.planner.shapes import Shape
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.policy_records import decides_plans
@@ -32,6 +31,7 @@ from rota.plan.site.clock import Clock
 from rota.plan.site.resources import ALIASES, Site
 from rota.plan.size import CORE, Size
 from rota.plan.timeline.ledger import Ledger, Taking
+from rota.plan.timeline.shapes import Shape
 
 #: Kinds of site records that only the planner knows how to keep.
 _RULES = ("quota", "resource", "energy")

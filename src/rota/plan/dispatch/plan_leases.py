@@ -11,10 +11,10 @@ import sys
 from rota.plan.placement import Held, Terms
 from rota.plan.planner import suspension
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.shapes import Shape
 from rota.plan.planner.timesharing import WHOLE
 from rota.plan.site.bitset import parse_spans
 from rota.plan.site.resources import Site
+from rota.plan.timeline.shapes import Shape
 
 
 class PlanLeases:

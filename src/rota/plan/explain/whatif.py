@@ -15,7 +15,6 @@ from rota.plan.ask import Ask
 from rota.plan.planner.backfill import PriorityClass
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.shapes import Shape
 from rota.plan.planner.suspension import Exactly, Pinned
 from rota.plan.policy.calendar import Calendar
 from rota.plan.policy.decay import Usage
@@ -26,6 +25,7 @@ from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds
+from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import Counted, Slots
 from rota.plan.timeline.step_function import Steps
 

@@ -13,10 +13,10 @@ from rota.plan.planner import waking
 from rota.plan.planner.endangered import danger
 from rota.plan.planner.entry import Entry
 from rota.plan.planner.planner import Planner
-from rota.plan.planner.shapes import Shape
 from rota.plan.planner.shortfall import count_missing, missing_now
 from rota.plan.reasons import Cause, Waits
 from rota.plan.site.bitset import positions
+from rota.plan.timeline.shapes import Shape
 from rota.units import about_duration
 
 

@@ -1,6 +1,6 @@
 """What a request is once it has been read: alternatives, each a sum of groups of resources and a walltime.
 
-`plan.language.request_parser` reads the text; `plan.planner.shapes` fits groups to resources. A request knows
+`plan.language.request_parser` reads the text; `plan.timeline.shapes` fits groups to resources. A request knows
 names of levels and the text of expressions, never which resources exist.
 """
 

@@ -10,8 +10,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from rota.plan.planner.entry import RUNNING, Entry
-from rota.plan.planner.shapes import TRIES
 from rota.plan.planner.timesharing import may_overlap
+from rota.plan.timeline.shapes import TRIES
 from rota.plan.timeline.slots import Pick
 
 if TYPE_CHECKING:

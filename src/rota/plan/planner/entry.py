@@ -6,10 +6,10 @@ from math import inf
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
-from rota.plan.planner.shapes import Shape
 from rota.plan.policy.quotas import Counted
 from rota.plan.reasons import Waits
 from rota.plan.timeline.ledger import Taking
+from rota.plan.timeline.shapes import Shape
 
 WAITING = "waiting"
 RUNNING = "running"

@@ -15,7 +15,6 @@ from rota.plan.ask import Ask
 from rota.plan.language.request import Group
 from rota.plan.planner import backfill, suspension
 from rota.plan.planner.entry import RUNNING, WAITING, Entry, by_rank
-from rota.plan.planner.shapes import Shape
 from rota.plan.planner.timesharing import WHOLE
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
@@ -25,6 +24,7 @@ from rota.plan.site.availability import RENEW_S, Closure, closing, closures
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds
+from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import Counted, Slots
 
 #: Who was planned where: start, end, resources, container, alternative.

@@ -10,13 +10,13 @@ from rota.plan.ask import Ask
 from rota.plan.planner import suspension
 from rota.plan.planner.entry import WAITING, Entry, Option
 from rota.plan.planner.holdings import Holdings
-from rota.plan.planner.shapes import Shape
 from rota.plan.planner.timesharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.planner.waking import ready_times
 from rota.plan.policy.quota_rules import who_asks
 from rota.plan.policy.quotas import Refusal
 from rota.plan.reasons import Waits
 from rota.plan.timeline.search_bounds import Bounds
+from rota.plan.timeline.shapes import Shape
 from rota.plan.timeline.slots import Choosing, Pick, Slots
 
 _NOWHERE: Final = (0,)

@@ -17,9 +17,9 @@ import msgspec
 from rota.plan.ask import Ask
 from rota.plan.planner import backfill, overrun
 from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, Entry, Option, by_rank
-from rota.plan.planner.shapes import Shape, Short
 from rota.plan.policy.quota_rules import who_asks
 from rota.plan.reasons import Waits
+from rota.plan.timeline.shapes import Shape, Short
 
 if TYPE_CHECKING:
     from rota.plan.planner.holdings import Holdings

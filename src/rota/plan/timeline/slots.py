@@ -14,7 +14,7 @@ from math import inf
 from operator import and_
 from typing import NamedTuple
 
-from rota.plan.planner.shapes import Shape
+from rota.plan.timeline.shapes import Shape
 
 #: Chooses resources out of those that are free from a start to an end; 0 if they do not suffice.
 Pick = Callable[[int, float, float], int]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
-from rota.plan.planner.shapes import Blocks, Shape
 from rota.plan.site.resources import Resource, Site
+from rota.plan.timeline.shapes import Blocks, Shape
 from tests.dose import dose, half
 from tests.plan.brute import WHERE, Naive
 
