@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.policy.calendar import parse_calendar
+from rota.plan.policy.calendar_document import parse_calendar
 from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Policy, Queue
 from rota.plan.policy.quota_rules import parse_rules
 from rota.plan.policy.quotas import Quotas

@@ -9,10 +9,11 @@ import pytest
 
 from rota.errors import BadInput, Bug
 from rota.plan.ask import Ask, Types
-from rota.plan.policy.calendar import Calendar, parse_calendar
+from rota.plan.policy.calendar_document import parse_calendar
 from rota.plan.policy.quota_rules import Who, parse_rules, type_names, who_asks
 from rota.plan.policy.quota_use import Holder
 from rota.plan.policy.quotas import Counted, Quotas, Refusal
+from rota.plan.site.calendar import Calendar
 from rota.plan.site.clock import SECOND, Clock, find_zone
 
 HOUR = 3600.0

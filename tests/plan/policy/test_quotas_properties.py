@@ -14,7 +14,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.plan.policy.calendar import parse_calendar
+from rota.plan.policy.calendar_document import parse_calendar
 from rota.plan.policy.quota_rules import Who
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.clock import Clock, find_zone

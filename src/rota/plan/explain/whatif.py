@@ -16,12 +16,12 @@ from rota.plan.planner.backfill import PriorityClass
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.suspension import Exactly, Pinned
-from rota.plan.policy.calendar import Calendar
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.quota_counters import Counter
 from rota.plan.policy.quotas import Quotas
 from rota.plan.policy.usage_history import History
 from rota.plan.reasons import Waits
+from rota.plan.site.calendar import Calendar
 from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds

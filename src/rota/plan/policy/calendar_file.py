@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.policy.calendar import calendar_parts
+from rota.plan.policy.calendar_document import calendar_parts
 from rota.plan.policy.quota_records import PeriodRecord, QuotaRecord, new_period, new_quota
 
 #: The parts of a row, without a description.

@@ -10,8 +10,8 @@ from math import inf
 from typing import Final, NamedTuple
 
 from rota.errors import Bug
-from rota.plan.policy.calendar import Occurrence, Piece
 from rota.plan.policy.quota_rules import NO_LIMIT, Rule
+from rota.plan.site.calendar import Occurrence, Piece
 from rota.plan.timeline.step_function import Steps
 
 RESOURCES: Final = "resources"

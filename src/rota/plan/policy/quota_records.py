@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from rota.errors import BadInput
 from rota.plan.language.weekly_hours import parse_date, parse_weekly, tidy
-from rota.plan.policy.calendar import Calendar, parse_calendar
+from rota.plan.policy.calendar_document import parse_calendar
 from rota.plan.policy.quota_rules import parse_rules
 from rota.plan.policy.quotas import Quotas
+from rota.plan.site.calendar import Calendar
 from rota.plan.site.clock import Clock
 
 T = TypeVar("T")

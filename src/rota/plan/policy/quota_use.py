@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from rota.plan.policy.calendar import Occurrence
 from rota.plan.policy.quota_counters import Counter
 from rota.plan.policy.quota_rules import EACH, NO_LIMIT, Pattern, Rule
+from rota.plan.site.calendar import Occurrence
 
 
 class Holder(NamedTuple):

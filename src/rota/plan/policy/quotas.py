@@ -18,10 +18,10 @@ from math import inf
 from typing import Final, NamedTuple
 
 from rota.errors import Bug
-from rota.plan.policy.calendar import Calendar, Occurrence, Piece
 from rota.plan.policy.quota_counters import HOURS, JOBS, RESOURCES, Counter, Held, Hit, alone, always, within
 from rota.plan.policy.quota_rules import NO_LIMIT, Pattern, Rule, Who, counters_of, parse_rules
 from rota.plan.policy.quota_use import Use, use_of
+from rota.plan.site.calendar import Calendar, Occurrence, Piece
 from rota.plan.site.clock import SECOND, moment
 
 #: Nobody looks further ahead in a calendar for a period in which a job fits.

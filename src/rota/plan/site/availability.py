@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rota.errors import BadInput
 from rota.plan.language.weekly_hours import Weekly, parse_weekly
-from rota.plan.policy.calendar import Calendar
+from rota.plan.site.calendar import Calendar
 from rota.plan.site.clock import SECOND, Clock, moment
 
 if TYPE_CHECKING:

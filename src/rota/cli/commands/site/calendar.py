@@ -11,8 +11,8 @@ from rota.cli.render.printing import aside
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.policy.calendar import Period
     from rota.plan.policy.quota_records import PeriodRecord
+    from rota.plan.site.calendar import Period
     from rota.wire.views import SiteView
 
 _WEEK_S: Final = 7 * 86400.0

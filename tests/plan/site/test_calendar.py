@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.language.weekly_hours import parse_weekly, tidy
-from rota.plan.policy.calendar import Calendar, parse_calendar
+from rota.plan.policy.calendar_document import parse_calendar
+from rota.plan.site.calendar import Calendar
 from rota.plan.site.clock import SECOND, Clock, find_zone, moment
 from tests.dose import dose
 
