@@ -20,8 +20,9 @@ from rota.core.world import Runner, World
 from rota.errors import BadInput
 from rota.plan.language.expression_tree import Kind
 from rota.plan.language.hostlist import check_name
+from rota.plan.policy.record_checks import check_record
 from rota.plan.site.node_facts import NodeFacts
-from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_record, check_value, kinds_of
+from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_value, kinds_of
 from rota.plan.site.site_builder import host_record, node_record
 from rota.plan.size import CORE, Capacity
 

@@ -19,7 +19,8 @@ from rota.core.world import World
 from rota.errors import BadInput, NotFound
 from rota.plan.language import expression
 from rota.plan.language.expression import Kind
-from rota.plan.site.records import MOST_RESOURCES, check_record, check_value, kinds_of, levels_of
+from rota.plan.policy.record_checks import check_record
+from rota.plan.site.records import MOST_RESOURCES, check_value, kinds_of, levels_of
 
 Records = dict[str, dict[str, Any]]
 Change = tuple[str, str, Any]

@@ -15,8 +15,6 @@ from msgspec import Meta, Struct
 
 from rota.errors import BadInput
 from rota.plan.language.expression_tree import Kind
-from rota.plan.policy.policy_records import FAIR_SHARE, check_queue, check_rule, read_fair_share
-from rota.plan.policy.quota_records import check_period, check_quota
 from rota.plan.site.availability import parse_hours
 from rota.plan.site.node_facts import Figure, NodeFacts
 
@@ -46,7 +44,6 @@ PLACE: Final = ("host", "cpu", "core")
 #: All of them travel in one message.
 MOST_RESOURCES: Final = 100_000
 MOST_ID: Final = 1_000_000
-_NAME_MAX: Final = 255
 _TEXT_MAX: Final = 200
 _PROPERTY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 #: Words with a meaning of their own in requests and expressions.
@@ -93,19 +90,6 @@ class NodeRecord(NodeFacts, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 Check = Callable[[str, Any], None]
 
 
-def check_record(kind: str, name: str, value: Any) -> None:
-    """Raise `BadInput` unless there may be such a record, whatever else there is."""
-    if kind not in KINDS:
-        raise BadInput(f"there is no kind '{_short(kind)}' of records", hint=f"use one of {', '.join(KINDS)}")
-    if not 0 < len(name) <= _NAME_MAX or not name.isprintable():
-        raise BadInput(
-            f"'{_short(name)}' cannot be the name of a {kind}", hint="use up to 255 printable characters"
-        )
-    check = CHECKS.get(kind)
-    if check is not None and value is not None:
-        check(name, value)
-
-
 def as_struct(what: str, value: Any, kind: Any) -> Any:
     """A value as the struct that its kind has. Raises `BadInput` that names the field."""
     try:
@@ -118,7 +102,7 @@ def as_struct(what: str, value: Any, kind: Any) -> Any:
 def _check_property(name: str, value: Any) -> None:
     if not _PROPERTY.fullmatch(name):
         raise BadInput(
-            f"'{_short(name)}' cannot be the name of a property",
+            f"'{shortened(name)}' cannot be the name of a property",
             hint="begin with a letter, then letters, digits and _, at most 64",
         )
     if name.lower() in _RESERVED:
@@ -130,25 +114,25 @@ def _check_property(name: str, value: Any) -> None:
 
 def _check_resource(name: str, value: Any) -> None:
     if not (name.isascii() and name.isdigit() and str(int(name)) == name and 0 < int(name) <= MOST_ID):
-        raise BadInput(f"'{_short(name)}' is not the id of a resource", hint=f"use 1 to {MOST_ID:,}")
+        raise BadInput(f"'{shortened(name)}' is not the id of a resource", hint=f"use 1 to {MOST_ID:,}")
     if not isinstance(value, dict) or not isinstance(value.get("host"), str):
         raise BadInput(f"resource {name} has no host", hint="give it one")
 
 
 def _check_host(name: str, value: Any) -> None:
-    record: HostRecord = as_struct(f"host '{_short(name)}'", value, HostRecord)
+    record: HostRecord = as_struct(f"host '{shortened(name)}'", value, HostRecord)
     if record.hours:
         parse_hours(record.hours)
 
 
 def _check_node(name: str, value: Any) -> None:
-    record: NodeRecord = as_struct(f"node '{_short(name)}'", value, NodeRecord)
+    record: NodeRecord = as_struct(f"node '{shortened(name)}'", value, NodeRecord)
     if record.hours:
         parse_hours(record.hours)
 
 
 def _check_energy(name: str, value: Any) -> None:
-    as_struct(f"energy of '{_short(name)}'", value, EnergyRecord)
+    as_struct(f"energy of '{shortened(name)}'", value, EnergyRecord)
 
 
 def _check_setting(name: str, value: Any) -> None:
@@ -158,22 +142,16 @@ def _check_setting(name: str, value: Any) -> None:
             raise BadInput("the levels must be different, 'host' among them and 'core' last")
     elif name == PREFER_SETTING:
         as_struct("setting 'prefer'", value, list[str])
-    elif name == FAIR_SHARE:
-        read_fair_share(value)
 
 
-#: What a value of each kind must be; a kind that is not here may be any JSON.
-CHECKS: Final[dict[str, Check]] = {
+#: Checks of the values of the site's own kinds. `plan.policy.record_checks` adds those of the policies.
+SITE_CHECKS: Final[dict[str, Check]] = {
     "property": _check_property,
     "resource": _check_resource,
     "host": _check_host,
     "node": _check_node,
     "energy": _check_energy,
     "setting": _check_setting,
-    "queue": check_queue,
-    "rule": check_rule,
-    "quota": check_quota,
-    "calendar": check_period,
 }
 
 # ------------------------------------------------------------------ properties and levels
@@ -200,7 +178,7 @@ def check_value(name: str, value: Any, kind: Kind) -> None:
         fits = isinstance(value, bool)
     if not fits:
         example = {"text": "short text", "integer": "a whole number", "yesno": "yes or no"}[kind]
-        raise BadInput(f"property '{name}': {_short(repr(value))} is not {example}", hint=f"give {example}")
+        raise BadInput(f"property '{name}': {shortened(repr(value))} is not {example}", hint=f"give {example}")
 
 
 def read_value(name: str, text: str, kind: Kind) -> str | int | bool:
@@ -222,6 +200,7 @@ def show_value(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """Foreign text in a message: printable, and at most 60 characters."""
     shown = text.encode("unicode_escape", "backslashreplace").decode("ascii")
     return shown if len(shown) <= 60 else shown[:57] + "..."
