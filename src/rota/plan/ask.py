@@ -4,34 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rota.plan.language.holder_types import HOLDERS
 from rota.plan.language.request import Alternative
+from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
-
-
-class Types(Struct, frozen=True, kw_only=True, gc=False):
-    """The terms of a job, as `-t` gives them. Times are those of the planner's clock."""
-
-    besteffort: bool = False
-    idempotent: bool = False
-    container: bool = False
-    inner: str = ""  #: id or name of the container it lies in
-    timesharing: tuple[str, str] | None = None  #: ("user" or "*", "name" or "*")
-    placeholder: str = ""  #: blocks its resources for all but …
-    allowed: str = ""  #: … those that are allowed there
-    deploy: bool = False
-    cosystem: bool = False
-    noop: bool = False
-    deadline: float | None = None  #: it must have ended by then
-    postpone: float | None = None  #: it may not start before
-    expire: float | None = None  #: it gives up if it has not started by then
-    no_quotas: bool = False  #: no quota counts it
-    free: tuple[str, ...] = ()  #: types of the site's own, such as "type:yop", in order
-
-    @property
-    def done_at_walltime(self) -> bool:
-        """Is the end of its walltime its normal end?"""
-        return any(getattr(self, name) for name in HOLDERS)
 
 
 class Ask(Struct, frozen=True, kw_only=True, gc=False):

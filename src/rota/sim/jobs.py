@@ -10,11 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from rota.errors import BadInput
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.language import expression
 from rota.plan.language.request import Alternative, Group, Level
 from rota.plan.language.request_parser import check_alternative, parse_request
-from rota.plan.language.types import check_reservation, parse_types
+from rota.plan.language.type_parser import check_reservation, parse_types
+from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
 from rota.plan.policy.policy import BESTEFFORT, Queue
 from rota.plan.site.resources import Site

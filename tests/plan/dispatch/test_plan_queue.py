@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_leases import ids_of, still_there
 from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.types import Types
 from rota.plan.need import Need
 from rota.plan.placement import Held, Reserved
 from rota.plan.planner.entry import Begin, Entry

@@ -8,10 +8,11 @@ from typing import Any
 from hypothesis import assume, event, given, note
 from hypothesis import strategies as st
 
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.explain.replanning import lifted
 from rota.plan.explain.rivals import begins
 from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
 from rota.plan.planner.entry import WAITING
 from rota.plan.planner.planner import Planner

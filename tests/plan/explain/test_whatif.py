@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from rota.errors import Bug
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.explain.whatif import ask_when, copy_of
 from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.types import Types
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue

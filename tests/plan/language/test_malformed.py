@@ -10,7 +10,7 @@ import pytest
 from rota.errors import BadInput
 from rota.plan.language.expression import Kind, check, matches, parse, text
 from rota.plan.language.request_parser import check_alternative, parse_request, request_text
-from rota.plan.language.types import parse_types, type_words
+from rota.plan.language.type_parser import parse_types, type_words
 from tests.dose import FACTOR, half
 
 KINDS: dict[str, Kind] = {"gpu": "yesno", "mem": "integer", "switch": "text", "host": "text"}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.language.request import BEST, Alternative, Group, Level
+from rota.plan.language.types import Types
 from rota.plan.planner.entry import BLOCKED, RUNNING, WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue

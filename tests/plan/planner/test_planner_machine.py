@@ -12,9 +12,10 @@ from math import inf, nextafter
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.explain.whatif import copy_of
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
+from rota.plan.language.types import Types
 from rota.plan.planner.backfill import PriorityClass
 from rota.plan.planner.entry import RUNNING, WAITING, Entry
 from rota.plan.planner.planner import Planner

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
 from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.types import Types
 from rota.plan.planner.overrun import new_end
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.waking import next_starts, ready_times

@@ -8,7 +8,8 @@ from math import inf
 import pytest
 
 from rota.errors import BadInput, Bug
-from rota.plan.ask import Ask, Types
+from rota.plan.ask import Ask
+from rota.plan.language.types import Types
 from rota.plan.policy.calendar_document import parse_calendar
 from rota.plan.policy.quota_rules import Who, parse_rules, type_names, who_asks
 from rota.plan.policy.quota_use import Holder

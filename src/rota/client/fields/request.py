@@ -75,7 +75,7 @@ def types(value: object, text: bool) -> tuple[str, ...]:
         return ()
     if len(words) > MAX_TYPES:
         raise BadInput(f"has more than {MAX_TYPES} types", hint="give each once")
-    from rota.plan.language.types import parse_types, type_words
+    from rota.plan.language.type_parser import parse_types, type_words
 
     now = time.time()
     read = parse_types(words, moment=lambda moment: parse_moment(moment, now=now))
@@ -87,7 +87,7 @@ def types(value: object, text: bool) -> tuple[str, ...]:
 
 def check_terms(words: tuple[str, ...], at: float) -> None:
     """Refuse types with which there can be no reservation. Raises `BadInput`."""
-    from rota.plan.language.types import check_reservation, parse_types
+    from rota.plan.language.type_parser import check_reservation, parse_types
 
     check_reservation(parse_types(words), at)
 

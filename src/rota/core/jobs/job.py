@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from rota.core.output.output_report import Kept
 from rota.core.states import State
-from rota.plan.language.holder_types import HOLDERS
+from rota.plan.language.types import HOLDERS
 from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Given, Opened
 from rota.plan.size import Floor, Size

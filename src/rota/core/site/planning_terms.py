@@ -20,7 +20,7 @@ from rota.plan.ask import Ask
 from rota.plan.language.expression import parse, text
 from rota.plan.language.request import Alternative, Group, Level
 from rota.plan.language.request_parser import check_alternative, parse_request
-from rota.plan.language.types import parse_types
+from rota.plan.language.type_parser import parse_types
 from rota.plan.packing.packing_reasons import amount
 from rota.plan.placement import Away, Held, Reserved
 from rota.plan.policy.decay import Usage

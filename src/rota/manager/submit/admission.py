@@ -26,7 +26,7 @@ from rota.manager.submit.unix_groups import UnixGroups
 from rota.plan.language import expression
 from rota.plan.language.request import Alternative
 from rota.plan.language.request_parser import parse_request, request_text
-from rota.plan.language.types import parse_types, type_words
+from rota.plan.language.type_parser import parse_types, type_words
 from rota.plan.planner.endangered import unanswered
 from rota.plan.policy.admission_rules import LAST_QUEUE, Facts, Rule, Step, Verdict, judge
 from rota.plan.policy.policy import BESTEFFORT, Queue

@@ -12,7 +12,7 @@ import msgspec
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
 from rota.plan.language.request_parser import parse_request
-from rota.plan.language.types import check_reservation, parse_types
+from rota.plan.language.type_parser import check_reservation, parse_types
 from rota.plan.policy.policy import BESTEFFORT
 from rota.plan.size import CORE
 

@@ -14,8 +14,9 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 from rota.errors import BadInput
-from rota.plan.ask import Ask, Types
-from rota.plan.language.types import TYPES, is_free
+from rota.plan.ask import Ask
+from rota.plan.language.type_parser import TYPES, is_free
+from rota.plan.language.types import Types
 from rota.plan.policy.policy import BESTEFFORT
 from rota.plan.site.clock import SECOND
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from rota.errors import BadInput
 from rota.plan.language import expression
 from rota.plan.language.retry_codes import retry_codes
-from rota.plan.language.types import parse_types
+from rota.plan.language.type_parser import parse_types
 from rota.plan.policy.admission_rules import Rule, Value
 from rota.units import format_duration, format_size, parse_duration, parse_size
 

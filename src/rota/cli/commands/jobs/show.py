@@ -118,7 +118,7 @@ def _reason(job: JobView) -> str:
 
 def types_text(words: Sequence[str]) -> str:
     """Types for people: times in them are local."""
-    from rota.plan.language.types import MOMENTS
+    from rota.plan.language.type_parser import MOMENTS
 
     shown = []
     for word in words:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
-from rota.plan.ask import Types
-from rota.plan.language.types import TYPES, check_reservation, parse_types, type_words
+from rota.plan.language.type_parser import TYPES, check_reservation, parse_types, type_words
+from rota.plan.language.types import Types
 
 
 def moment(text: str) -> float:
