@@ -19,7 +19,7 @@ from rota.plan.size import Capacity, Size
 
 if TYPE_CHECKING:
     from rota.plan.ask import Ask
-    from rota.plan.packing.lanes import Lane
+    from rota.plan.packing.job_classes import JobClass
     from rota.plan.planner.planner import Planner
     from rota.plan.policy.decay import Usage
     from rota.plan.policy.policy import Policy
@@ -296,8 +296,8 @@ class Placement(Protocol):
     def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
         """Of these hosts those on which a waiting job is planned: when the first will begin (wall time)."""
 
-    def never_fit(self) -> Iterator[tuple[Lane, str]]:
-        """Lanes whose jobs fit on nothing that there is, not even when it is free; and what they lack."""
+    def never_fit(self) -> Iterator[tuple[JobClass, str]]:
+        """Job classes that fit on nothing that there is, not even when it is free; and what they lack."""
 
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is in no plan."""

@@ -159,8 +159,8 @@ def groups_of(world: World) -> dict[str, object]:
 
 def queue_of(world: World) -> list[tuple[int, int]]:
     """In order of rank. (What a job takes is learned anew, and may differ.)"""
-    lanes = world.placement._packing._lanes.values()  # type: ignore[attr-defined]
-    return sorted((-lane.priority, job) for lane in lanes for job in lane.jobs())
+    job_classes = world.placement._packing._job_classes.values()  # type: ignore[attr-defined]
+    return sorted((-job_class.priority, job) for job_class in job_classes for job in job_class.jobs())
 
 
 numbers = st.integers(0, 1000)

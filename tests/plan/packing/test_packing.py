@@ -436,7 +436,7 @@ def test_sizes_that_are_not_used_any_more_are_forgotten() -> None:
         made.close(opened[0].seat)
     assert place(made, 100.0) == []
     assert len(made._hosts.all["h1"].flows) <= 2
-    assert not made._lanes
+    assert not made._job_classes
 
 
 def cost_of_an_end(needs: list[Need]) -> int:

@@ -1,7 +1,7 @@
 """Limits in the packing placement, compared with a naive model: never exceeded, and nobody waits without need.
 
-The model knows nothing of lanes and racks. It looks at every waiting job, best rank first, and asks what
-keeps it: no room, its limits, or somebody of better rank who waits for nothing but one of its limits.
+The model has no job classes. It looks at every waiting job, best rank first, and asks what keeps it: no room, its
+limits, or a job of better rank that waits for nothing but one of its limits.
 """
 
 from __future__ import annotations

@@ -18,12 +18,12 @@ _IDS: Final = 10
 
 
 def attention(world: World) -> list[AttentionView]:
-    """Belongs to the loop's thread. Looks at lanes and reservations, never at all jobs."""
+    """Belongs to the loop's thread. Looks at job classes and reservations, never at all jobs."""
     alike: dict[str, AttentionView] = {}
-    for lane, message in world.placement.never_fit():
+    for job_class, message in world.placement.never_fit():
         view = alike.setdefault(message, AttentionView("never_fits", [], 0, message))
-        view.total += len(lane)
-        view.jobs = sorted({*view.jobs, *nsmallest(_IDS, lane.jobs())})[:_IDS]
+        view.total += len(job_class)
+        view.jobs = sorted({*view.jobs, *nsmallest(_IDS, job_class.jobs())})[:_IDS]
     found = sorted(alike.values(), key=lambda each: each.jobs)[:_MOST]
     planner = world.placement.planner
     if planner is not None:

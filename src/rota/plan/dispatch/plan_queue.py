@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rota.plan.ask import Ask
 from rota.plan.need import Need
-from rota.plan.packing.lanes import Lane
+from rota.plan.packing.job_classes import JobClass
 from rota.plan.placement import Terms, Waiting
 from rota.plan.planner.planner import Planner
 
@@ -31,7 +31,7 @@ class PlanQueue:
     """Lanes that never are empty. While there is a plan each is looked after: in it, fresh or parked."""
 
     def __init__(self) -> None:
-        self.lanes: dict[Key, Lane] = {}
+        self.lanes: dict[Key, JobClass] = {}
         self.where: dict[int, Key] = {}  #: job → its lane
         self.firsts: dict[Key, int] = {}  #: the job of each lane that is in the plan
         self.fresh: set[Key] = set()  #: lanes that should have another job in the plan
@@ -56,7 +56,7 @@ class PlanQueue:
                 key = Key(priority, need, group, number)
                 lane = self.lanes.get(key)
                 if lane is None:
-                    lane = self.lanes[key] = Lane(priority, need)
+                    lane = self.lanes[key] = JobClass(priority, need)
                 lane.add(part)
                 self.where.update(dict.fromkeys(part, key))
                 self.fresh.add(key)

@@ -17,7 +17,7 @@ from rota.plan.dispatch.plan_queue import PlanQueue
 from rota.plan.explain.whatif import copy_of
 from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
-from rota.plan.packing.lanes import Lane
+from rota.plan.packing.job_classes import JobClass
 from rota.plan.packing.packing import Packing
 from rota.plan.placement import Chosen, News, Opened, Outlook, Planned, Terms, Waiting
 from rota.plan.planner.planner import Planner
@@ -273,7 +273,7 @@ class Planning:
         assert self.terms is not None
         return plan_factory.outlook(self.terms, self._packing, wall)
 
-    def never_fit(self) -> Iterator[tuple[Lane, str]]:
+    def never_fit(self) -> Iterator[tuple[JobClass, str]]:
         yield from self._packing.never_fit()
         if self._plan is None:
             return

@@ -1,21 +1,23 @@
-"""What waiting jobs would take, were there room: how many of each need, and how many use each limit."""
+"""Demand: how many waiting jobs of each need could start if there were room, and how many use each limit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from rota.plan.need import LimitUse, Need
-from rota.plan.packing.lanes import Lane
+from rota.plan.packing.job_classes import JobClass
 from rota.plan.policy.limits import Limits
 
 
-def demand(lanes: Iterable[Lane], limits: Limits) -> dict[Need, int]:
-    """How many jobs of each need could begin at once, were there room: by rank, as limits leave."""
+def demand(job_classes: Iterable[JobClass], limits: Limits) -> dict[Need, int]:
+    """How many jobs of each need could start at once if there were room: limits serve the best rank first."""
     wanted: dict[Need, int] = {}
     taken: list[tuple[tuple[LimitUse, ...], int]] = []
-    for lane in sorted((lane for lane in lanes if lane.head() is not None), key=Lane.rank):
-        uses = lane.need.limits
-        number = len(lane)
+    for job_class in sorted(
+        (job_class for job_class in job_classes if job_class.head() is not None), key=JobClass.rank
+    ):
+        uses = job_class.need.limits
+        number = len(job_class)
         if uses:
             if limits.stopped(uses) is not None:
                 continue
@@ -24,16 +26,16 @@ def demand(lanes: Iterable[Lane], limits: Limits) -> dict[Need, int]:
             limits.take(uses, "", times=number)
             taken.append((uses, number))
         if number:
-            wanted[lane.need] = wanted.get(lane.need, 0) + number
+            wanted[job_class.need] = wanted.get(job_class.need, 0) + number
     for uses, number in taken:
         limits.give(uses, "", times=number)
     return wanted
 
 
-def wanting(lanes: Iterable[Lane]) -> dict[str, int]:
+def wanting(job_classes: Iterable[JobClass]) -> dict[str, int]:
     """Limit → how many of the waiting jobs use it."""
     wanted: dict[str, int] = {}
-    for lane in lanes:
-        for use in lane.need.limits:
-            wanted[use.name] = wanted.get(use.name, 0) + len(lane)
+    for job_class in job_classes:
+        for use in job_class.need.limits:
+            wanted[use.name] = wanted.get(use.name, 0) + len(job_class)
     return wanted

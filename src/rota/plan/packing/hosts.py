@@ -1,4 +1,4 @@
-"""Hosts as a placement sees them: what is free, which seats are open, and how fast jobs end there."""
+"""Hosts as packing sees them: what is free, which seats are open, and how fast jobs end there."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from rota.plan.packing.packing_reasons import never_fits
 from rota.plan.placement import Opened
 from rota.plan.size import Capacity, Size
 
-#: Leases are sent ahead for about this many seconds of work, and no more than this many.
+#: Leases beyond the seats cover about this many seconds of work …
 AHEAD_S = 0.08
+#: … and are never more than this.
 AHEAD_MAX = 256
 _RATE_WINDOW_S = 0.1
 
 
-class Seat:
+class OpenSeat:
+    """A seat at a host, and since when its present job runs."""
+
     __slots__ = ("host", "since", "size")
 
     def __init__(self, host: Host, size: Size, since: float) -> None:
@@ -26,6 +29,7 @@ class Seat:
         self.since = since
 
     def expected_end(self, now: float) -> float:
+        """When its job should end. A job over its time gets a quarter of its age more, at least a minute."""
         end = self.since + self.size.time_s
         return end if end >= now else now + max(60.0, (now - self.since) / 4)
 
@@ -46,7 +50,7 @@ class Flow:
         self.level_at = now
 
     def ahead(self, now: float) -> int:
-        """How many leases beyond the seats are worth sending: none unless jobs end quickly."""
+        """The number of leases worth sending beyond the seats: 0 unless jobs end quickly."""
         if not self.level:
             return 0
         rate = self.level * exp((self.level_at - now) / _RATE_WINDOW_S) / _RATE_WINDOW_S
@@ -54,16 +58,18 @@ class Flow:
 
 
 class Host:
+    """One host: its capacity, what is free of it, and its open seats."""
+
     __slots__ = ("capacity", "flows", "free", "name", "only", "seats", "usable")
 
     def __init__(self, name: str, capacity: Capacity, only: Need | None) -> None:
         self.name = name
         self.capacity = capacity
-        self.only = only  #: an allocation made for jobs of one need
+        self.only = only  #: set if the host was made for jobs of one need
         self.free = amounts(capacity)
         self.usable = False
         self.flows: dict[Size, Flow] = {}
-        self.seats: dict[int, Seat] = {}
+        self.seats: dict[int, OpenSeat] = {}
 
     def resize(self, capacity: Capacity) -> None:
         before, after = amounts(self.capacity), amounts(capacity)
@@ -79,14 +85,17 @@ class Host:
 
 
 def amounts(capacity: Capacity) -> list[int]:
+    """Processors, memory, disk, GPUs, and jobs without a processor."""
     return [capacity.cpus, capacity.mem, capacity.disk, capacity.gpus, capacity.zero_cpu_jobs]
 
 
 def parts(size: Size) -> tuple[int, int, int, int, int]:
+    """The same of a size."""
     return size.cpus, size.mem, size.disk, size.gpus, 0 if size.cpus else 1
 
 
 def fits(size: Size, free: list[int]) -> bool:
+    """Are these amounts enough? A free amount may be negative: a size that asks for none of it still fits."""
     cpus, mem, disk, gpus, without = free
     return (
         (size.cpus <= cpus if size.cpus else without > 0)
@@ -97,13 +106,13 @@ def fits(size: Size, free: list[int]) -> bool:
 
 
 class Hosts:
-    """All hosts, and the seats that are open on them."""
+    """All hosts and their open seats."""
 
     def __init__(self, first_seat: int) -> None:
-        self.shared: dict[str, Host] = {}  #: those that run anything that fits
-        self.made_for: dict[Need, dict[str, Host]] = {}  #: those that were made for one need
+        self.shared: dict[str, Host] = {}  #: they run anything that fits
+        self.made_for: dict[Need, dict[str, Host]] = {}  #: need → hosts that run nothing else
         self.all: dict[str, Host] = {}
-        self._seats: dict[int, Seat] = {}
+        self._seats: dict[int, OpenSeat] = {}
         self._ids = count(first_seat)
 
     def known(self, host: str, capacity: Capacity, only: Need | None) -> None:
@@ -128,12 +137,12 @@ class Hosts:
             del self.made_for[found.only]
 
     def for_need(self, need: Need) -> Collection[Host]:
-        """Those that may run jobs of this need."""
+        """The hosts that may run jobs of this need."""
         own = self.made_for.get(need) if self.made_for else None
         return self.shared.values() if own is None else [*own.values(), *self.shared.values()]
 
     def refusal(self, size: Size) -> str | None:
-        """Why no host could ever run this; None if one could, or if none is known."""
+        """Why no host could ever run this size; None if one could, or if no host is known."""
         caps = [host.capacity for host in self.shared.values()]
         if not caps or any(fits(size, amounts(cap)) for cap in caps):
             return None
@@ -148,14 +157,14 @@ class Hosts:
     # -- seats
 
     def open(self, host: Host, size: Size, now: float) -> Opened:
-        """A new seat of this size, for which there is room."""
+        """Open a seat of this size. The caller has checked that there is room."""
         seat = next(self._ids)
         self._take(seat, host, size, now)
         return Opened(seat, host.name, size)
 
     def _take(self, seat: int, host: Host, size: Size, now: float) -> None:
         host.free = [f - n for f, n in zip(host.free, parts(size), strict=True)]
-        host.seats[seat] = self._seats[seat] = Seat(host, size, now)
+        host.seats[seat] = self._seats[seat] = OpenSeat(host, size, now)
         host.flow(size).seats += 1
 
     def started(self, seat: int, now: float) -> None:
@@ -168,7 +177,7 @@ class Hosts:
             self._take(seat, self.all[host], size, 0.0)
 
     def close(self, seat: int) -> bool:
-        """The seat is gone and its room is free. False if there was none."""
+        """Close a seat and free its room. False if it is not open."""
         found = self._seats.pop(seat, None)
         if found is None:
             return False

@@ -1,8 +1,8 @@
-"""Waiting lanes and their limits: who may begin where, who waits in line for which limit, and who looks again.
+"""Which job class may start on which host, and which waits for units of a limit.
 
-A lane that waits for room is in a rack. One that there is room for, and that only limits keep, is *parked*
-in the lines of these limits, and those of worse rank queue up behind it, so that it is not starved by jobs
-that need fewer of them. One that no end of a job could help is *stopped* until its limit changes.
+A job class that waits for room is in a size class. If there is room and only limits are missing, it is *parked*
+in the queues of these limits. Job classes of worse rank queue behind it there: jobs that need fewer units cannot
+starve it. A job class that no end of a job can help is *stopped* until its limit changes.
 """
 
 from __future__ import annotations
@@ -11,69 +11,69 @@ from collections.abc import Iterable
 
 from rota.plan.need import Need
 from rota.plan.packing.hosts import Host, Hosts, fits
-from rota.plan.packing.lanes import Lane, Line, Racks
+from rota.plan.packing.job_classes import JobClass, LimitQueue, SizeClasses
 from rota.plan.packing.shadow_time import Shadows
 from rota.plan.policy.limits import Limits
 from rota.plan.size import Size
 
 
-class Lines:
-    """The lines of all limits, and the racks for whoever is in none."""
+class LimitQueues:
+    """The queues of all limits. A job class that leaves them goes back to its size class."""
 
-    def __init__(self, limits: Limits, hosts: Hosts, racks: Racks, shadows: Shadows) -> None:
+    def __init__(self, limits: Limits, hosts: Hosts, size_classes: SizeClasses, shadows: Shadows) -> None:
         self._limits = limits
         self._hosts = hosts
-        self._racks = racks
+        self._size_classes = size_classes
         self._shadows = shadows
-        self._waiting: dict[str, Line] = {}  #: limit → lanes that it keeps waiting
-        #: of these, those that let another one of better rank go first: at which limit, and whom
-        self._behind: dict[Lane, tuple[str, Lane]] = {}
-        self._stopped: dict[str, list[Lane]] = {}  #: limit → lanes that only a change of it can help
-        self._woken: set[str] = set()  #: limits of which something became free
-        self._roomless: set[str] = set()  #: limits at which more room may help somebody
-        self._tried: set[Lane] = set()  #: lanes that looked for room again since the last `names_woken`
-        self.roomier = False  #: somewhere there is more room than before
+        self._waiting: dict[str, LimitQueue] = {}  #: limit → job classes parked there
+        #: parked job class → the limit at which another one of better rank goes first, and that one
+        self._behind: dict[JobClass, tuple[str, JobClass]] = {}
+        self._stopped: dict[str, list[JobClass]] = {}  #: limit → job classes that only a change of it can help
+        self._woken: set[str] = set()  #: limits that got units back
+        self._roomless: set[str] = set()  #: limits with a job class parked there that more room may help
+        self._tried: set[JobClass] = set()  #: job classes tried again since the last `names_woken`
+        self.roomier = False  #: has a host more room than before?
 
-    # -- lanes come, change and go
+    # -- job classes come, change and go
 
-    def enter(self, lane: Lane) -> None:
-        """The lane, which has jobs, waits for room, unless one of its limits stops it altogether."""
-        stopped = self._limits.stopped(lane.need.limits) if lane.need.limits else None
-        lane.at, lane.stopped = stopped, stopped is not None
+    def enter(self, job_class: JobClass) -> None:
+        """The job class, which has jobs, waits for room, unless one of its limits stops it altogether."""
+        stopped = self._limits.stopped(job_class.need.limits) if job_class.need.limits else None
+        job_class.at, job_class.stopped = stopped, stopped is not None
         if stopped is not None:
-            self._stopped.setdefault(stopped, []).append(lane)
+            self._stopped.setdefault(stopped, []).append(job_class)
             return
-        self._racks.put(lane)
+        self._size_classes.put(job_class)
 
-    def moved_up(self, lane: Lane) -> None:
-        """The lane has another first job than before."""
-        if lane.at is None:
-            self._racks.put(lane)
-        elif not lane.stopped:
-            for use in lane.need.limits:
-                line = self._waiting.get(use.name)
-                if line is not None and lane in line:
-                    line.put(lane)
+    def moved_up(self, job_class: JobClass) -> None:
+        """The job class has another first job than before."""
+        if job_class.at is None:
+            self._size_classes.put(job_class)
+        elif not job_class.stopped:
+            for use in job_class.need.limits:
+                limit_queue = self._waiting.get(use.name)
+                if limit_queue is not None and job_class in limit_queue:
+                    limit_queue.put(job_class)
 
-    def park(self, lane: Lane, limits: list[str]) -> None:
-        """There is room, and only these limits keep the lane from starting."""
-        lane.at, lane.stopped = limits[0], False
+    def park(self, job_class: JobClass, limits: list[str]) -> None:
+        """There is room, and only these limits keep the job class from starting."""
+        job_class.at, job_class.stopped = limits[0], False
         for limit in limits:
-            line = self._waiting.get(limit)
-            if line is None:
-                line = self._waiting[limit] = Line()
-            line.put(lane)
+            limit_queue = self._waiting.get(limit)
+            if limit_queue is None:
+                limit_queue = self._waiting[limit] = LimitQueue()
+            limit_queue.put(job_class)
             if self._limits.per_host(limit):
                 self._roomless.add(limit)  # another host has units of its own
 
-    def leave(self, lane: Lane) -> None:
-        """The lane waits in no line any more."""
-        self._behind.pop(lane, None)
-        for use in lane.need.limits:
-            line = self._waiting.get(use.name)
-            if line is not None:
-                line.discard(lane)
-                if not line:
+    def leave(self, job_class: JobClass) -> None:
+        """The job class leaves the queues of its limits."""
+        self._behind.pop(job_class, None)
+        for use in job_class.need.limits:
+            limit_queue = self._waiting.get(use.name)
+            if limit_queue is not None:
+                limit_queue.discard(job_class)
+                if not limit_queue:
                     del self._waiting[use.name]
 
     # -- limits open and close
@@ -84,75 +84,79 @@ class Lines:
             if use.name in self._waiting:
                 self._woken.add(use.name)
 
-    def limit_changed(self, name: str, lanes: Iterable[Lane]) -> None:
-        """A limit was declared anew, opened or closed: look again at all that concerns it."""
+    def limit_changed(self, name: str, job_classes: Iterable[JobClass]) -> None:
+        """A limit was declared anew, opened or closed: try all job classes again that use it."""
         self._woken.add(name)
-        for lane in self._stopped.pop(name, ()):
-            if lane.head() is not None:
-                self.enter(lane)
-        for lane in lanes:
-            uses = lane.need.limits
-            if not lane.stopped and any(use.name == name for use in uses) and self._limits.stopped(uses) == name:
-                self.leave(lane)
-                lane.at, lane.stopped = name, True
-                self._stopped.setdefault(name, []).append(lane)
+        for job_class in self._stopped.pop(name, ()):
+            if job_class.head() is not None:
+                self.enter(job_class)
+        for job_class in job_classes:
+            uses = job_class.need.limits
+            if (
+                not job_class.stopped
+                and any(use.name == name for use in uses)
+                and self._limits.stopped(uses) == name
+            ):
+                self.leave(job_class)
+                job_class.at, job_class.stopped = name, True
+                self._stopped.setdefault(name, []).append(job_class)
 
     # -- who may begin
 
-    def room(self, lane: Lane) -> tuple[Host | None, list[str]]:
-        """A host on which the first job may begin, or None; and the limits that keep it where there is room."""
-        need = lane.need
+    def room(self, job_class: JobClass) -> tuple[Host | None, list[str]]:
+        """A host on which the first job may start, or None and the limits that are missing where it has room."""
+        need = job_class.need
         keeps: list[str] = []
-        behind: dict[str, Lane] | None = None
+        behind: dict[str, JobClass] | None = None
         for host in self._hosts.for_need(need):
-            if host.usable and fits(need.size, host.free) and self._shadows.may_pass(lane, host):
+            if host.usable and fits(need.size, host.free) and self._shadows.may_pass(job_class, host):
                 if not need.limits:
                     return host, []
                 missing = self._limits.missing(need.limits, host.name)
                 if not missing:
                     if behind is None:
-                        behind = self.before(lane) if self._waiting else {}
+                        behind = self.before(job_class) if self._waiting else {}
                     if not behind:
                         return host, []
                     missing = list(behind)
                 keeps += missing
         if behind:
-            self._behind[lane] = next(iter(behind.items()))
+            self._behind[job_class] = next(iter(behind.items()))
         return None, keeps
 
-    def before(self, lane: Lane, *, besides: str = "") -> dict[str, Lane]:
-        """The limits for which somebody of better rank queues up, and who does."""
-        found: dict[str, Lane] = {}
-        rank = lane.rank()
-        for use in lane.need.limits:
-            line = self._waiting.get(use.name)
-            if line is not None and use.name != besides:
-                ahead = next((other for other in line.before(rank) if self._queues(other, use.name)), None)
+    def before(self, job_class: JobClass, *, besides: str = "") -> dict[str, JobClass]:
+        """The limits for which a job class of better rank queues, each with that job class."""
+        found: dict[str, JobClass] = {}
+        rank = job_class.rank()
+        for use in job_class.need.limits:
+            limit_queue = self._waiting.get(use.name)
+            if limit_queue is not None and use.name != besides:
+                ahead = next((other for other in limit_queue.before(rank) if self._queues(other, use.name)), None)
                 if ahead is not None:
                     found[use.name] = ahead
         return found
 
-    def _queues(self, lane: Lane, limit: str) -> bool:
-        """Does nothing but this limit keep the lane from starting?"""
-        need = lane.need
+    def _queues(self, job_class: JobClass, limit: str) -> bool:
+        """Does nothing but this limit keep the job class from starting?"""
+        need = job_class.need
         for host in self._hosts.for_need(need):
             if (
                 host.usable
                 and fits(need.size, host.free)
                 and self._limits.missing(need.limits, host.name) == [limit]
-                and self._shadows.may_pass(lane, host)
+                and self._shadows.may_pass(job_class, host)
             ):
-                return not self.before(lane, besides=limit)
+                return not self.before(job_class, besides=limit)
         return False
 
-    def ahead_of(self, lane: Lane) -> tuple[str, Lane] | None:
-        """The limit at which it lets another lane go first, and which."""
-        return self._behind.get(lane)
+    def ahead_of(self, job_class: JobClass) -> tuple[str, JobClass] | None:
+        """The limit at which another job class goes first, and that job class."""
+        return self._behind.get(job_class)
 
-    # -- who looks again
+    # -- trying again
 
     def names_woken(self) -> list[str]:
-        """Limits of which something may be free, or for which there may be room now; and all may look again."""
+        """Limits whose queues are worth trying again. Begins a new round: every job class may be tried once."""
         self._tried.clear()
         names, self._woken = self._woken, set()
         if self.roomier:
@@ -163,61 +167,61 @@ class Lines:
         return sorted(names)
 
     def wake(self, names: list[str]) -> bool:
-        """Those who wait for these limits look for room again, best rank first, as far as the units go.
+        """Try the job classes parked at these limits again, best rank first, as far as the units go.
 
-        True if somebody left the limits that it waited for. Called again after those have been served,
-        for whoever could not start leaves units to the next.
+        True if one of them left its queues. Called again after these were served: a job class that could not
+        start leaves its units to the next.
         """
         found = False
         for name in names:
-            line = self._waiting.get(name)
-            left = self._limits.left(name) if line is not None else 0
-            while left > 0 and line and (lane := self._next_in(line, name)) is not None:
-                self._tried.add(lane)
-                if self._look_again(lane):
+            limit_queue = self._waiting.get(name)
+            left = self._limits.left(name) if limit_queue is not None else 0
+            while left > 0 and limit_queue and (job_class := self._next_in(limit_queue, name)) is not None:
+                self._tried.add(job_class)
+                if self._look_again(job_class):
                     found = True
-                    use = next(use for use in lane.need.limits if use.name == name)
-                    left = 0 if use.exclusive else left - use.units * len(lane)
+                    use = next(use for use in job_class.need.limits if use.name == name)
+                    left = 0 if use.exclusive else left - use.units * len(job_class)
         return found
 
-    def _next_in(self, line: Line, name: str) -> Lane | None:
-        """The first in a line that has not looked again yet.
+    def _next_in(self, limit_queue: LimitQueue, name: str) -> JobClass | None:
+        """The first in a queue that was not tried yet.
 
-        Of a size for which there is no room one lane is enough, so that it is known that room is wanted.
+        Where a size has no room, one job class of it is enough to ask for room.
         """
-        for _rank, lane in sorted(line.firsts(self._tried)):
-            size = lane.need.size
-            if self._hosts.made_for or not self._racks.waits(size) or self._fits(size):
-                return lane
+        for _rank, job_class in sorted(limit_queue.firsts(self._tried)):
+            size = job_class.need.size
+            if self._hosts.made_for or not self._size_classes.waits(size) or self._fits(size):
+                return job_class
             self._roomless.add(name)
         return None
 
     def _fits(self, size: Size) -> bool:
-        """Is there room for it on a host that is there for all?"""
+        """Does a shared host have room for it?"""
         return any(host.usable and fits(size, host.free) for host in self._hosts.shared.values())
 
     def look_behind(self) -> bool:
-        """Who let somebody go first may not have to any more: that one began, or waits for room as well."""
+        """Try job classes again that another one went before, where that one started or lacks room itself."""
         if not self._behind:
             return False
         found = False
-        still: dict[tuple[str, Lane], bool] = {}
-        for lane, ahead in list(self._behind.items()):
+        still: dict[tuple[str, JobClass], bool] = {}
+        for job_class, ahead in list(self._behind.items()):
             holds = still.get(ahead)
             if holds is None:
                 limit, other = ahead
                 holds = other in self._waiting.get(limit, ()) and self._queues(other, limit)
                 still[ahead] = holds
-            if not holds or lane.rank() < ahead[1].rank():
-                found |= self._look_again(lane)
+            if not holds or job_class.rank() < ahead[1].rank():
+                found |= self._look_again(job_class)
         return found
 
-    def _look_again(self, lane: Lane) -> bool:
-        """True if the lane has left the limits that it waited for."""
-        self.leave(lane)
-        _host, keeps = self.room(lane)
+    def _look_again(self, job_class: JobClass) -> bool:
+        """True if the job class has left the queues of its limits."""
+        self.leave(job_class)
+        _host, keeps = self.room(job_class)
         if keeps:
-            self.park(lane, keeps)
+            self.park(job_class, keeps)
             return False
-        self.enter(lane)
+        self.enter(job_class)
         return True

@@ -1,9 +1,9 @@
 """Packs jobs onto hosts by priority, then age, never over what a host or a limit has.
 
-Waiting jobs stand in *lanes*, one per (priority, need), so a million equal jobs are one entry to look
-at, and the lanes of one size in a *rack*, so a thousand limits are a few entries. When the first in
-rank does not fit, the moment it will fit is estimated and only jobs that do not delay it may pass. A
-lane that only a limit keeps from starting is parked at that limit, where those after it queue up.
+Waiting jobs form *job classes*, one per priority and need: a million equal jobs are one entry. The job classes of
+one size form a *size class*, so a thousand limits make only a few entries. When the first in rank does not fit,
+its shadow time is estimated, and only jobs that do not delay it may pass (EASY backfilling). A job class that only
+a limit keeps from starting is parked in the queue of that limit.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from heapq import heapify, heappop, heappush
 from rota.plan.need import Need
 from rota.plan.packing.demand import demand, wanting
 from rota.plan.packing.hosts import Host, Hosts, amounts, fits
-from rota.plan.packing.lanes import Lane, Rack, Racks, Rank
-from rota.plan.packing.limit_queues import Lines
+from rota.plan.packing.job_classes import JobClass, Rank, SizeClass, SizeClasses
+from rota.plan.packing.limit_queues import LimitQueues
 from rota.plan.packing.packing_reasons import jobs_before, limit_reasons, no_room
 from rota.plan.packing.shadow_time import Shadows
 from rota.plan.placement import Chosen, Opened, Waiting
@@ -23,28 +23,28 @@ from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import Capacity, Size
 
-#: So many jobs in a row are moved to another lane at once, when they have come to need something else.
+#: So many jobs in a row move to another job class at once when their need has changed.
 MOVED_MAX = 16
 
 
 class Packing:
-    """A placement without a future: it decides about now, and protects only the first that waits."""
+    """A placement that plans nothing: it decides what starts now, and protects only the first job that waits."""
 
     def __init__(self, *, first_seat: int = 1) -> None:
         self.limits = Limits()
         self._hosts = Hosts(first_seat)
-        self._racks = Racks()
+        self._size_classes = SizeClasses()
         self._shadows = Shadows()
-        self._lines = Lines(self.limits, self._hosts, self._racks, self._shadows)
-        self._lanes: dict[tuple[int, Need], Lane] = {}
-        self._sizes = 0  #: grows when jobs that wait may have come to need something else
+        self._limit_queues = LimitQueues(self.limits, self._hosts, self._size_classes, self._shadows)
+        self._job_classes: dict[tuple[int, Need], JobClass] = {}
+        self._sizes = 0  #: counts changes of the needs of waiting jobs
         self.needs: Callable[[int], Need] | None = None
         self.ahead = True  #: may jobs be leased before there is a seat for them?
 
     # -- hosts
 
     def host_known(self, host: str, capacity: Capacity, only: Need | None = None) -> None:
-        self._lines.roomier = True
+        self._limit_queues.roomier = True
         self._hosts.known(host, capacity, only)
 
     def host_gone(self, host: str) -> None:
@@ -52,7 +52,7 @@ class Packing:
 
     def host_usable(self, host: str, usable: bool) -> None:
         self._hosts.all[host].usable = usable
-        self._lines.roomier = True
+        self._limit_queues.roomier = True
 
     def refusal(self, size: Size) -> str | None:
         return self._hosts.refusal(size)
@@ -60,47 +60,47 @@ class Packing:
     # -- the queue
 
     def offer(self, need: Need, *, priority: int, jobs: list[int]) -> None:
-        lane = self._lanes.get((priority, need))
-        if lane is None:
-            lane = self._lanes[priority, need] = Lane(priority, need, self._sizes)
-        before = lane.head()
-        lane.add(jobs)
+        job_class = self._job_classes.get((priority, need))
+        if job_class is None:
+            job_class = self._job_classes[priority, need] = JobClass(priority, need, self._sizes)
+        before = job_class.head()
+        job_class.add(jobs)
         if before is None:
-            self._lines.enter(lane)
-        elif before != lane.head():
-            self._lines.moved_up(lane)
+            self._limit_queues.enter(job_class)
+        elif before != job_class.head():
+            self._limit_queues.moved_up(job_class)
 
     def withdraw(self, need: Need, *, priority: int, job: int) -> None:
-        lane = self._lanes[priority, need]
-        head = lane.head()
-        lane.gone.add(job)
-        if not len(lane):
-            del self._lanes[priority, need]
-            lane.drop()
-            self._lines.leave(lane)
-        elif head != lane.head():
-            self._lines.moved_up(lane)
+        job_class = self._job_classes[priority, need]
+        head = job_class.head()
+        job_class.gone.add(job)
+        if not len(job_class):
+            del self._job_classes[priority, need]
+            job_class.drop()
+            self._limit_queues.leave(job_class)
+        elif head != job_class.head():
+            self._limit_queues.moved_up(job_class)
 
     def sizes_changed(self) -> None:
-        """Jobs that wait may need something else than when they were offered."""
+        """The needs of waiting jobs may have changed since they were offered."""
         self._sizes += 1
 
     def limit_changed(self, name: str) -> None:
-        """A limit was declared anew, opened or closed: look again at all that concerns it."""
-        self._lines.limit_changed(name, self._lanes.values())
+        """A limit was declared anew, opened or closed: try all job classes again that use it."""
+        self._limit_queues.limit_changed(name, self._job_classes.values())
 
     def place(self, now: float) -> tuple[list[Opened], list[Chosen]]:
         opened: list[Opened] = []
         chosen: list[Chosen] = []
-        lines, shadows = self._lines, self._shadows
+        limit_queues, shadows = self._limit_queues, self._shadows
         shadows.now = now
-        woken = lines.names_woken()
-        lines.wake(woken)
+        woken = limit_queues.names_woken()
+        limit_queues.wake(woken)
         idle = 0
         while idle < 2:
             before = len(chosen)
             self._pass(now, opened, chosen)
-            again = lines.wake(woken) | lines.look_behind()
+            again = limit_queues.wake(woken) | limit_queues.look_behind()
             shadows.protect(None)
             if not again:
                 break
@@ -109,79 +109,87 @@ class Packing:
 
     def _pass(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
         aside = []
-        while (first := self._racks.take()) is not None:
+        while (first := self._size_classes.take()) is not None:
             if not self._runnable(first):
                 aside.append(first)  # it must not hold up the others
                 continue
-            until = self._racks.first_rank()
+            until = self._size_classes.first_rank()
             room = self._fill(first, now, opened, chosen, until=until)
             if room is False and first.best() is not None:
                 self._send_ahead(first, now, chosen, until=until)
-                lane = first.best()
-                if lane is not None and (until is None or lane.rank() < until):
+                job_class = first.best()
+                if job_class is not None and (until is None or job_class.rank() < until):
                     aside.append(first)
-                    self._shadows.protect(lane)
+                    self._shadows.protect(job_class)
                     self._backfill(now, opened, chosen)
                     break
-            self._racks.put_back(first)
-        for rack in aside:
-            self._racks.put_back(rack)
+            self._size_classes.put_back(first)
+        for size_class in aside:
+            self._size_classes.put_back(size_class)
 
-    def _runnable(self, rack: Rack) -> bool:
-        """Could a host that is there now run this, were it empty?"""
-        size = rack.size
+    def _runnable(self, size_class: SizeClass) -> bool:
+        """Could a host that may be used now run this size if it were empty?"""
+        size = size_class.size
         if any(host.usable and fits(size, amounts(host.capacity)) for host in self._hosts.shared.values()):
             return True
-        return bool(self._hosts.made_for) and any(lane.need in self._hosts.made_for for lane in rack.lanes())
+        return bool(self._hosts.made_for) and any(
+            job_class.need in self._hosts.made_for for job_class in size_class.job_classes()
+        )
 
     def _fill(
-        self, rack: Rack, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
+        self, size_class: SizeClass, now: float, opened: list[Opened], chosen: list[Chosen], *, until: Rank | None
     ) -> bool | None:
-        """Open seats for the first rack while they fit and it stays first. False if room ran out, None if
-        a job went to another rack."""
-        while (lane := rack.best()) is not None:
-            if until is not None and lane.rank() > until:
+        """Open seats for the first size class while they fit and it stays first. False if room ran out, None if
+        a job moved to another job class."""
+        while (job_class := size_class.best()) is not None:
+            if until is not None and job_class.rank() > until:
                 return True
-            host, keeps = self._lines.room(lane)
+            host, keeps = self._limit_queues.room(job_class)
             if keeps:
-                self._lines.park(lane, keeps)
+                self._limit_queues.park(job_class, keeps)
                 continue
-            if lane.since != self._sizes and self._moved(rack, lane):
+            if job_class.since != self._sizes and self._moved(size_class, job_class):
                 return None
             if host is None:
                 return False
-            self._choose(rack, lane, host, now, opened, chosen)
+            self._choose(size_class, job_class, host, now, opened, chosen)
         return True
 
-    def _moved(self, rack: Rack, lane: Lane) -> bool:
-        """Ask for the first job's need once more, before it is leased. True if it stands elsewhere now.
+    def _moved(self, size_class: SizeClass, job_class: JobClass) -> bool:
+        """Ask for the first job's need again before it is leased. True if it moved to another job class.
 
-        Jobs may wait for long, and others like them teach what they need: only the first of a lane, and some
-        after it if it moves, are looked at, so that what was learned costs the same however many wait.
+        Needs are learned from similar jobs while a job waits. Only the first of a job class is asked about, and a
+        few after it if it moves: the cost does not depend on how many wait.
         """
         if self.needs is None:
             return False
         moved: dict[Need, list[int]] = {}
         for _ in range(MOVED_MAX):
-            job = lane.heap[0]
+            job = job_class.heap[0]
             need = self.needs(job)
-            if need == lane.need:
+            if need == job_class.need:
                 break
-            self._pop(rack, lane)
+            self._pop(size_class, job_class)
             moved.setdefault(need, []).append(job)
-            if lane.head() is None:
+            if job_class.head() is None:
                 break
         for need, jobs in moved.items():
-            self.offer(need, priority=lane.priority, jobs=jobs)
+            self.offer(need, priority=job_class.priority, jobs=jobs)
         return bool(moved)
 
     def _choose(
-        self, rack: Rack, lane: Lane, host: Host, now: float, opened: list[Opened] | None, chosen: list[Chosen]
+        self,
+        size_class: SizeClass,
+        job_class: JobClass,
+        host: Host,
+        now: float,
+        opened: list[Opened] | None,
+        chosen: list[Chosen],
     ) -> None:
-        """Lease the lane's first job at this host, in a seat of its own unless `opened` is None."""
-        job = self._pop(rack, lane)
-        uses = lane.need.limits
-        size = rack.size
+        """Lease the first job of the class to this host, in a seat of its own unless `opened` is None."""
+        job = self._pop(size_class, job_class)
+        uses = job_class.need.limits
+        size = size_class.size
         if opened is not None:
             opened.append(self._hosts.open(host, size, now))
         host.flow(size).leases += 1
@@ -189,55 +197,55 @@ class Packing:
             self.limits.take(uses, host.name)
         chosen.append(Chosen(job, host.name))
 
-    def _pop(self, rack: Rack, lane: Lane) -> int:
-        """Take the first job out of its lane."""
-        job = lane.pop()
-        self._popped(rack, lane)
+    def _pop(self, size_class: SizeClass, job_class: JobClass) -> int:
+        """Take the first job out of its class."""
+        job = job_class.pop()
+        self._popped(size_class, job_class)
         return job
 
-    def _popped(self, rack: Rack, lane: Lane) -> None:
-        """The lane has lost its first job, or more."""
-        if lane.head() is None:
-            del self._lanes[lane.priority, lane.need]
-            lane.drop()
+    def _popped(self, size_class: SizeClass, job_class: JobClass) -> None:
+        """The job class has lost its first job, or more."""
+        if job_class.head() is None:
+            del self._job_classes[job_class.priority, job_class.need]
+            job_class.drop()
         else:
-            rack.put(lane)  # its rank is worse than before: the place of the rack is put right in time
+            size_class.put(job_class)  # of worse rank now; `SizeClasses` corrects the order later
 
-    def _send_ahead(self, rack: Rack, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
+    def _send_ahead(self, size_class: SizeClass, now: float, chosen: list[Chosen], *, until: Rank | None) -> None:
         """Lease jobs that will take over a seat of their own size when its job ends.
 
-        Only from the rack whose turn it is, so nobody is overtaken; only while jobs end so quickly that
-        a seat would stand idle during the round trip to the manager.
+        Only from the size class whose turn it is, so no job is overtaken; only while jobs end so quickly that a
+        seat would be idle during the round trip to the manager.
         """
         for host in self._hosts.all.values():
-            flow = host.flows.get(rack.size) if self.ahead else None
+            flow = host.flows.get(size_class.size) if self.ahead else None
             if not host.usable or flow is None or not flow.seats:
                 continue
             room = flow.seats + flow.ahead(now) - flow.leases
-            while room > 0 and (lane := rack.best()) is not None:
-                if until is not None and lane.rank() > until:
+            while room > 0 and (job_class := size_class.best()) is not None:
+                if until is not None and job_class.rank() > until:
                     return
-                if host.only not in (None, lane.need):
+                if host.only not in (None, job_class.need):
                     break
-                if lane.since != self._sizes and self._moved(rack, lane):
+                if job_class.since != self._sizes and self._moved(size_class, job_class):
                     return
-                uses = lane.need.limits
-                if not uses and lane.since == self._sizes and rack.has_only(lane):
+                uses = job_class.need.limits
+                if not uses and job_class.since == self._sizes and size_class.has_only(job_class):
                     # The usual case, in which hundreds are sent at once.
-                    jobs = lane.take(room, until)
-                    self._popped(rack, lane)
+                    jobs = job_class.take(room, until)
+                    self._popped(size_class, job_class)
                     flow.leases += len(jobs)
                     chosen += [Chosen(job, host.name) for job in jobs]
                     room -= len(jobs)
                     continue
-                if uses and (self.limits.missing(uses, host.name) or self._lines.before(lane)):
+                if uses and (self.limits.missing(uses, host.name) or self._limit_queues.before(job_class)):
                     return
-                self._choose(rack, lane, host, now, None, chosen)
+                self._choose(size_class, job_class, host, now, None, chosen)
                 room -= 1
 
     def _backfill(self, now: float, opened: list[Opened], chosen: list[Chosen]) -> None:
-        """Let later racks, in order of rank, use what the first job cannot, without delaying its start."""
-        least = self._racks.least()
+        """Let later size classes, in order of rank, use what the first job cannot, without delaying its start."""
+        least = self._size_classes.least()
         roomy = [
             host.free
             for host in self._hosts.all.values()
@@ -246,50 +254,54 @@ class Packing:
         if not roomy:
             return
         queue = [
-            (lane.rank(), rack)
-            for rack in self._racks.listed()
-            if any(fits(rack.size, free) for free in roomy) and (lane := rack.best()) is not None
+            (job_class.rank(), size_class)
+            for size_class in self._size_classes.listed()
+            if any(fits(size_class.size, free) for free in roomy) and (job_class := size_class.best()) is not None
         ]
         heapify(queue)
         while queue:
-            _rank, rack = heappop(queue)
-            lane = rack.best()
-            if lane is None:
+            _rank, size_class = heappop(queue)
+            job_class = size_class.best()
+            if job_class is None:
                 continue
-            host, keeps = self._lines.room(lane)
+            host, keeps = self._limit_queues.room(job_class)
             if keeps:
-                self._lines.park(lane, keeps)
+                self._limit_queues.park(job_class, keeps)
             elif host is None:
                 continue
             else:
-                self._shadows.passed(host, rack.size)
-                self._choose(rack, lane, host, now, opened, chosen)
-            if (lane := rack.best()) is not None:
-                heappush(queue, (lane.rank(), rack))
+                self._shadows.passed(host, size_class.size)
+                self._choose(size_class, job_class, host, now, opened, chosen)
+            if (job_class := size_class.best()) is not None:
+                heappush(queue, (job_class.rank(), size_class))
 
     # -- for a planner that decides instead
 
     def hand_over(self) -> list[tuple[int, Need, list[int]]]:
-        """All waiting jobs that take a core leave: priority, need and jobs of each lane."""
+        """Remove all waiting jobs that take a core: priority, need and jobs of each class."""
         found = []
-        for (priority, need), lane in list(self._lanes.items()):
+        for (priority, need), job_class in list(self._job_classes.items()):
             if need.size.cpus:
-                found.append((priority, need, sorted(lane.jobs())))
-                del self._lanes[priority, need]
-                lane.drop()
-                self._lines.leave(lane)
+                found.append((priority, need, sorted(job_class.jobs())))
+                del self._job_classes[priority, need]
+                job_class.drop()
+                self._limit_queues.leave(job_class)
         return found
 
     def firsts(self, most: int) -> tuple[list[int], int]:
-        """The first waiting job of each lane that takes a core, best rank first, and how many others wait."""
-        lanes = [lane for lane in self._lanes.values() if lane.need.size.cpus and lane.head() is not None]
-        # Those that no end of a job lets begin take no room from others.
-        moving = [lane for lane in lanes if self.limits.stopped(lane.need.limits) is None]
-        found = [lane.rank()[1] for lane in sorted(moving, key=Lane.rank)[:most]]
-        return found, sum(map(len, lanes)) - len(found)
+        """The first job of each class that takes a core, best rank first, and how many others wait."""
+        job_classes = [
+            job_class
+            for job_class in self._job_classes.values()
+            if job_class.need.size.cpus and job_class.head() is not None
+        ]
+        # Stopped classes take no room from others.
+        moving = [job_class for job_class in job_classes if self.limits.stopped(job_class.need.limits) is None]
+        found = [job_class.rank()[1] for job_class in sorted(moving, key=JobClass.rank)[:most]]
+        return found, sum(map(len, job_classes)) - len(found)
 
     def grant(self, host: str, need: Need, now: float) -> Opened:
-        """A lease with this need goes to this host, in a seat of its own, whatever is free there."""
+        """Open a seat for a lease with this need at this host, whether there is room or not."""
         where = self._hosts.all[host]
         where.flow(need.size).leases += 1
         if need.limits:
@@ -310,23 +322,23 @@ class Packing:
         return {host.name for host in self._hosts.shared.values() if host.usable}
 
     def waiting(self) -> list[Waiting]:
-        """All that wait, as they are now."""
+        """A copy of all waiting jobs."""
         return [
-            Waiting(priority, need, lane.heap[:], frozenset(lane.gone), 0)
-            for (priority, need), lane in self._lanes.items()
+            Waiting(priority, need, job_class.heap[:], frozenset(job_class.gone), 0)
+            for (priority, need), job_class in self._job_classes.items()
         ]
 
     def capacities(self) -> list[Capacity]:
-        """Of the hosts that new work may be placed on."""
+        """The capacities of the hosts that new work may be placed on."""
         return [host.capacity for host in self._hosts.all.values() if host.usable]
 
     # -- demand
 
     def demand(self) -> dict[Need, int]:
-        return demand(self._lanes.values(), self.limits)
+        return demand(self._job_classes.values(), self.limits)
 
     def wanting(self) -> dict[str, int]:
-        return wanting(self._lanes.values())
+        return wanting(self._job_classes.values())
 
     # -- seats
 
@@ -346,7 +358,7 @@ class Packing:
             flow.ended(ended_at)
         if need.limits:
             self.limits.give(need.limits, host)
-            self._lines.given_back(need)
+            self._limit_queues.given_back(need)
 
     def adopt(self, seat: int, host: str, size: Size) -> None:
         self._hosts.adopt(seat, host, size)
@@ -357,14 +369,14 @@ class Packing:
 
     def close(self, seat: int) -> None:
         if self._hosts.close(seat):
-            self._lines.roomier = True
+            self._limit_queues.roomier = True
 
     # -- explanations
 
-    def never_fit(self) -> Iterator[tuple[Lane, str]]:
-        for lane in self._lanes.values():
-            if lane.head() is not None and (refusal := self.refusal(lane.need.size)):
-                yield lane, refusal
+    def never_fit(self) -> Iterator[tuple[JobClass, str]]:
+        for job_class in self._job_classes.values():
+            if job_class.head() is not None and (refusal := self.refusal(job_class.need.size)):
+                yield job_class, refusal
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:
         refusal = self.refusal(need.size)
@@ -372,8 +384,8 @@ class Packing:
             return [Waits("unsatisfiable", refusal)]
         hosts = self._hosts.for_need(need)
         found = limit_reasons(self.limits, need, [host.name for host in hosts]) if need.limits else []
-        lane = self._lanes.get((priority, need))
-        ahead = self._lines.ahead_of(lane) if not found and lane is not None else None
+        job_class = self._job_classes.get((priority, need))
+        ahead = self._limit_queues.ahead_of(job_class) if not found and job_class is not None else None
         if ahead is not None:
             name, first = ahead
             if first.head() is not None:
@@ -383,6 +395,6 @@ class Packing:
             return [*found, Waits("no_resources", "no runner is connected yet")]
         usable = [host.free for host in hosts if host.usable]
         if not found or not any(fits(need.size, free) for free in usable):
-            before = jobs_before(self._lanes.values(), priority, job)
+            before = jobs_before(self._job_classes.values(), priority, job)
             found.append(Waits("resources", no_room(need.size, usable, before)))
         return found

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rota.plan.need import LimitUse, Need
-from rota.plan.packing.lanes import Lane
+from rota.plan.packing.job_classes import JobClass
 from rota.plan.policy.limits import Limits
 from rota.plan.reasons import Waits
 from rota.plan.size import CORE, Size
 
-#: Lanes up to this length are counted to tell how many jobs are before one.
+#: In job classes up to this length the jobs before one are counted.
 _COUNTED = 100_000
 _UNITS = (("P", 50), ("T", 40), ("G", 30), ("M", 20), ("K", 10))
 
 
 def limit_reasons(limits: Limits, need: Need, hosts: Iterable[str]) -> list[Waits]:
-    """Every limit that would keep such a job from starting on any of these hosts now."""
+    """Every limit that keeps such a job from starting now on all of these hosts."""
     missing = [set(limits.missing(need.limits, host)) for host in hosts]
     everywhere = set.intersection(*missing) if missing else set()
     found = []
@@ -30,7 +30,7 @@ def limit_reasons(limits: Limits, need: Need, hosts: Iterable[str]) -> list[Wait
 
 
 def _stopped(limits: Limits, use: LimitUse) -> Waits | None:
-    """Its hours, or that it is too small: what no end of a job can change."""
+    """The limit is outside its hours or too small: no end of a job can change that."""
     name, limit = use.name, limits.get(use.name)
     if limit is None:
         return None
@@ -59,7 +59,7 @@ def _in_use(limits: Limits, use: LimitUse) -> Waits:
 
 
 def shortage(size: Size, frees: list[list[int]]) -> str:
-    """What no host has enough of now, e.g. ``needs 2 cpus, 1 free``; empty if each has something else."""
+    """What no host has enough of now, e.g. ``needs 2 cpus, 1 free``; empty if hosts lack different things."""
     parts = []
     for place, (name, asked) in enumerate((("cpus", size.cpus), ("mem", size.mem), ("disk", size.disk))):
         most = max((free[place] for free in frees), default=0)
@@ -72,7 +72,7 @@ def shortage(size: Size, frees: list[list[int]]) -> str:
 
 
 def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
-    """What a job waits for that nothing but room keeps, with so many before it; None: many."""
+    """The sentence for a job that waits for room behind `before` others; None: many."""
     short = shortage(size, frees)
     said = f"waiting for room: {short}" if short else "waiting for room"
     if before is None:
@@ -82,22 +82,22 @@ def no_room(size: Size, frees: list[list[int]], before: int | None) -> str:
     return f"{said}; {'1 job is' if before == 1 else f'{before:,} jobs are'} before it"
 
 
-def jobs_before(lanes: Iterable[Lane], priority: int, job: int) -> int | None:
-    """How many jobs of better rank than this one wait in these lanes; None: many, too many to count."""
+def jobs_before(job_classes: Iterable[JobClass], priority: int, job: int) -> int | None:
+    """How many jobs of better rank wait in these classes; None: too many to count."""
     before = 0
-    for lane in lanes:
-        if lane.priority > priority:
-            before += len(lane)
-        elif lane.priority == priority and lane.head() is not None:
-            if len(lane) <= _COUNTED:
-                before += sum(1 for each in lane.jobs() if each < job)
-            elif lane.heap[0] < job:
+    for job_class in job_classes:
+        if job_class.priority > priority:
+            before += len(job_class)
+        elif job_class.priority == priority and job_class.head() is not None:
+            if len(job_class) <= _COUNTED:
+                before += sum(1 for each in job_class.jobs() if each < job)
+            elif job_class.heap[0] < job:
                 return None
     return before
 
 
 def amount(size: float) -> str:
-    """Bytes in a unit that people read."""
+    """Bytes as short text, such as ``1.5G``."""
     for unit, power in _UNITS:
         if size >= 1 << power:
             return f"{size / (1 << power):.3g}{unit}"
@@ -105,7 +105,7 @@ def amount(size: float) -> str:
 
 
 def never_fits(size: Size, most: Size) -> str:
-    """What of this size is more than the most that any host has of it."""
+    """The sentence for a size that exceeds the largest host."""
     shown = (
         ("cpus", size.cpus, most.cpus, f"{size.cpus / CORE:g}", f"{most.cpus / CORE:g}"),
         ("mem", size.mem, most.mem, amount(size.mem), amount(most.mem)),
