@@ -364,7 +364,7 @@ class Day:
             return
         for runner in self.m.world.runners.values():
             lost = {id for id in runner.leases if self.m.world.jobs[id].state is State.LOST}
-            silent = self.m.mono - runner.heard > LOST_AFTER_S
+            silent = self.m.mono - runner.heard_at > LOST_AFTER_S
             assert not lost or silent, f"{runner.id} was heard a moment ago, but {lost} are lost"
             self.revived |= (self.was_lost & runner.leases) - lost
             self.was_lost |= lost

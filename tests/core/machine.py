@@ -245,7 +245,7 @@ class Machine:
             case e.KillAttempts(runner, leases):
                 model = self.runners[runner]
                 model.receive(lambda: model.kill(leases, self.wall))
-            case e.PauseAttempts(runner, leases, on):
+            case e.SuspendAttempts(runner, leases, on):
                 model = self.runners[runner]
                 model.receive(lambda: model.pause(leases, on, self.wall))
             case e.RecallLeases(runner, leases):
@@ -319,7 +319,7 @@ class Machine:
             upload.seen[key] += 1
         known = self.store.known_keys("ann", keys)
         again = [id for id, state in known.values() if state in RETRYABLE]
-        namesakes: dict[str, list[events.Former]] = {}
+        namesakes: dict[str, list[events.FormerJob]] = {}
         if flags.get("rerun"):
             for brief in self.store.namesakes(keys):
                 namesakes.setdefault(brief.key, []).append(self._former(brief))
@@ -362,9 +362,9 @@ class Machine:
         )  # fmt: skip
         return by.n
 
-    def _former(self, brief: Brief) -> events.Former:
+    def _former(self, brief: Brief) -> events.FormerJob:
         specs = {n: each for each, n in self._spec_ids.items()}
-        return events.Former(brief.id, brief.key, specs[brief.spec_id], brief.after)
+        return events.FormerJob(brief.id, brief.key, specs[brief.spec_id], brief.after)
 
     def _complete_dependents(self, upload: Upload) -> dict[int, Job]:
         """As the manager does it: complete jobs on disk that groups of this submission may re-open."""
@@ -541,12 +541,12 @@ class Machine:
     def run_out(self) -> None:
         """Let time pass and everything that runs succeed, until nothing does any more."""
         for _round in range(1000):
-            for job in sorted(self.world.nowhere):
+            for job in sorted(self.world.noop_jobs):
                 self.act("kill", job)  # nothing else ends one that has no walltime
             self.pump()
             running = list(self.running())
             # A kill makes room, and what begins there nowhere is not among those that run on hosts.
-            if not running and not self.world.nowhere and not self._something_will_happen():
+            if not running and not self.world.noop_jobs and not self._something_will_happen():
                 return
             for job in running:
                 if job in self.running():

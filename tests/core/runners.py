@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rota.core.attempts.leases import Finished, Held, LeaseRef, PartOpened, Paused, Started
+from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, PartOpened, Paused, Started
 from rota.core.events import Event, RunnerJoined, RunnerReported, RunnerSettled
 from rota.core.jobs.job import Outcome, Spec
 from rota.plan.placement import Given
@@ -334,11 +334,11 @@ class ModelRunner:
         """Connect and say what is held; then everything unacknowledged is repeated."""
         self.connected = True
         self.joins += 1
-        held = [Held(*grant.lease, 0) for grant in self.waiting]
-        held += [Held(*busy.grant.lease, seat, busy.started_at, pid=seat) for seat, busy in self.busy.items()]
+        held = [HeldLease(*grant.lease, 0) for grant in self.waiting]
+        held += [HeldLease(*busy.grant.lease, seat, busy.started_at, pid=seat) for seat, busy in self.busy.items()]
         reports = [*self.unacknowledged, self.draft]
         held += [
-            Held(each.job, each.attempt, each.token, each.seat, 1.0, over=True)
+            HeldLease(each.job, each.attempt, each.token, each.seat, 1.0, over=True)
             for report in reports
             for each in report.ended
         ]

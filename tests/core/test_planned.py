@@ -10,7 +10,7 @@ import pytest
 
 from rota.core import events
 from rota.core.attempts.leases import NodeFault
-from rota.core.attempts.leave_time import Leaving
+from rota.core.attempts.leave_time import VacateTimes
 from rota.core.jobs.explain import why
 from rota.core.jobs.job import Condition, Outcome
 from rota.core.machines.energy_rules import EnergyRules
@@ -765,7 +765,7 @@ def low_job(m: Machine, **fields: Any) -> int:
 
 
 def test_a_besteffort_job_leaves_so_early_that_a_reservation_begins_on_time(m: Machine) -> None:
-    m.world.time_to_leave = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    m.world.vacate_times = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
     low = low_job(m, checkpoint_s=60.0)
     start = m.wall + 100
     reserved = add(m, request="core=2,walltime=0:10:0", at=start)
@@ -792,23 +792,23 @@ def test_a_besteffort_job_leaves_so_early_that_a_reservation_begins_on_time(m: M
 
 
 def test_a_job_without_a_checkpoint_leaves_later_than_one_that_writes_one(m: Machine) -> None:
-    leaving = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    leaving = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
     with_one, without = (spec(checkpoint_s=each) for each in (60.0, None))
     assert leaving.leave_s(with_one) == leaving.leave_s(without) + 30.0
     assert leaving.leave_s(spec(signal="USR1")) == leaving.leave_s(with_one), "who names a signal gets it first"
     assert leaving.leave_s(spec(on_exit=("cleanup",))) > leaving.leave_s(without)
-    assert Leaving(epilogue_s=60.0).leave_s(without) >= 60.0
-    assert Leaving().leave_s(with_one) == 0.0
+    assert VacateTimes(epilogue_s=60.0).leave_s(without) >= 60.0
+    assert VacateTimes().leave_s(with_one) == 0.0
 
 
 def test_who_must_leave_for_a_reservation_is_told_though_the_manager_crashed_meanwhile(m: Machine) -> None:
-    m.world.time_to_leave = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    m.world.vacate_times = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
     low = low_job(m, checkpoint_s=60.0)
     start = m.wall + 100
     reserved = add(m, request="core=2,walltime=0:10:0", at=start)
     m.advance(50.0)
     m.crash()
-    m.world.time_to_leave = Leaving(checkpoint_s=30.0, grace_s=5.0)
+    m.world.vacate_times = VacateTimes(checkpoint_s=30.0, grace_s=5.0)
     (model,) = m.runners.values()
     m.join(model)
     m.pump()

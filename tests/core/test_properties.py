@@ -58,7 +58,7 @@ def view(world: World) -> dict[str, object]:
         jobs[job.id] = (job.key, state, job.attempt, job.tries, job.due_at, reason, lease, job.kill, ended, left)
     return {
         "jobs": jobs,
-        "waits": world.waits,
+        "waits": world.unmet_parents,
         "blocked": {id: by for id, by in world.blocked_by.items() if by},
         "children": {parent: set(entries) for parent, entries in world.children.items()},
         "outcomes": bytes(world.outcomes).rstrip(bytes([NO_JOB])),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
-from rota.core.jobs.job import After, Behaved, Element, Outcome, Reason, Spec, Wrote
+from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.jobs.job import After, AsWritten, Behaved, Element, Outcome, Reason, Spec
 from rota.core.jobs.job import Ended as StoredEnd
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.home import ManagerFile
 from rota.plan.need import LimitUse
 from rota.plan.placement import Given, Pause, Promised
@@ -331,8 +331,8 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "Element": Element,
     "Finished": Finished,
     "Grant": Grant,
-    "Held": Held,
-    "Kept": Kept,
+    "Held": HeldLease,
+    "Kept": OutputReport,
     "LeaseRef": LeaseRef,
     "LimitUse": LimitUse,
     "NewAfter": NewAfter,
@@ -354,7 +354,7 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "SpecChange": SpecChange,
     "Started": Started,
     "Window": Window,
-    "Wrote": Wrote,
+    "Wrote": AsWritten,
 }
 #: What is kept as JSON in files of a deployment, or given to a runner.
 FILES: dict[str, type[msgspec.Struct]] = {

@@ -8,7 +8,7 @@ from rows import SPEC, a_world, an_add, attempt_row, changes, end_row, job_row, 
 
 from rota.core.jobs.job import After, Condition
 from rota.core.output.output_blocks import Output
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.core.states import State
 from rota.errors import Bug, NotFound
 from rota.store.base import Clause, StoredAttempt, StoredSubmission
@@ -58,7 +58,7 @@ def test_an_attempt_may_be_inserted_started_and_ended_in_one_batch(store):
 
 def test_what_is_known_of_an_output_is_kept_with_where_it_lies(store, reopen):
     store.commit(a_world())
-    known = Kept((1, 2), 3, 0, "disk_full", "the disk was full")
+    known = OutputReport((1, 2), 3, 0, "disk_full", "the disk was full")
     text = msgspec.json.encode(known).decode()
     store.commit(changes(starts=[(2, 1, 1003.0, 5, 1)], ends=[end_row(2, segment=None, kept=text)]))
     store = reopen(store)

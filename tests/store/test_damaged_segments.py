@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rota.core.output.output_blocks import Output, block_size, blocks, checksums
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.store import segments
 from rota.store.segments import Missing
 
@@ -23,7 +23,7 @@ streams = st.one_of(st.binary(max_size=40), st.integers(1, 60_000).map(lambda n:
 
 def kept(directory: Path, before: bytes, out: bytes, err: bytes, *, sums: bool = True) -> Output:
     (directory / SEGMENT).write_bytes(before + out + err + b"the output of somebody else")
-    known = Kept(checksums(out, err)) if sums else None
+    known = OutputReport(checksums(out, err)) if sums else None
     return Output(SEGMENT, len(before), len(out), len(err), len(out), len(err), known)
 
 
@@ -121,7 +121,7 @@ def test_a_segment_that_is_gone_or_no_file_is_told(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_kept_is_told_by_its_row(tmp_path: Path) -> None:
-    output = Output("", 0, 0, 0, 400_000, 7, Kept(missing="disk_full", message="the disk was full"))
+    output = Output("", 0, 0, 0, 400_000, 7, OutputReport(missing="disk_full", message="the disk was full"))
     why = Missing("disk_full", "the disk was full")
     assert list(segments.check(tmp_path, [("it", output)])) == [("it", why)]
     assert segments.read(pread(tmp_path), output, 1, offset=0, limit=10) == (b"", 400_000, why)
@@ -134,7 +134,7 @@ def test_what_could_not_be_kept_is_told_by_its_row(tmp_path: Path) -> None:
 
 def test_lengths_that_a_liar_claims_cost_nothing(tmp_path: Path) -> None:
     (tmp_path / SEGMENT).write_bytes(b"short")
-    output = Output(SEGMENT, 0, 1 << 61, 0, 1 << 61, 0, Kept((1,)))
+    output = Output(SEGMENT, 0, 1 << 61, 0, 1 << 61, 0, OutputReport((1,)))
     span = segments.read(pread(tmp_path), output, 1, offset=0, limit=1 << 20)
     assert (span.data, span.lost) == (b"", 1 << 61)
 

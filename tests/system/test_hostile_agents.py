@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from rota.core.attempts.leases import Finished, Held
+from rota.core.attempts.leases import Finished, HeldLease
 from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import checksums
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.plan.site.node_facts import NodeFacts
 from rota.wire import codec
 from rota.wire import messages as m
@@ -115,7 +115,7 @@ def test_nobody_from_elsewhere_is_the_managers_own_host(site: Deployment, node: 
         {"runner": ".settling-1"},
         {"runner": ""},
         {"runner": "n2-1-00000001" + "x" * 3_000},
-        {"held": [Held(1, 1, 1, 2**63, None, 5)]},
+        {"held": [HeldLease(1, 1, 1, 2**63, None, 5)]},
         {"node": NodeFacts(cores=2, mem=1, disk=1, properties={"a\nb": "c"})},
         {"node": NodeFacts(cores=2, mem=1, disk=1, hours="whenever")},
     ],
@@ -141,7 +141,7 @@ def test_a_node_has_a_name_that_can_be_typed(site: Deployment, name: str) -> Non
         Outcome(segment="vm-1-00000001-000001", out_len=5),
         Outcome(ended_at=9.9e30),
         Outcome(ended_at=float("nan"), started_at=-1.0, cpu_s=float("inf"), exit_code=1 << 40, signal=-5),
-        Outcome(peak_mem=-5, out_total=1 << 63, kept=Kept(sums=tuple(range(5_000)))),
+        Outcome(peak_mem=-5, out_total=1 << 63, kept=OutputReport(sums=tuple(range(5_000)))),
     ],
 )
 def test_an_end_that_no_runner_reports_is_taken_within_bounds_and_nobody_is_hung_up_on(
@@ -222,7 +222,7 @@ def test_an_agent_with_a_lease_has_one_range_for_its_output_and_it_is_told_what_
         agent.say(m.Piece(segment, 60 << 20, bytes(4096), *key))
         outcome = Outcome(
             exit_code=0, ended_at=time.time(), segment=segment, offset=at, out_len=10, out_total=10,
-            kept=Kept(checksums(b"all of it\n", b"")),
+            kept=OutputReport(checksums(b"all of it\n", b"")),
         )  # fmt: skip
         agent.say(m.Report(place + 1, ended=[Finished(*key, seat, outcome)], closed=[seat]))
         wait_until(lambda job=job: site.state(job) == "complete", "it is complete")  # type: ignore[misc]

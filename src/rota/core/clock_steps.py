@@ -32,12 +32,12 @@ def on_clock_moved(world: World, turn: Turn, event: ClockMoved) -> None:
     for job in world.jobs.values():
         if job.state not in TERMINAL:
             _move(world, turn, job, by)
-    world.due = [(at + by, id) for at, id in world.due]
-    heapify(world.due)
+    world.delayed_until = [(at + by, id) for at, id in world.delayed_until]
+    heapify(world.delayed_until)
     if world.closing or world.moved_parts:
         remember(world, turn)
-    world.promises_told.clear()
-    world.promises_untold.clear()
+    world.moves_noted.clear()
+    world.moves_pending.clear()
     world.hours_now.clear()
     world.placement.clock_moved(turn.wall)
     way = "forward" if by > 0 else "back"

@@ -72,7 +72,7 @@ class KillAttempts(Effect, frozen=True):
     checkpoint: str = ""  #: a signal that they get first, and time to write a checkpoint
 
 
-class PauseAttempts(Effect, frozen=True):
+class SuspendAttempts(Effect, frozen=True):
     """Have a runner stop these attempts, or let them go on. It says when that is done, or that it was before."""
 
     runner: str

@@ -44,14 +44,14 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
 
 def _on_runner_joined(world: World, turn: Turn, event: events.RunnerJoined) -> None:
     manager_pause.on_runner_joined(world, turn, event)
-    energy.follow(world, turn, event.host)
+    energy.follow_node(world, turn, event.host)
 
 
 def _on_runner_parted(world: World, turn: Turn, event: events.RunnerParted) -> None:
     runner = world.runners.get(event.runner)
     runners.on_runner_parted(world, turn, event)
     if runner is not None:
-        energy.follow(world, turn, runner.host)
+        energy.follow_node(world, turn, runner.host)
 
 
 _HANDLERS: dict[type[events.Event], _Handler] = {
@@ -128,15 +128,15 @@ class Engine:
         if not manager_pause.starts_nothing(self.world):
             grant_leases(self.world, turn)
         if ticked:
-            energy.look(self.world, turn)  # once all that wait have been planned
-        if self.world.promises_told:
-            promised_starts.tell_gathered(self.world, turn)
+            energy.manage_energy(self.world, turn)  # once all that wait have been planned
+        if self.world.moves_noted:
+            promised_starts.note_pending_moves(self.world, turn)
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
             grant_leases(self.world, turn)
         return refused
 
     def _on_timer(self, turn: Turn) -> None:
-        due = self.world.due
+        due = self.world.delayed_until
         # A delay that seems longer than any can be is over as well: the clock was set back.
         while due and not turn.wall < due[0][0] <= turn.wall + MAX_DELAY_S:
             when, id = heappop(due)
@@ -145,11 +145,11 @@ class Engine:
             if job is not None and job.state is State.DELAYED and (job.due_at == when or not job.due_at):
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
-        if self.world.nowhere:
-            jobs_elsewhere.end_those_due(self.world, turn)
+        if self.world.noop_jobs:
+            jobs_elsewhere.end_due_noops(self.world, turn)
         limits.follow_clock(self.world, turn)
-        if self.world.stretching:
-            walltimes.grant_more(self.world, turn)
+        if self.world.pending_extensions:
+            walltimes.grant_pending(self.world, turn)
         runners.check_silence(
             self.world,
             turn,
@@ -157,8 +157,8 @@ class Engine:
             given_up_after_s=self._given_up_after_s,
             dead_after_s=self._dead_after_s,
         )
-        host_hours.look_at_hours(self.world, turn)
-        host_usage.look_at_hosts(self.world, turn)
+        host_hours.update_closed_hosts(self.world, turn)
+        host_usage.record_host_states(self.world, turn)
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over, or start that is planned."""
@@ -168,7 +168,7 @@ class Engine:
         return min((at for at in times if at is not None), default=None)
 
     def _next_delay(self) -> float | None:
-        due = self.world.due
+        due = self.world.delayed_until
         while due:
             when, id = due[0]
             job = self.world.jobs.get(id)

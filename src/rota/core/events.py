@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.core.jobs.job import Command, Condition, Job, Parent, Spec
 from rota.plan.need import Need
 from rota.plan.policy.limits import Limit
@@ -39,7 +39,7 @@ class EntryAfter(Struct, frozen=True, gc=False):
     local: bool
 
 
-class Former(Struct, frozen=True, gc=False):
+class FormerJob(Struct, frozen=True, gc=False):
     """An ended job, perhaps only on disk: as much of it as an `add` must know."""
 
     id: int
@@ -73,12 +73,12 @@ class ChunkArrived(Event, frozen=True):
     limits: list[Limit] = []  #: with the last chunk: limits that its jobs declare
     warnings: list[str] = []  #: with the last chunk: what the user should know about it
     rerun: frozenset[int] | bool = False  #: these entries (or all) take the place of those that ended
-    namesakes: dict[str, list[Former]] = {}  #: for `rerun`: all jobs on disk with such a key
-    formers: dict[int, Former] = {}  #: complete jobs on disk whose entries have dependencies now
+    namesakes: dict[str, list[FormerJob]] = {}  #: for `rerun`: all jobs on disk with such a key
+    formers: dict[int, FormerJob] = {}  #: complete jobs on disk whose entries have dependencies now
     followers: dict[int, Job] = {}  #: with the last chunk: ended jobs on disk that waited for what it may replace
     input: str = ""  #: with the last chunk: which input this is, of those that the user has
     previous: list[int] = []  #: with the last chunk: the jobs of this input when it was added last, in its order
-    dropped: dict[int, Former] = {}  #: of these and `kept`, failed and cancelled ones on disk
+    dropped: dict[int, FormerJob] = {}  #: of these and `kept`, failed and cancelled ones on disk
     kept: list[int] = []  #: with the last chunk: jobs that the input had before that and that stayed then
 
 
@@ -173,7 +173,7 @@ class RunnerJoined(Event, frozen=True):
     boot_id: str
     pid: int
     start_time: int
-    held: list[Held]
+    held: list[HeldLease]
     seats: list[int]
     made_for: Need | None = None  #: an allocation of its own, for jobs of this need
     node: NodeFacts | None = None  #: what the agent of a node says about its host

@@ -127,8 +127,8 @@ def _parents_before_dependents(world: World) -> list[str]:
         if job.state in TERMINAL:
             continue
         missing, blockers = _parents_missing(world, job)
-        if missing != world.waits.get(job.id, 0):
-            wrong.append(f"I4: job {job.id} waits for {world.waits.get(job.id, 0)}, {missing} are missing")
+        if missing != world.unmet_parents.get(job.id, 0):
+            wrong.append(f"I4: job {job.id} waits for {world.unmet_parents.get(job.id, 0)}, {missing} are missing")
         if blockers != (world.blocked_by.get(job.id) or set()):
             wrong.append(f"I4: job {job.id} is blocked by {world.blocked_by.get(job.id)}, not by {blockers}")
         if job.state in (State.DEPENDENT, State.BLOCKED, State.READY):
@@ -173,7 +173,7 @@ def _groups_as_members(world: World) -> list[str]:
             wrong.append(f"I4: group {name} counts {group.blocked} blocked, not {blocked}")
         if any(world.outcome(id) not in (State.FAILED, State.CANCELLED) for id in group.bad):
             wrong.append(f"I4: group {name} has {set(group.bad)} as failed, some are not")
-        if group.said != group.verdicts() and name in world.children:
+        if group.announced != group.verdicts() and name in world.children:
             wrong.append(f"I4: group {name} has not told its dependents what changed")
     return wrong
 

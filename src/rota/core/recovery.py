@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.core.attempts.jobs_elsewhere import is_nowhere, restore_nowhere
+from rota.core.attempts.jobs_elsewhere import is_noop_runner, restore_noop
 from rota.core.attempts.parts import first_holders, kept_leases, restore_parts
 from rota.core.attempts.seats import adopt_seat, take_lease
-from rota.core.attempts.suspension import restore_pause
-from rota.core.jobs.dependencies import listen, register, spoken_for, waiting_state
+from rota.core.attempts.suspension import restore_suspension
+from rota.core.jobs.dependencies import changed_parents, register_dependencies, update_dependents, waiting_state
 from rota.core.jobs.job import Ended, Job, Lease, Parent, Spec
 from rota.core.learning.estimate import MOST_MODELS, offer
 from rota.core.learning.model import Model
@@ -108,7 +108,7 @@ def recover(
     _restore_groups(world, jobs, remembered)
     ready: dict[int, list[Job]] = {}
     for job in jobs:
-        waiting = register(world, job) if job.after else State.READY
+        waiting = register_dependencies(world, job) if job.after else State.READY
         lease = leases.get(job.id)
         if lease is not None:
             _restore_lease(world, job, lease, mono)
@@ -117,11 +117,11 @@ def recover(
             if job.ready_at is None:
                 job.ready_at = job.submitted_at
         if job.due_at is not None:
-            world.due.append((job.due_at, job.id))
+            world.delayed_until.append((job.due_at, job.id))
         if job.state is State.READY:
             ready.setdefault(job.spec_id, []).append(job)
         world.counts[job.spec.group][job.state] += 1
-    heapify(world.due)
+    heapify(world.delayed_until)
     _block(world, jobs)
     for equal in ready.values():
         offer(world, equal)
@@ -163,15 +163,15 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
         return
     if found.holders is not None:
         world.moved_parts.add(job.id)
-    if is_nowhere(found.runner):
+    if is_noop_runner(found.runner):
         job.learned = found.size
-        restore_nowhere(world, job, found.host)
-        restore_pause(world, job, job.lease)
+        restore_noop(world, job, found.host)
+        restore_suspension(world, job, job.lease)
         return
     runner = world.runners.get(found.runner)
     if runner is None:
         runner = world.runners[found.runner] = Runner(found.runner, found.host)
-        runner.heard = mono
+        runner.heard_at = mono
         if found.host not in world.capacity:
             make_host(world, runner, Need(found.size or job.spec.size, job.spec.limits))
     job.learned = found.size
@@ -189,7 +189,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     elif job.state not in LEASED or job.state in (State.LOST, State.SCHEDULED, State.STARTING):
         job.reason = None
         job.state = State.RUNNING if found.started_at is not None else State.SCHEDULED
-    restore_pause(world, job, job.lease)
+    restore_suspension(world, job, job.lease)
     world.placement.adopt_lease(found.host, job.need)
     if found.seat in runner.seats:
         # Two in one seat: one of them is over, which its runner will say.
@@ -234,9 +234,9 @@ def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -
     _restore_reach(world, remembered.edges)
     for id, spec_id in remembered.edge_specs.items():
         for name in specs[spec_id].dep_groups:
-            groups[name].wait_for(world.reach.get(id))
+            groups[name].wait_for(world.ancestry.get(id))
     for group in groups.values():
-        group.said = group.verdicts()
+        group.announced = group.verdicts()
 
 
 def _restore_reach(world: World, edges: list[tuple[Parent, int]]) -> None:
@@ -244,7 +244,7 @@ def _restore_reach(world: World, edges: list[tuple[Parent, int]]) -> None:
     for parent, child in edges:
         parents.setdefault(child, []).append(parent)
     for child in parents:
-        world.reach.find(child, lambda id: parents.get(id, ()))
+        world.ancestry.find(child, lambda id: parents.get(id, ()))
 
 
 def _block(world: World, jobs: Iterable[Job]) -> None:
@@ -253,10 +253,10 @@ def _block(world: World, jobs: Iterable[Job]) -> None:
     for job in jobs:
         if job.state is State.DEPENDENT and job.id in world.blocked_by:
             move(world, job, State.BLOCKED)
-            pending += spoken_for(world, job)
+            pending += changed_parents(world, job)
     while pending:
-        for child in listen(world, pending.pop()):
+        for child in update_dependents(world, pending.pop()):
             job = world.jobs[child]
             if job.state is State.DEPENDENT and waiting_state(world, job) is State.BLOCKED:
                 move(world, job, State.BLOCKED)
-                pending += spoken_for(world, job)
+                pending += changed_parents(world, job)

@@ -20,7 +20,7 @@ RESTORED_LEASES = "restored_leases"
 RESTORED_SEEN = "restored_seen"
 
 
-def mark(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
+def mark_restored(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
     """Remember which leases of a world that was just recovered come from a backup, as (job, attempt);
     the jobs of those that are still open."""
     found = []
@@ -32,7 +32,7 @@ def mark(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
     return found
 
 
-def doubt(world: World, jobs: list[Job], *, why: str) -> None:
+def declare_lost(world: World, jobs: list[Job], *, why: str) -> None:
     """Declare these jobs lost at once: whoever had them is not expected back.
 
     A runner that comes all the same and holds one revives it; if it does not hold it, the attempt ends as

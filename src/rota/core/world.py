@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rota.core.accounts.accounting import count_end
-from rota.core.attempts.leave_time import Leaving
+from rota.core.attempts.leave_time import VacateTimes
 from rota.core.effects import NotifySettled
-from rota.core.events import Former
+from rota.core.events import FormerJob
 from rota.core.hooks.hook_records import ServerHooks
 from rota.core.jobs.dependency_groups import DepGroup
-from rota.core.jobs.group_reach import Reaches
+from rota.core.jobs.group_reach import GroupAncestries
 from rota.core.jobs.job import Command, Job, Outcome, Parent, Reason, Spec
-from rota.core.learning.model import Model, Usual
+from rota.core.learning.model import CachedSize, Model
 from rota.core.machines.energy_rules import EnergyRules
 from rota.core.states import TERMINAL, TRANSITIONS, State, check_transition
 from rota.core.turn import Turn
@@ -51,8 +51,8 @@ _MANY_NOTES = 1000
 class Runner:
     """A runner that holds leases or is connected."""
 
-    __slots__ = ("boot_id", "connected", "dead", "heard", "host", "id", "leases", "leaving", "made_for", "notes",
-                 "pid", "seats", "silent", "start_time", "unseated")  # fmt: skip
+    __slots__ = ("boot_id", "connected", "dead", "heard_at", "host", "id", "leases", "leaving", "made_for",
+                 "notes", "pid", "seats", "silent", "start_time", "unseated")  # fmt: skip
 
     def __init__(self, id: str, host: str, *, boot_id: str = "", pid: int = 0, start_time: int = 0) -> None:
         self.id = id
@@ -62,7 +62,7 @@ class Runner:
         self.start_time = start_time
         self.connected = False
         self.leaving = False  #: it will end when its jobs have
-        self.heard = 0.0  #: monotonic
+        self.heard_at = 0.0  #: monotonic
         self.silent = False  #: its jobs have been declared lost
         self.dead = False  #: it has been silent for so long that people call its host dead; nothing else changes
         self.leases: set[int] = set()  #: jobs
@@ -85,7 +85,7 @@ class Upload:
     """A submission of which not all chunks have arrived."""
 
     __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "jobs", "keys",
-                 "lines", "met", "replacing", "retried", "warnings")  # fmt: skip
+                 "known_entries", "lines", "replacing", "retried", "warnings")  # fmt: skip
 
     def __init__(self, *, check: bool) -> None:
         self.check = check  #: a question: nothing of it is written or numbered
@@ -101,11 +101,11 @@ class Upload:
         self.arrays: dict[int, int] = {}  #: number of an array in this submission → its id
         self.complete: list[int] = []
         self.warnings: list[str] = []
-        self.replacing: dict[int, list[Former]] = {}  #: new job → those whose place it takes
-        self.met: dict[int, Met] = {}  #: by entry, dependents that are there already
+        self.replacing: dict[int, list[FormerJob]] = {}  #: new job → those whose place it takes
+        self.known_entries: dict[int, KnownEntry] = {}  #: by entry, dependents that are there already
 
 
-class Met(NamedTuple):
+class KnownEntry(NamedTuple):
     """An entry of a submission that is there already, as it is asked for now."""
 
     job: int
@@ -115,10 +115,10 @@ class Met(NamedTuple):
     spec_id: int
     input_bytes: int | None
     array: tuple[int, int] | None  #: number of its array in the submission, index
-    former: Former | None  #: what is known of it if it is complete and not in memory
+    former: FormerJob | None  #: what is known of it if it is complete and not in memory
 
 
-class Moves(NamedTuple):
+class PendingMoves(NamedTuple):
     """What is still to be told of a promise: how often it was moved, when last, and why."""
 
     times: int
@@ -144,17 +144,19 @@ class World:
         #: parent → (dependent, condition) of live dependents → is it content, as it was told last; without
         #: those for whom the parent is done
         self.children: dict[Parent, dict[tuple[int, int], bool]] = {}
-        self.waits: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
+        self.unmet_parents: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
         self.blocked_by: dict[int, set[Parent]] = {}
         self.groups: defaultdict[str, DepGroup] = defaultdict(DepGroup)
-        self.reach = Reaches()  #: groups that jobs wait for, themselves or through others
+        self.ancestry = GroupAncestries()  #: groups that jobs wait for, themselves or through others
         self.models: dict[str, Model] = {}  #: by learning group, the one not used for longest first
         self.sizes: dict[Size, Size] = {}  #: learned sizes, each kept once
-        self.usual: dict[tuple[int, str], Usual] = {}  #: (specification, learning group) → what its jobs take
+        self.cached_sizes: dict[
+            tuple[int, str], CachedSize
+        ] = {}  #: (specification, learning group) → what its jobs take
         self.largest: Size | None = None  #: what the largest host has
         self.runners: dict[str, Runner] = {}
         self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
-        self.homes: dict[str, str] = {}  #: runner → its host, of all that ever joined
+        self.runner_hosts: dict[str, str] = {}  #: runner → its host, of all that ever joined
         self.parts_at: dict[str, set[int]] = {}  #: host → jobs that have a part there (`core.attempts.parts`)
         self.closing: set[int] = set()  #: jobs whose attempt is over and whose parts are being closed
         self.moved_parts: set[int] = set()  #: jobs of which another runner has a part than was first asked
@@ -166,29 +168,29 @@ class World:
         self.hours_now: dict[str, tuple[bool, float, float]] = {}  #: hours → are they now; known from when to when
         self.energy_doubt = ""  #: what is wrong with its rules, as it was said last
         self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.hooks.server_scripts`)
-        self.nowhere: set[int] = (
+        self.noop_jobs: set[int] = (
             set()
         )  #: jobs that hold resources and run nowhere (`core.attempts.jobs_elsewhere`)
         self.special_hosts: dict[str, str] = {}  #: type of job → the host that commands of such jobs run on
-        self.time_to_leave = Leaving()  #: how long jobs may take to make room for others
+        self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others
         self.patience_s = PATIENCE_S  #: how long reservations wait for resources that are missing
         self.leaving: dict[int, int] = {}  #: job → batches not yet on disk after which it may leave memory
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
-        self.due: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
+        self.delayed_until: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
         #: kind → name → value of the site's records, as an administrator wrote them (`plan.site.records`)
         self.site: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.site_version = 0  #: grows with every change of `site`
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
         self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
-        self.pauses: set[int] = set()  #: jobs that are suspended, or on the way there or back
-        self.stretching: set[int] = set()  #: jobs that asked for more walltime than could be granted yet
+        self.suspending: set[int] = set()  #: jobs that are suspended, or on the way there or back
+        self.pending_extensions: set[int] = set()  #: jobs that asked for more walltime than could be granted yet
         self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
         self.spent: dict[Spent, int] = {}  #: what ended jobs used of periods of quotas
-        self.use = History()  #: what users and projects have used, for fair share
+        self.usage_history = History()  #: what users and projects have used, for fair share
         #: job → when its story last told that its promise was moved, for a while; and what it has not told yet
-        self.promises_told: dict[int, float] = {}
-        self.promises_untold: dict[int, Moves] = {}
+        self.moves_noted: dict[int, float] = {}
+        self.moves_pending: dict[int, PendingMoves] = {}
         #: host → what it does and since when (microseconds), as it was written down last
         self.host_states: dict[str, tuple[str, int]] = {}
         #: hosts that were there before this manager began, whose runners may be on their way back; and until when,
@@ -334,10 +336,10 @@ def erase(world: World, turn: Turn, job: Job) -> None:
     world.counts[job.spec.group][job.state] -= 1
     for name in groups:
         world.groups[name].leave(job.id, job.state)
-        world.groups[name].wait_for(world.reach.get(job.id), -1)
+        world.groups[name].wait_for(world.ancestry.get(job.id), -1)
     world.outcomes[job.id] = NO_JOB
     world.children.pop(job.id, None)
-    world.reach.forget(job.id)
+    world.ancestry.forget(job.id)
     world.jobs.pop(job.id, None)
     if world.keys.get(job.key) == job.id:
         del world.keys[job.key]

@@ -16,7 +16,7 @@ from msgspec import Struct
 from rota.core.changes import Changes
 from rota.core.jobs.job import After, Behaved, Command, Parent, Spec
 from rota.core.output.output_blocks import Output
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 from rota.store.past import PastAttempt, PastSum
@@ -91,7 +91,7 @@ class StoredAttempt(Struct, gc=False):
     size: Size | None = None  #: where it was not that of the specification
     behaviours: tuple[Behaved, ...] = ()
     given: Given | None = None  #: what the planner gave it
-    kept: Kept | None = None  #: what is known of its output; None: nothing, or it printed nothing
+    kept: OutputReport | None = None  #: what is known of its output; None: nothing, or it printed nothing
 
 
 def output_of(row: StoredAttempt) -> Output:

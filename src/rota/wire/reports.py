@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rota.core.attempts.leases import Finished, Held, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
+from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, NodeFault, PartOpened, Paused, Phase, Started
 from rota.plan.site.node_facts import NodeFacts
 from rota.wire.channels import Relayed
 from rota.wire.greeting import Chunk, Hello, Message
@@ -19,7 +19,7 @@ class Join(Message, frozen=True, tag="join"):
     cores: int
     mem: int
     disk: int
-    held: list[Held] = []
+    held: list[HeldLease] = []
     seats: list[int] = []  #: open seats, busy or not
     ticket: str = ""  #: what a delegated pool gave to a runner that it asked for
     node: NodeFacts | None = None  #: it is the agent of a node: what there is

@@ -141,7 +141,7 @@ class Model:
 
 def reach_of(world: World) -> dict[int, set[str]]:
     """Job → groups that it waits for, itself or through others."""
-    return {id: reach.all_groups() for id in world.reach if (reach := world.reach.get(id)) is not None}
+    return {id: reach.all_groups() for id in world.ancestry if (reach := world.ancestry.get(id)) is not None}
 
 
 def after_of(world: World, name: str) -> set[str]:
@@ -151,7 +151,7 @@ def after_of(world: World, name: str) -> set[str]:
 
 def groups_of(world: World) -> dict[str, object]:
     return {
-        name: (group.known, set(group.open), group.blocked, set(group.bad), group.complete, group.said)
+        name: (group.known, set(group.open), group.blocked, set(group.bad), group.complete, group.announced)
         for name, group in world.groups.items()
         if group.known
     }
@@ -296,7 +296,7 @@ class Groups(RuleBasedStateMachine):
         world = self.m.world
         jobs = {id: (job.state, job.attempt, job.ready_at) for id, job in world.jobs.items()}
         return (
-            jobs, dict(world.waits), deepcopy(world.blocked_by), deepcopy(world.children), reach_of(world),
+            jobs, dict(world.unmet_parents), deepcopy(world.blocked_by), deepcopy(world.children), reach_of(world),
             {name: after_of(world, name) for name, group in world.groups.items() if group.after},
             groups_of(world), queue_of(world),
             deepcopy(self.m.store._jobs), set(self.m.store._edges), dict(self.m.store._dep_groups),
@@ -527,7 +527,7 @@ class Groups(RuleBasedStateMachine):
                 assert disk.jobs[id].after == job.after
                 if job.state in LEASED:
                     assert (disk.jobs[id].ready_at is None) == (job.ready_at is None)
-            assert disk.waits == memory.waits
+            assert disk.unmet_parents == memory.unmet_parents
             assert disk.blocked_by == memory.blocked_by
             assert disk.children == memory.children
             assert groups_of(disk) == groups_of(memory)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import rota
-from rota.core.jobs.explain import Why
+from rota.core.jobs.explain import Explanation
 from rota.core.jobs.job import Reason
 from rota.core.jobs.reason_texts import sentence
 from rota.plan.reasons import Waits
 
-_CLASSES = "|".join(each.__name__ for each in (Reason, Waits, Why))
+_CLASSES = "|".join(each.__name__ for each in (Reason, Waits, Explanation))
 _GIVEN = re.compile(rf'\b(?:{_CLASSES})\(\s*"([a-z_]+)"')
 
 

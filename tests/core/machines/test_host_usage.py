@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core import events
-from rota.core.machines.host_usage import leave_hosts, look_at_hosts
+from rota.core.machines.host_usage import mark_hosts_unseen, record_host_states
 from rota.core.turn import Batch, Turn
 from rota.plan.size import Capacity
 from tests.core.machine import Machine
@@ -167,6 +167,6 @@ def test_when_the_manager_stops_nobody_sees_its_hosts_but_what_is_written_down_g
     machine.world.stopping = True
     batch = Batch()
     turn = Turn(wall=2000.0, mono=2000.0, random=lambda: 0.5, batch=batch)
-    leave_hosts(machine.world, turn)
-    look_at_hosts(machine.world, turn)
+    mark_hosts_unseen(machine.world, turn)
+    record_host_states(machine.world, turn)
     assert batch.changes.host_states == [("h1", 2_000_000_000, "unseen")]

@@ -186,7 +186,7 @@ def restored_from_backup(m: Machine, *jobs: int) -> None:
     """The manager starts from a copy of its present database; everybody else has gone on."""
     attempts = [(id, m.world.jobs[id].attempt) for id in jobs]
     m.crash()
-    restored_leases.doubt(m.world, restored_leases.mark(m.world, attempts), why="restored")
+    restored_leases.declare_lost(m.world, restored_leases.mark_restored(m.world, attempts), why="restored")
     m.check()
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rota.core.site.promised_starts import MOVED, gathered, parts_of
+from rota.core.site.promised_starts import MOVED, moves_text, parse_moves
 from rota.manager.views.rows import together
 from rota.store.base import StoredEvent
 from rota.wire.views import StoryLine
@@ -71,19 +71,19 @@ def test_there_is_at_most_one_line_a_second_for_each_job_however_long_it_goes_on
     m.pump()
     told = lines(m, waiting[0])
     assert len(told) <= m.wall - began + 1
-    assert sum(parts_of(event.text)[0] for event in told) == 100
+    assert sum(parse_moves(event.text)[0] for event in told) == 100
 
 
 def test_nothing_is_remembered_of_a_promise_that_is_moved_no_more(m: Machine) -> None:
     add(m, request="core=1,walltime=10m")
     overtake(m)
     overtake(m)
-    assert m.world.promises_told
-    assert m.world.promises_untold
+    assert m.world.moves_noted
+    assert m.world.moves_pending
     for _ in range(2):
         m.advance(1.0)
-    assert not m.world.promises_told
-    assert not m.world.promises_untold
+    assert not m.world.moves_noted
+    assert not m.world.moves_pending
 
 
 def test_a_job_that_has_left_the_queue_is_told_nothing_more_of_its_promise(m: Machine) -> None:
@@ -96,7 +96,7 @@ def test_a_job_that_has_left_the_queue_is_told_nothing_more_of_its_promise(m: Ma
     m.pump()
     assert len(lines(m, waits)) == 1
     assert lines(m, other) == []
-    assert not m.world.promises_untold
+    assert not m.world.moves_pending
 
 
 def test_a_clock_that_is_set_back_keeps_nobody_from_being_told(m: Machine) -> None:
@@ -127,7 +127,7 @@ def test_moves_that_follow_each_other_are_one_line_of_the_story() -> None:
     told = [
         (0, "added", "by ann"),
         (0, MOVED, "job 1 runs longer"),
-        (0, MOVED, gathered(12, "job 2 runs longer")),
+        (0, MOVED, moves_text(12, "job 2 runs longer")),
         (0, MOVED, "job 3\nruns longer"),
         (0, "held", "by ann"),
         (0, MOVED, "job 4 runs longer"),

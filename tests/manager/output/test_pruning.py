@@ -9,7 +9,7 @@ from rota.core.effects import RemoveSegments
 from rota.core.events import OutputOutdated
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_pruning import on_output_outdated
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.core.turn import Batch, Turn
 from rota.core.world import World
 from rota.manager.output.outputs import Checks
@@ -49,7 +49,7 @@ def test_a_segment_in_use_stays_whatever_its_size(tmp_path: Path) -> None:
 def test_it_is_recorded_before_a_segment_is_removed_and_told_of_its_outputs(tmp_path: Path) -> None:
     (tmp_path / "r-000001").write_bytes(b"out")
     attempt = StoredAttempt(1, 1, 1, "r", "h", 1.0, segment="r-000001", out_len=3, out_total=3)
-    attempt.kept = Kept(checksums(b"out", b""))
+    attempt.kept = OutputReport(checksums(b"out", b""))
     store, batch = MemoryStore(), Batch()
     checks = Checks(tmp_path, store)
     assert checks.missing([attempt]) == [None]

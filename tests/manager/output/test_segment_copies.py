@@ -11,7 +11,7 @@ import pytest
 
 from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import checksums
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.errors import WireError
 from rota.manager.output.segment_copies import Pieces
 
@@ -31,7 +31,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def ended(length: int, offset: int = 0) -> Outcome:
     data = bytes(length)
     return Outcome(
-        0, segment=SEGMENT, offset=offset, out_len=length, out_total=length, kept=Kept(checksums(data, b""))
+        0,
+        segment=SEGMENT,
+        offset=offset,
+        out_len=length,
+        out_total=length,
+        kept=OutputReport(checksums(data, b"")),
     )
 
 
@@ -52,7 +57,7 @@ def test_output_that_was_written_in_part_and_then_sent_again_is_whole(tmp_path: 
     pieces = Pieces(tmp_path, keep_output=1 << 20)
     pieces.keep(KEY, SEGMENT, 50, bytes(100))
     pieces.keep(KEY, SEGMENT, 350, bytes(100))  # one between them is missing
-    assert pieces.settled(KEY, ended(400, 50)).kept == Kept(
+    assert pieces.settled(KEY, ended(400, 50)).kept == OutputReport(
         missing="not_sent", message="its node did not send all of its output"
     )
     for _ in range(2):

@@ -70,7 +70,7 @@ def asked_us(spec: Spec, given: Given | None) -> int | None:
 
 
 def spread(
-    rows: dict[Key, list[int]], who: tuple[str, str, str], start: int, end: int, cpus: int, column: int
+    rows: dict[Key, list[int]], owner: tuple[str, str, str], start: int, end: int, cpus: int, column: int
 ) -> None:
     """Add so many cores from `start` to `end` to the sums of the hours that they lie in.
 
@@ -82,16 +82,16 @@ def spread(
     first, last = start // HOUR_US, end // HOUR_US
     whole = cpus * (end - start) // CORE
     if first == last:
-        _row(rows, (first, *who))[column] += whole
+        _row(rows, (first, *owner))[column] += whole
         return
     head = cpus * ((first + 1) * HOUR_US - start) // CORE
-    _row(rows, (first, *who))[column] += head
+    _row(rows, (first, *owner))[column] += head
     between = last - first - 1
-    row = _row(rows, (last, *who))
+    row = _row(rows, (last, *owner))
     row[column] += whole - head - between * cpus * CORE_HOUR_US
     if between:
         row[column + 1] -= cpus
-        _row(rows, (first + 1, *who))[column + 1] += cpus
+        _row(rows, (first + 1, *owner))[column + 1] += cpus
 
 
 def account_attempt(
@@ -141,11 +141,11 @@ def account_attempt(
         row[ASKED] += cpus * asked // CORE
         use.add((spec.user, spec.project), cpus * held / _CORE_S, cpus * lent / _CORE_S, end / 1e6)
     else:
-        who = (spec.user, spec.project, spec.queue)
-        spread(turn.changes.accounts, who, start, end, cpus, USED)
+        owner = (spec.user, spec.project, spec.queue)
+        spread(turn.changes.accounts, owner, start, end, cpus, USED)
         for column, whole in ((GIVEN, lent), (ASKED, asked)):
             while_held = min(whole, held)
-            spread(turn.changes.accounts, who, start, start + while_held, cpus, column)
+            spread(turn.changes.accounts, owner, start, start + while_held, cpus, column)
             row[column] += cpus * whole // CORE - cpus * while_held // CORE
         _spread_use(use, spec, start, end, cpus, lent)
     if held:
@@ -156,16 +156,16 @@ def account_attempt(
 
 def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent: int) -> None:
     """The same for fair share, which has no steps: hour by hour."""
-    who = (spec.user, spec.project)
+    owner = (spec.user, spec.project)
     at = max(start, end - _KEPT_US)
     while at < end:
         until = min(end, (at // HOUR_US + 1) * HOUR_US)
         lent_now = max(0, min(until, start + lent) - at)
-        use.add(who, cpus * (until - at) / _CORE_S, cpus * lent_now / _CORE_S, at / 1e6)
+        use.add(owner, cpus * (until - at) / _CORE_S, cpus * lent_now / _CORE_S, at / 1e6)
         at = until
     beyond = lent - max(0, end - start)
     if beyond > 0:
-        use.add(who, 0.0, cpus * beyond / _CORE_S, end / 1e6)
+        use.add(owner, 0.0, cpus * beyond / _CORE_S, end / 1e6)
 
 
 def count_start(turn: Turn, job: Job, started_at: float | None) -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from rota.core.jobs.job import Spec, Wrote
+from rota.core.jobs.job import AsWritten, Spec
 from rota.plan.language.request_parser import parse_request
 from rota.plan.placement import Given
 from rota.plan.size import CORE, Size
 
 
-class Asked(NamedTuple):
+class AskedAmounts(NamedTuple):
     """What was asked for; None: nothing."""
 
     cpus: int | None  #: hundredths of cores in all; None: a request says it in other words, like whole hosts
@@ -26,34 +26,38 @@ class Asked(NamedTuple):
     walltime_s: float | None  #: a limit
 
 
-def asked_of(spec: Spec, given: Given | None = None) -> Asked:
+def asked_of(spec: Spec, given: Given | None = None) -> AskedAmounts:
     """What was written in the specification; of alternatives that differ that which was `given`, if any."""
-    wish = spec.wrote or spec
-    return Asked(
-        cpus=_cores(wish.request) if wish.request else wish.size.cpus,
-        mem=wish.size.mem if "mem" in wish.given else None,
-        disk=wish.size.disk if "disk" in wish.given else None,
-        time_s=wish.size.time_s if "time" in wish.given else None,
-        walltime_s=_walltime(wish, given),
+    written = spec.wrote or spec
+    return AskedAmounts(
+        cpus=_cores(written.request) if written.request else written.size.cpus,
+        mem=written.size.mem if "mem" in written.given else None,
+        disk=written.size.disk if "disk" in written.given else None,
+        time_s=written.size.time_s if "time" in written.given else None,
+        walltime_s=_walltime(written, given),
     )
 
 
 def asked_s(spec: Spec, given: Given | None) -> float | None:
     """For how long it was asked: the walltime, else the estimate; None: nobody said."""
-    wish = spec.wrote or spec
-    walltime_s = wish.walltime_s if not wish.request else _walltime(wish, given)
+    written = spec.wrote or spec
+    walltime_s = written.walltime_s if not written.request else _walltime(written, given)
     if walltime_s is not None:
         return walltime_s
-    return wish.size.time_s if "time" in wish.given else None
+    return written.size.time_s if "time" in written.given else None
 
 
 def observed_asked(spec: Spec, given: Given | None) -> tuple[int | None, int | None, float | None]:
     """Memory, disk and time of `asked_of`, as an observation has them: for the end of every attempt."""
-    wish = spec.wrote or spec
-    said, size = wish.given, wish.size
-    if not said and not wish.request:
-        return None, None, wish.walltime_s
-    return size.mem if "mem" in said else None, size.disk if "disk" in said else None, asked_s(spec, given)
+    written = spec.wrote or spec
+    given_fields, size = written.given, written.size
+    if not given_fields and not written.request:
+        return None, None, written.walltime_s
+    return (
+        size.mem if "mem" in given_fields else None,
+        size.disk if "disk" in given_fields else None,
+        asked_s(spec, given),
+    )
 
 
 def limit_of(spec: Spec, given: Given | None) -> float | None:
@@ -82,12 +86,12 @@ def walltime_of(spec: Spec) -> float | None:
     return _longest(spec.request, spec.walltime_s) if spec.request else spec.walltime_s
 
 
-def _walltime(wish: Spec | Wrote, given: Given | None) -> float | None:
-    if not wish.request:
-        return wish.walltime_s
-    if given is not None and given.walltime_s in _walltimes(wish.request, wish.walltime_s):
+def _walltime(written: Spec | AsWritten, given: Given | None) -> float | None:
+    if not written.request:
+        return written.walltime_s
+    if given is not None and given.walltime_s in _walltimes(written.request, written.walltime_s):
         return given.walltime_s
-    return _longest(wish.request, wish.walltime_s)
+    return _longest(written.request, written.walltime_s)
 
 
 def _longest(request: tuple[str, ...], otherwise: float | None) -> float | None:

@@ -31,14 +31,14 @@ KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
 def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
     """Rows of the accounts, up to the hour of number `end`, as they are kept for a restart."""
     steps: dict[Who, list[tuple[int, int, int]]] = {}
-    add = world.use.add
+    add = world.usage_history.add
     for hour, user, project, _queue, *row in rows:
         used, asked = row[USED], row[GIVEN]
         if used or asked:
             add((user, project), used / 1e6, asked / 1e6, hour * HOUR_S)
         if row[USED_STEP] or row[GIVEN_STEP]:
             steps.setdefault((user, project), []).append((hour, row[USED_STEP], row[GIVEN_STEP]))
-    for who, changes in steps.items():
+    for owner, changes in steps.items():
         changes.sort()
         used = asked = 0
         for (hour, more_used, more_asked), (until, _, _) in zip(changes, [*changes[1:], (end, 0, 0)], strict=True):
@@ -46,8 +46,8 @@ def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> N
             asked += more_asked
             if used or asked:
                 for each in range(hour, until):
-                    add(who, used * CORE_HOUR_US / 1e6, asked * CORE_HOUR_US / 1e6, each * HOUR_S)
-    world.use.compact(end * float(HOUR_S))
+                    add(owner, used * CORE_HOUR_US / 1e6, asked * CORE_HOUR_US / 1e6, each * HOUR_S)
+    world.usage_history.compact(end * float(HOUR_S))
 
 
 def usage_of(world: World, policy: Policy, wall: float) -> Usage:
@@ -55,15 +55,15 @@ def usage_of(world: World, policy: Policy, wall: float) -> Usage:
     fair_share = policy.fair_share
     if all(queue.order == "fifo" for queue in policy.queues.values()):
         return Usage(fair_share.half_life_s)
-    return Usage.of(world.use, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
+    return Usage.of(world.usage_history, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
 
 
 def usage_now(world: World, fair_share: FairShare, wall: float) -> Usage:
     """What has ended and what runs, as it counts now, whether a queue goes by it or not."""
-    found = Usage.of(world.use, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
+    found = Usage.of(world.usage_history, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
     for job in {job.id: job for job, _host in all_leased(world)}.values():
         lease = job.lease
-        if lease is not None and lease.started_at is not None and job.id not in world.pauses:
+        if lease is not None and lease.started_at is not None and job.id not in world.suspending:
             spec = job.spec
             cores = cores_of(job.size, lease.given) / CORE
             found.charge((spec.user, spec.project), cores, min(wall, lease.started_at), wall)

@@ -8,14 +8,21 @@ from signal import Signals
 import msgspec
 
 from rota.core.accounts.accounting import account_attempt, count_start
-from rota.core.attempts.leases import Finished, Held, LeaseRef, Phase, Started
+from rota.core.attempts.leases import Finished, HeldLease, LeaseRef, Phase, Started
 from rota.core.attempts.parts import await_parts, close_parts, lease_hosts, remember, silent_hosts
 from rota.core.attempts.reported_times import in_lease, timed
 from rota.core.attempts.seats import adopt_seat, close_seat, count_unseated
 from rota.core.attempts.suspension_phases import QUEUED, THAWING, is_suspended, of_lease, suspended_s
 from rota.core.effects import NotifyStarted
 from rota.core.hooks.server_scripts import begin_epilogue, forget_prologue
-from rota.core.jobs.dependencies import end_job, enter, must_run_again, ripple, waiting_for, waiting_state
+from rota.core.jobs.dependencies import (
+    end_job,
+    enter,
+    must_run_again,
+    propagate,
+    unsatisfied_dependents,
+    waiting_state,
+)
 from rota.core.jobs.job import Ended, Job, Lease, Outcome, Reason
 from rota.core.jobs.next_attempt import next_attempt
 from rota.core.jobs.reason_texts import sentence
@@ -30,12 +37,14 @@ _AGAIN = 99
 _AGAIN_AFTER_S = 60.0
 
 
-def current(world: World, runner: Runner, said: LeaseRef | Held | Started | Phase | Finished) -> Job | None:
-    """The job, if the lease of which this was said is the valid one and this runner's."""
-    if said.job not in runner.leases:
+def leased_job(
+    world: World, runner: Runner, report: LeaseRef | HeldLease | Started | Phase | Finished
+) -> Job | None:
+    """The job, if the lease of which this was report is the valid one and this runner's."""
+    if report.job not in runner.leases:
         return None
-    job = world.jobs[said.job]
-    if job.lease is None or job.attempt != said.attempt or job.lease.token != said.token:
+    job = world.jobs[report.job]
+    if job.lease is None or job.attempt != report.attempt or job.lease.token != report.token:
         return None
     return job
 
@@ -79,7 +88,7 @@ def revive(world: World, turn: Turn, job: Job) -> None:
         job.reason = Reason("lost", lease.broken)
     else:
         if job.preempted and (job.reason is None or job.reason.code != "container"):
-            job.reason = Reason("preempted", f"being ended for {named(job.preempted)}")
+            job.reason = Reason("preempted", f"being ended for {job_name_text(job.preempted)}")
         elif not job.preempted:
             resuming = of_lease(lease).phase in (QUEUED, THAWING)
             suspended = Reason("resuming", "it waits to go on") if resuming else Reason("suspended", "suspended")
@@ -137,7 +146,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
         if job.reason is not None and job.reason.code == "container":
             reason = Reason("container", f"ended with its container {preempted}")
         else:
-            reason = Reason("preempted", f"ended to make room for {named(preempted)}")
+            reason = Reason("preempted", f"ended to make room for {job_name_text(preempted)}")
         again = reason.message if _idempotent(job) else ""
     elif _asks_again(job, outcome, lease) and not killed:
         state = State.FAILED
@@ -164,7 +173,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     away_s = suspended_s(lease, outcome.ended_at)
     account_attempt(
         turn,
-        world.use,
+        world.usage_history,
         job,
         lease,
         failed=verdict == State.FAILED.label,
@@ -269,8 +278,8 @@ def _leave_runner(world: World, job: Job) -> str:
 def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -> None:
     world.placement.released(host, job.need, job=job.id, ended_at=turn.mono if ended else None)
     job.lease = None
-    world.pauses.discard(job.id)
-    world.stretching.discard(job.id)
+    world.suspending.discard(job.id)
+    world.pending_extensions.discard(job.id)
     if job.id in world.closing or job.id in world.moved_parts:
         world.closing.discard(job.id)
         world.moved_parts.discard(job.id)
@@ -279,7 +288,7 @@ def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -
     job.preempted = 0
 
 
-def named(job: int) -> str:
+def job_name_text(job: int) -> str:
     """For whom a job is ended; a restart may have forgotten that."""
     return f"job {job}" if job > 0 else "another job"
 
@@ -308,18 +317,18 @@ def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str)
 
 def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
     """The job's own behaviour was to be removed; not while others still wait for it."""
-    if job.id in world.children or waiting_for(world, job):
+    if job.id in world.children or unsatisfied_dependents(world, job):
         turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")
         return
     erase(world, turn, job)
-    ripple(world, turn, [job])  # a group without it may say something else
+    propagate(world, turn, [job])  # a group without it may say something else
 
 
 def _delay(world: World, turn: Turn, job: Job, wait: float, why: str, left: str = "") -> None:
     job.due_at = turn.wall + wait
     job.reason = Reason("delayed", f"{why}; {next_attempt(world, job.due_at, turn.wall)}{left}")
     move(world, job, State.DELAYED)
-    heappush(world.due, (job.due_at, job.id))
+    heappush(world.delayed_until, (job.due_at, job.id))
     write(turn, job)
 
 

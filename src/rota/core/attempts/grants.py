@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.attempts.jobs_elsewhere import begin_nowhere
+from rota.core.attempts.jobs_elsewhere import begin_noop
 from rota.core.attempts.parts import lease_hosts, take_parts, with_runners, withhold
 from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
@@ -39,7 +39,7 @@ def grant_leases(world: World, turn: Turn) -> None:
         if given is not None and given.promised is not None:
             turn.note(id, job.attempt + 1, "fewer", given.fewer)
         if given is not None and given.elsewhere and "noop" in job.spec.types:
-            begin_nowhere(world, turn, job, host, given)
+            begin_noop(world, turn, job, host, given)
             continue
         runner = world.runners[world.runner_at[host]]
         move(world, job, State.SCHEDULED)

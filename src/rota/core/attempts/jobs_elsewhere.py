@@ -24,24 +24,24 @@ from rota.plan.placement import Given
 _NOWHERE = "nowhere@"
 
 
-def is_nowhere(runner: str) -> bool:
+def is_noop_runner(runner: str) -> bool:
     """Is this the name of a runner that is no process?"""
     return runner.startswith(_NOWHERE)
 
 
-def nowhere(world: World, host: str) -> Runner:
+def noop_runner(world: World, host: str) -> Runner:
     """The runner that holds the leases of jobs that run nowhere and have resources of this host first."""
     name = _NOWHERE + host
     runner = world.runners.get(name)
     if runner is None:
         runner = world.runners[name] = Runner(name, host)
-        runner.heard = inf  # never silent
+        runner.heard_at = inf  # never silent
     return runner
 
 
-def begin_nowhere(world: World, turn: Turn, job: Job, host: str, given: Given) -> None:
+def begin_noop(world: World, turn: Turn, job: Job, host: str, given: Given) -> None:
     """The job holds its resources from now on; there is nothing to execute."""
-    runner = nowhere(world, host)
+    runner = noop_runner(world, host)
     move(world, job, State.SCHEDULED)
     job.attempt += 1
     token = int(turn.random() * (1 << 53)) + 1
@@ -53,24 +53,24 @@ def begin_nowhere(world: World, turn: Turn, job: Job, host: str, given: Given) -
     turn.changes.starts.append((job.id, job.attempt, turn.wall, 0, 0))
     move(world, job, State.RUNNING)
     count_start(turn, job, turn.wall)
-    world.nowhere.add(job.id)
+    world.noop_jobs.add(job.id)
     turn.effects.append(NotifyStarted(job.id, job.attempt, runner.id))
 
 
-def restore_nowhere(world: World, job: Job, host: str) -> None:
+def restore_noop(world: World, job: Job, host: str) -> None:
     """After a restart: it holds what it held."""
     assert job.lease is not None
-    take_lease(nowhere(world, host), job)
-    world.nowhere.add(job.id)
+    take_lease(noop_runner(world, host), job)
+    world.noop_jobs.add(job.id)
     job.state, job.reason = State.RUNNING, None
     world.placement.adopt_lease(host, job.need)
 
 
-def end_nowhere(world: World, turn: Turn, job: Job, *, reason: str, message: str) -> None:
+def end_noop(world: World, turn: Turn, job: Job, *, reason: str, message: str) -> None:
     """It holds nothing any more."""
     lease = job.lease
     assert lease is not None
-    world.nowhere.discard(job.id)
+    world.noop_jobs.discard(job.id)
     ended_at = max(turn.wall, lease.started_at or 0.0)
     outcome = Outcome(reason=reason, message=message, started_at=lease.started_at, ended_at=ended_at)
     end_attempt(world, turn, job, outcome)
@@ -79,20 +79,20 @@ def end_nowhere(world: World, turn: Turn, job: Job, *, reason: str, message: str
         del world.runners[runner.id]
 
 
-def end_those_due(world: World, turn: Turn) -> None:
+def end_due_noops(world: World, turn: Turn) -> None:
     """Those whose walltime is over have held their resources for as long as they should."""
-    for id in sorted(world.nowhere):
+    for id in sorted(world.noop_jobs):
         job = world.jobs[id]
         end = _end_of(job)
         if end is not None and end <= turn.wall:
             assert job.lease is not None
             took = end - (job.lease.started_at or end)
-            end_nowhere(world, turn, job, reason="walltime", message=f"over its walltime of {took:g} s")
+            end_noop(world, turn, job, reason="walltime", message=f"over its walltime of {took:g} s")
 
 
 def next_end(world: World) -> float | None:
     """When the next of them ends."""
-    ends = [end for id in world.nowhere if (end := _end_of(world.jobs[id])) is not None]
+    ends = [end for id in world.noop_jobs if (end := _end_of(world.jobs[id])) is not None]
     return min(ends, default=None)
 
 

@@ -19,7 +19,7 @@ class LeaseRef(Struct, frozen=True, array_like=True, gc=False):
     token: int
 
 
-class Held(Struct, frozen=True, array_like=True, gc=False):
+class HeldLease(Struct, frozen=True, array_like=True, gc=False):
     """A lease that a runner still has when it (re)joins: waiting, running, or ended but unacknowledged."""
 
     job: int

@@ -14,7 +14,7 @@ _MARGIN_S: Final = 1.0
 _BEHAVIOURS_S: Final = 5.0
 
 
-class Leaving(Struct, frozen=True, kw_only=True):
+class VacateTimes(Struct, frozen=True, kw_only=True):
     """What the settings of the manager give to jobs that are being ended."""
 
     checkpoint_s: float = 0.0  #: to write a checkpoint, for those that asked for one
@@ -36,4 +36,4 @@ class Leaving(Struct, frozen=True, kw_only=True):
         return needed
 
 
-_AT_ONCE: Final = Leaving()
+_AT_ONCE: Final = VacateTimes()

@@ -13,14 +13,14 @@ from rota.core.world import Runner, World
 
 def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerReported) -> None:
     """What became of parts that a runner was told to open or to close."""
-    for said in event.opened:
-        job = part_named(world, runner, said)
+    for report in event.opened:
+        job = part_named(world, runner, report)
         part = part_at(job, runner.host) if job is not None else None
         if job is None or job.lease is None or part is None or part.runner not in ("", runner.id):
             continue
-        if not said.ok:
-            suspect(world, turn, runner.host, by="prologue", why=f"job {said.job}: {said.message}")
-            part_failed(world, turn, job, runner.host, said.message)
+        if not report.ok:
+            suspect(world, turn, runner.host, by="prologue", why=f"job {report.job}: {report.message}")
+            part_failed(world, turn, job, runner.host, report.message)
         elif job.lease.ended is None:
             part.runner = runner.id
             opened(turn, job, runner.host)

@@ -285,7 +285,7 @@ def restore_parts(world: World, job: Job, holders: dict[str, str], *, mono: floa
     for host, name in holders.items():
         if name and name not in world.runners:
             runner = world.runners[name] = Runner(name, host)
-            runner.heard = mono
+            runner.heard_at = mono
 
 
 def first_holders(given: Given | None) -> dict[str, str]:

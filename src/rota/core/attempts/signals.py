@@ -34,16 +34,16 @@ def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id)
-        if job is None or job.state is not State.RUNNING or job.lease is None or id in world.nowhere:
+        if job is None or job.state is not State.RUNNING or job.lease is None or id in world.noop_jobs:
             unchanged.append(id)
             continue
         changed.append(id)
         name = event.signal or checkpoint_signal(job)
         what = "signal" if event.signal else "checkpoint"
         turn.note(id, job.attempt, what, f"{name} for {event.by.user}")
-        told = runners_of(world, job)
+        runners = runners_of(world, job)
         # To write a checkpoint is the business of its first process; others may not know the signal.
-        for runner, ref in told if event.signal else told[:1]:
+        for runner, ref in runners if event.signal else runners[:1]:
             lease = (ref.job, ref.attempt, ref.token)
             turn.effects.append(SignalAttempts(runner, [lease], name, bool(event.signal)))
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))

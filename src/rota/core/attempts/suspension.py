@@ -13,12 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from rota.core.answers import Acted
-from rota.core.attempts.attempt import current
+from rota.core.attempts.attempt import leased_job
 from rota.core.attempts.leases import LeaseRef, Paused
 from rota.core.attempts.parts import part_named, ref_of, remember
 from rota.core.attempts.reported_times import in_lease
 from rota.core.attempts.suspension_phases import FREEZING, FROZEN, QUEUED, THAWING, is_suspended, left_s, of_lease
-from rota.core.effects import PauseAttempts, Reply
+from rota.core.effects import Reply, SuspendAttempts
 from rota.core.events import JobsResumed, JobsSuspended
 from rota.core.jobs.job import Job, Lease, Reason
 from rota.core.states import State
@@ -42,16 +42,16 @@ def on_jobs_suspended(world: World, turn: Turn, event: JobsSuspended) -> None:
     unchanged: list[int] = []
     for id in event.jobs:
         job = world.jobs.get(id)
-        done = job is not None and _suspend(world, turn, job, keep=event.keep, who=event.by.user)
+        done = job is not None and _suspend(world, turn, job, keep=event.keep, user=event.by.user)
         (changed if done else unchanged).append(id)
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
-def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, who: str) -> bool:
+def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bool:
     lease = job.lease
     if lease is None or job.kill or job.preempted or lease.ended is not None:
         return False
-    if job.id in world.nowhere:
+    if job.id in world.noop_jobs:
         return False  # nothing of it runs that could be stopped
     pause = of_lease(lease)
     if job.state is State.RUNNING and pause.phase == "":
@@ -59,7 +59,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, who: str) -> boo
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING, keeps=keeps))
     elif job.state is State.SUSPENDED and pause.phase == QUEUED:
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
-        job.reason = Reason("suspended", f"suspended by {who}")
+        job.reason = Reason("suspended", f"suspended by {user}")
         write(turn, job)
         world.placement.suspended(job.id)
     elif pause.phase == THAWING:
@@ -67,7 +67,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, who: str) -> boo
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING))
     else:
         return False
-    turn.note(job.id, job.attempt, "suspend", f"asked for by {who}{', keeping its cores' if keep else ''}")
+    turn.note(job.id, job.attempt, "suspend", f"asked for by {user}{', keeping its cores' if keep else ''}")
     if of_lease(lease).phase == FREEZING:
         _order(world, turn, job, lease)
     return True
@@ -85,12 +85,12 @@ def on_jobs_resumed(world: World, turn: Turn, event: JobsResumed) -> None:
     unchanged: list[int] = []
     for id in event.jobs:
         job = world.jobs.get(id)
-        done = job is not None and _resume(world, turn, job, who=event.by.user)
+        done = job is not None and _resume(world, turn, job, user=event.by.user)
         (changed if done else unchanged).append(id)
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
-def _resume(world: World, turn: Turn, job: Job, *, who: str) -> bool:
+def _resume(world: World, turn: Turn, job: Job, *, user: str) -> bool:
     lease = job.lease
     if lease is None or job.kill or job.preempted:
         return False
@@ -98,21 +98,21 @@ def _resume(world: World, turn: Turn, job: Job, *, who: str) -> bool:
     if pause.phase == FROZEN and not pause.keeps:
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=QUEUED))
         world.placement.resumes(job.id)
-        said = "waits for its cores"
+        then = "waits for its cores"
     elif pause.phase in (FROZEN, FREEZING):
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
         _order(world, turn, job, lease)
-        said = "goes on"
+        then = "goes on"
     else:
         return False
-    turn.note(job.id, job.attempt, "resume", f"asked for by {who}")
+    turn.note(job.id, job.attempt, "resume", f"asked for by {user}")
     if job.state is State.SUSPENDED:
-        job.reason = Reason("resuming", f"resumed by {who}; it {said}")
+        job.reason = Reason("resuming", f"resumed by {user}; it {then}")
         write(turn, job)
     return True
 
 
-def may_go_on(world: World, turn: Turn, id: int) -> None:
+def resume_now(world: World, turn: Turn, id: int) -> None:
     """The plan says that the cores of a job that resumes are its own again."""
     job = world.jobs.get(id)
     lease = job.lease if job is not None else None
@@ -127,11 +127,11 @@ def may_go_on(world: World, turn: Turn, id: int) -> None:
 # ------------------------------------------------------------------ what runners say
 
 
-def take_pauses(world: World, turn: Turn, runner: Runner, said: Iterable[Paused]) -> None:
+def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: Iterable[Paused]) -> None:
     """Attempts, or parts of them, were stopped or go on at a runner."""
-    for each in said:
+    for each in reports:
         ref = LeaseRef(each.job, each.attempt, each.token)
-        job = current(world, runner, ref) or part_named(world, runner, ref)
+        job = leased_job(world, runner, ref) or part_named(world, runner, ref)
         if job is None or job.lease is None:
             continue
         if each.message and runner.may_note(job.id):
@@ -217,12 +217,12 @@ def _cannot_be_frozen(world: World, turn: Turn, job: Job, lease: Lease) -> None:
 
 def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
     """A runner joined: it is told again what is wanted of its attempts, and answers how it is."""
-    for id in sorted(world.pauses):
+    for id in sorted(world.suspending):
         job = world.jobs[id]
         if job.lease is not None and runner.id in _holders(world, job.lease):
             pause = of_lease(job.lease)
             on = pause.phase in (FREEZING, FROZEN, QUEUED)
-            turn.effects.append(PauseAttempts(runner.id, [ref_of(job, job.lease)], on))
+            turn.effects.append(SuspendAttempts(runner.id, [ref_of(job, job.lease)], on))
 
 
 # ------------------------------------------------------------------ the lease
@@ -245,7 +245,7 @@ def _holders(world: World, lease: Lease) -> Iterator[str]:
 def _order(world: World, turn: Turn, job: Job, lease: Lease) -> None:
     on = of_lease(lease).phase == FREEZING
     for runner in _holders(world, lease):
-        turn.effects.append(PauseAttempts(runner, [ref_of(job, lease)], on))
+        turn.effects.append(SuspendAttempts(runner, [ref_of(job, lease)], on))
 
 
 def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
@@ -264,22 +264,22 @@ def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
 def index(world: World, job: Job, lease: Lease) -> None:
     """Who must be looked at when a runner joins, or time passes."""
     if of_lease(lease).phase:
-        world.pauses.add(job.id)
+        world.suspending.add(job.id)
     else:
-        world.pauses.discard(job.id)
+        world.suspending.discard(job.id)
     if lease.given is not None and lease.given.more_s:
-        world.stretching.add(job.id)
+        world.pending_extensions.add(job.id)
     else:
-        world.stretching.discard(job.id)
+        world.pending_extensions.discard(job.id)
 
 
 def forget(world: World, job: Job) -> None:
     """Its lease is gone."""
-    world.pauses.discard(job.id)
-    world.stretching.discard(job.id)
+    world.suspending.discard(job.id)
+    world.pending_extensions.discard(job.id)
 
 
-def restore_pause(world: World, job: Job, lease: Lease) -> None:
+def restore_suspension(world: World, job: Job, lease: Lease) -> None:
     """After a restart: what the attempt was given says whether it is suspended."""
     index(world, job, lease)
     if job.state in (State.RUNNING, State.SUSPENDED):

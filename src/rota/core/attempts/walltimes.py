@@ -74,9 +74,9 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
         turn.note(job.id, job.attempt, "walltime", f"its walltime is {format_duration(granted)} now{rest}")
 
 
-def grant_more(world: World, turn: Turn) -> None:
+def grant_pending(world: World, turn: Turn) -> None:
     """Perhaps what was asked for and not granted can be had by now."""
-    for id in sorted(world.stretching):
+    for id in sorted(world.pending_extensions):
         job = world.jobs[id]
         lease = job.lease
         if job.state is State.RUNNING and lease is not None and lease.given is not None:

@@ -11,7 +11,7 @@ from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 
 
-class Placed:
+class PlacedJobs:
     """A line, and what is expected of it."""
 
     __slots__ = ("_firsts", "_stretches", "_wall", "last", "line", "possible", "trouble")

@@ -59,7 +59,7 @@ RESTING: Final = {
 }
 
 
-class Snapshot(NamedTuple):
+class ForecastSnapshot(NamedTuple):
     """All that answers are made of. Jobs in it go on; those that have changed since are left out."""
 
     world: World
@@ -76,7 +76,7 @@ class Snapshot(NamedTuple):
     seen_s: dict[str, float]  #: group → what its jobs took, on average
 
 
-def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) -> Snapshot:
+def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) -> ForecastSnapshot:
     """Belongs to the thread that changes the world. `now` is the clock of the rates, `wall` the calendar's."""
     placement = world.placement
     planner = placement.planner
@@ -94,7 +94,7 @@ def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) ->
             rates[group] = rate
         if (seen := pacing.wall_s(group)) is not None:
             seen_s[group] = seen
-    return Snapshot(
+    return ForecastSnapshot(
         world=world,
         wall=wall,
         stopped=None if stopped is None else Unknown(stopped.code, stopped.message),
@@ -103,8 +103,8 @@ def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) ->
         waiting=placement.waiting(),
         capacities=placement.capacities(),
         limits={limit.name: limit for limit in placement.limits},
-        delayed=world.due[:],
-        dependent=list(world.waits),
+        delayed=world.delayed_until[:],
+        dependent=list(world.unmet_parents),
         rates=rates,
         seen_s=seen_s,
     )

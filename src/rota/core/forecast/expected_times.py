@@ -16,7 +16,7 @@ from typing import Final
 
 from rota.core.accounts.amounts import asked_s, walltime_of
 from rota.core.attempts import suspension_phases
-from rota.core.forecast.equal_jobs import Placed, capacity, fitting, units
+from rota.core.forecast.equal_jobs import PlacedJobs, capacity, fitting, units
 from rota.core.forecast.expectation import (
     AHEAD,
     EMPTY,
@@ -27,7 +27,7 @@ from rota.core.forecast.expectation import (
     OVERDUE,
     RESTING,
     Expected,
-    Snapshot,
+    ForecastSnapshot,
     Unknown,
 )
 from rota.core.jobs.dependencies import verdict
@@ -67,14 +67,14 @@ _CORELESS: Final = ""
 class Expectations:
     """What can be said about every live job at the moment of the snapshot."""
 
-    def __init__(self, taken: Snapshot, also: Job | None = None) -> None:
+    def __init__(self, taken: ForecastSnapshot, also: Job | None = None) -> None:
         """`also`: a job that is not there, and that is asked about."""
         self.wall = taken.wall
         self._taken = taken
         jobs = taken.world.jobs
         self._jobs: Mapping[int, Job] = jobs if also is None else ChainMap({also.id: also}, jobs)
         self._known: dict[int, Expected] = {}  #: those that are not in a line
-        self._lines: dict[tuple[int, Need], list[Placed]] = {}
+        self._lines: dict[tuple[int, Need], list[PlacedJobs]] = {}
         self._seen: dict[tuple[str, float | None], list[float]] = {}
         self._at_once: dict[str, int] = {}
         self.group_end: dict[str, float] = {}  #: of what ends without anybody's doing
@@ -121,8 +121,8 @@ class Expectations:
         limit = limit_s if limit_s is not None else walltime_of(spec)
         if spec.done_at_walltime and limit is not None:
             return limit
-        said = spec.size.time_s if "time" in spec.given else None
-        return usual_s(self._times(job), said_s=said, limit_s=limit, ran_s=ran_s)
+        estimate_s = spec.size.time_s if "time" in spec.given else None
+        return usual_s(self._times(job), estimate_s=estimate_s, limit_s=limit, ran_s=ran_s)
 
     def _times(self, job: Job) -> list[float]:
         """What jobs like it took: of its learning group, those for which as much time was asked."""
@@ -193,7 +193,7 @@ class Expectations:
                 for line in self._cut(lane, firm_jobs, first.get((lane.priority, lane.need)))
             ]
             lines += self._delayed(plan=True)
-            lines += [Placed(line, NO_ROOM, {self._group(line.jobs[0]): 0}) for line in single]
+            lines += [PlacedJobs(line, NO_ROOM, {self._group(line.jobs[0]): 0}) for line in single]
             for each, stretches in zip(lines, planned.run(firm, [each.line for each in lines]), strict=True):
                 self._settle(each, stretches)
             for id, (start, length) in planned.firm.items():
@@ -295,7 +295,7 @@ class Expectations:
 
     # -- lines
 
-    def _cut(self, lane: Waiting, but: set[int], like: Firm | None = None) -> list[Placed]:
+    def _cut(self, lane: Waiting, but: set[int], like: Firm | None = None) -> list[PlacedJobs]:
         """The jobs of a lane in lines: those of one group together, as far as they stand together."""
         ids = _ordered(lane.jobs)
         if lane.gone or but:
@@ -329,7 +329,7 @@ class Expectations:
 
     def _line(
         self, lane: Waiting, ids: list[int], jobs: Sequence[Job], last: dict[str, int], first: Key
-    ) -> Placed:
+    ) -> PlacedJobs:
         need = lane.need
         width, trouble = (lane.width, None) if lane.width else self._width(need.size)
         uses = []
@@ -349,7 +349,7 @@ class Expectations:
         hours = openings(self._taken.world.zone, windows) if windows else None
         length = self._line_length(jobs, last, need.size)
         line = Line(ids, (*first, ids[0]), width if trouble is None else _TOO_WIDE, length, tuple(uses), hours)
-        return Placed(line, trouble or AHEAD, last, possible=trouble is None)
+        return PlacedJobs(line, trouble or AHEAD, last, possible=trouble is None)
 
     def _line_length(self, jobs: Sequence[Job], last: Mapping[str, int], size: Size) -> float | None:
         """How long each of these takes, on average; that of short ones includes what it costs to start them."""
@@ -377,7 +377,7 @@ class Expectations:
         cores = sum(host.cpus for host in self._taken.capacities)
         return (max(size.cpus, cores // most), None) if size.cpus else (0, None)
 
-    def _settle(self, placed: Placed, stretches: list[Stretch]) -> None:
+    def _settle(self, placed: PlacedJobs, stretches: list[Stretch]) -> None:
         placed.take(stretches, self.wall)
         job = self._jobs.get(placed.line.jobs[0])
         if job is not None:
@@ -387,7 +387,7 @@ class Expectations:
 
     # -- those that are not ready yet
 
-    def _delayed(self, *, plan: bool) -> list[Placed]:
+    def _delayed(self, *, plan: bool) -> list[PlacedJobs]:
         """Those that wait for room from a moment of their own on."""
         found = []
         for due, id in self._taken.delayed:
@@ -400,7 +400,7 @@ class Expectations:
         """Would it be in the plan, were it ready?"""
         return self._taken.plan is not None and (job.size.cpus > 0 or job.spec.on_terms)
 
-    def _later(self, job: Job, after: float) -> Placed:
+    def _later(self, job: Job, after: float) -> PlacedJobs:
         """A job that waits for room from some moment on."""
         width = max(1, -(-job.size.cpus // CORE)) if self._plans(job) else 0
         lane = Waiting(job.spec.priority, job.need, [job.id], frozenset(), width)

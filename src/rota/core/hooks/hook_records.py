@@ -13,7 +13,7 @@ class Epilogue(Struct, frozen=True, array_like=True, gc=False):
     about: dict[str, str]  #: its variables
 
 
-class Kept(Struct, frozen=True, array_like=True, gc=False):
+class StoredHooks(Struct, frozen=True, array_like=True, gc=False):
     """What must survive a restart."""
 
     tries: dict[int, int]

@@ -12,7 +12,7 @@ import msgspec
 
 from rota.core.attempts.parts import ref_of, withhold
 from rota.core.effects import RunServerScript, SendWork, StopServerScript
-from rota.core.hooks.hook_records import Epilogue, Kept
+from rota.core.hooks.hook_records import Epilogue, StoredHooks
 from rota.core.jobs.job import Ended, Job, Lease, Reason
 from rota.core.jobs.report_groups import first_of
 from rota.core.states import State
@@ -112,14 +112,14 @@ def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) 
 def remember(world: World, turn: Turn) -> None:
     hooks = world.server_hooks
     hooks.tries = {job: tries for job, tries in hooks.tries.items() if job in world.jobs}
-    kept = Kept(hooks.tries, list(hooks.epilogues.values()))
+    kept = StoredHooks(hooks.tries, list(hooks.epilogues.values()))
     turn.changes.meta[HOOKS] = msgspec.json.encode(kept).decode()
 
 
 def restore_hooks(world: World, text: str) -> None:
     """The opposite. Prologues begin again with their jobs; epilogues must be run by whoever calls this."""
     if text:
-        kept = msgspec.json.decode(text, type=Kept)
+        kept = msgspec.json.decode(text, type=StoredHooks)
         world.server_hooks.tries = {job: tries for job, tries in kept.tries.items() if job in world.jobs}
         world.server_hooks.epilogues = {(each.job, each.attempt): each for each in kept.epilogues}
 

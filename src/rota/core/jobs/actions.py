@@ -9,14 +9,14 @@ from heapq import heappush
 
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import end_attempt, void_attempt
-from rota.core.attempts.jobs_elsewhere import end_nowhere
+from rota.core.attempts.jobs_elsewhere import end_noop
 from rota.core.attempts.part_ends import part_shut
 from rota.core.attempts.parts import await_parts, forget_part, is_silent, ref_of
 from rota.core.attempts.seats import vacate_seat
 from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
 from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased, JobsRetried
 from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
-from rota.core.jobs.dependencies import end_job, enter, register, ripple, waiting_state
+from rota.core.jobs.dependencies import end_job, enter, propagate, register_dependencies, waiting_state
 from rota.core.jobs.job import Job, Lease, Outcome, Reason
 from rota.core.jobs.next_attempt import next_attempt
 from rota.core.jobs.retry import reservation_over
@@ -70,8 +70,8 @@ def _kill(
     world: World, turn: Turn, job: Job, lease: Lease, why: str, kills: dict[str, list[tuple[int, int, int]]]
 ) -> None:
     job.kill = True
-    if job.id in world.nowhere:
-        end_nowhere(world, turn, job, reason="kill_requested", message=why)
+    if job.id in world.noop_jobs:
+        end_noop(world, turn, job, reason="kill_requested", message=why)
         return
     if lease.ended is not None:
         await_parts(world, turn, job)  # only its parts are left, and they are being closed
@@ -106,7 +106,7 @@ def on_jobs_held(world: World, turn: Turn, event: JobsHeld) -> None:
         move(world, job, State.HELD)
         if was is State.BLOCKED:
             turn.effects.append(NotifyReopened(id))
-            ripple(world, turn, [job])
+            propagate(world, turn, [job])
         job.reason = Reason("held", f"held by {event.by.user}")
         write(turn, job)
         turn.note(id, job.attempt, "held", f"by {event.by.user}")
@@ -125,7 +125,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
         turn.note(id, job.attempt, "released", f"by {event.by.user}")
         if job.due_at is not None and job.due_at > turn.wall:
             move(world, job, State.DELAYED)
-            heappush(world.due, (job.due_at, id))
+            heappush(world.delayed_until, (job.due_at, id))
             job.reason = Reason("delayed", next_attempt(world, job.due_at, turn.wall))
             write(turn, job)
         else:
@@ -157,7 +157,7 @@ def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, b
     reopen(world, turn, job)
     job.tries = 0
     turn.note(id, job.attempt, "retried", f"{why} by {by}")
-    enter(world, turn, job, register(world, job))
+    enter(world, turn, job, register_dependencies(world, job))
     return True
 
 
@@ -170,11 +170,11 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
             continue
         changed.append(id)
         turn.note(id, job.attempt, "confirmed-dead", f"by {event.by.user}")
-        _bury(world, turn, job, job.lease, f"lost; declared dead by {event.by.user}")
+        _end_dead_attempt(world, turn, job, job.lease, f"lost; declared dead by {event.by.user}")
     turn.effects.append(Reply(event.by, Acted(changed, unchanged)))
 
 
-def _bury(world: World, turn: Turn, job: Job, lease: Lease, message: str) -> None:
+def _end_dead_attempt(world: World, turn: Turn, job: Job, lease: Lease, message: str) -> None:
     """Nothing is left of a lost job where nobody answers; where somebody does, it is ended."""
     runner = world.runners.get(lease.runner)
     silent = {host: part.runner for host, part in (lease.parts or {}).items() if is_silent(world, part)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rota.core.effects import NotifyReopened, NotifySettled
 from rota.core.jobs.dependency_groups import Verdict
-from rota.core.jobs.group_reach import Reach
+from rota.core.jobs.group_reach import GroupAncestry
 from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason
 from rota.core.learning.estimate import estimate, offer
 from rota.core.states import LEASED, TERMINAL, State
@@ -47,14 +47,14 @@ def verdict(world: World, parent: Parent, condition: int) -> Verdict:
     return ok, not ok
 
 
-def _done_with(world: World, parent: Parent) -> bool:
+def _is_final(world: World, parent: Parent) -> bool:
     """A job that is complete or removed changes its word only when it is re-opened."""
     if not isinstance(parent, int):
         return False
     return world.outcome(parent) in (State.COMPLETE, NO_JOB) or world.is_replaced(parent)
 
 
-def register(world: World, job: Job) -> State:
+def register_dependencies(world: World, job: Job) -> State:
     """Enter a job's dependencies into the indexes; the state it should begin in.
 
     A parent that satisfies the job now is remembered too, where it may be retried or grow.
@@ -63,7 +63,7 @@ def register(world: World, job: Job) -> State:
     blockers: set[Parent] = set()
     for after in job.after:
         ok, never = verdict(world, after.parent, after.condition)
-        if ok and _done_with(world, after.parent):
+        if ok and _is_final(world, after.parent):
             continue
         world.children.setdefault(after.parent, {})[job.id, after.condition] = ok
         if not ok:
@@ -71,7 +71,7 @@ def register(world: World, job: Job) -> State:
             if never:
                 blockers.add(after.parent)
     if waits:
-        world.waits[job.id] = waits
+        world.unmet_parents[job.id] = waits
     if blockers:
         world.blocked_by[job.id] = blockers
     return waiting_state(world, job)
@@ -81,7 +81,7 @@ def waiting_state(world: World, job: Job) -> State:
     """Where a job that has nothing else to wait for belongs."""
     if world.blocked_by.get(job.id):
         return State.BLOCKED
-    return State.DEPENDENT if world.waits.get(job.id) else State.READY
+    return State.DEPENDENT if world.unmet_parents.get(job.id) else State.READY
 
 
 def enter(world: World, turn: Turn, job: Job, state: State) -> None:
@@ -89,7 +89,7 @@ def enter(world: World, turn: Turn, job: Job, state: State) -> None:
     was = job.state
     _enter(world, turn, job, state)
     if was in TERMINAL or State.BLOCKED in (was, state):
-        ripple(world, turn, [job])
+        propagate(world, turn, [job])
 
 
 def _enter(world: World, turn: Turn, job: Job, state: State) -> None:
@@ -112,19 +112,19 @@ def announce_blocked(world: World, turn: Turn, job: Job) -> None:
     turn.effects.append(NotifySettled(job, State.BLOCKED, None))
 
 
-def ripple(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable[str] = ()) -> None:
+def propagate(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable[str] = ()) -> None:
     """These jobs ended, opened again, or became blocked or free, and these groups have other members: tell those
     who wait for them, and so on.
 
     What executes already goes on, and what is held or delayed looks again when its time comes.
     """
-    pending: list[Parent] = [*_with_news(world, groups)]
+    pending: list[Parent] = [*_changed_groups(world, groups)]
     for job in jobs:
-        pending += spoken_for(world, job)
+        pending += changed_parents(world, job)
     released: dict[int, Job] = {}
     while pending:
         parent = pending.pop()
-        for child in listen(world, parent):
+        for child in update_dependents(world, parent):
             job = world.jobs[child]
             was = job.state
             if was not in _MOVABLE:
@@ -140,7 +140,7 @@ def ripple(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable[st
                 dequeue(world, job)
             _enter(world, turn, job, target)
             if State.BLOCKED in (was, target):
-                pending += spoken_for(world, job)
+                pending += changed_parents(world, job)
     if released:
         _release(world, turn, [released[id] for id in sorted(released)])
 
@@ -160,41 +160,41 @@ def _release(world: World, turn: Turn, jobs: list[Job]) -> None:
         offer(world, equal)
 
 
-def spoken_for(world: World, job: Job) -> list[Parent]:
+def changed_parents(world: World, job: Job) -> list[Parent]:
     """The job as a parent, and those of its groups that say something new to their dependents."""
     changed: list[Parent] = [job.id] if job.id in world.children else []
-    changed += _with_news(world, job.spec.dep_groups)
+    changed += _changed_groups(world, job.spec.dep_groups)
     return changed
 
 
-def _with_news(world: World, groups: Iterable[str]) -> list[str]:
+def _changed_groups(world: World, groups: Iterable[str]) -> list[str]:
     """Those of these groups that say something new to their dependents, which count as told from now on."""
     changed = []
     for name in groups:
         group = world.groups[name]
-        said = group.verdicts()
-        if said != group.said:
-            group.said = said
+        verdicts = group.verdicts()
+        if verdicts != group.announced:
+            group.announced = verdicts
             changed.append(name)
     return changed
 
 
-def listen(world: World, parent: Parent) -> dict[int, None]:
+def update_dependents(world: World, parent: Parent) -> dict[int, None]:
     """Correct the counts of all that wait for this parent; returns them."""
     entries = world.children.get(parent)
     if entries is None:
         return {}
     verdicts: dict[int, Verdict] = {}
-    done = _done_with(world, parent)
-    waiting, blocked_by = world.waits, world.blocked_by
-    listeners: dict[int, None] = {}
+    done = _is_final(world, parent)
+    waiting, blocked_by = world.unmet_parents, world.blocked_by
+    dependents: dict[int, None] = {}
     kept = {}
     for (child, condition), was in entries.items():
-        listeners[child] = None
-        said = verdicts.get(condition)
-        if said is None:
-            said = verdicts[condition] = verdict(world, parent, condition)
-        ok, never = said
+        dependents[child] = None
+        known = verdicts.get(condition)
+        if known is None:
+            known = verdicts[condition] = verdict(world, parent, condition)
+        ok, never = known
         if ok != was:
             waits = waiting.get(child, 0) + (-1 if ok else 1)
             if waits:
@@ -216,7 +216,7 @@ def listen(world: World, parent: Parent) -> dict[int, None]:
         world.children[parent] = kept
     else:
         del world.children[parent]
-    return listeners
+    return dependents
 
 
 def _never(world: World, parent: Parent, child: int) -> bool:
@@ -231,14 +231,16 @@ def _why_blocked(world: World, job: Job) -> Reason:
         condition = next(after.condition for after in job.after if after.parent == parent)
         culprit = next(culprits(world, parent, condition), None)
         waited = "which it waits for" if condition != Condition.NOT_OK else "which it waits for to fail"
-        said = (
-            "can no longer do that" if culprit is None else f"has job {culprit}, which {how_it_is(world, culprit)}"
+        state_text = (
+            "can no longer do that"
+            if culprit is None
+            else f"has job {culprit}, which {outcome_text(world, culprit)}"
         )
-        return Reason("dependency_never", f"group '{parent}', {waited}, {said}")
-    return Reason("dependency_never", f"job {parent}, which it waits for, {how_it_is(world, parent)}")
+        return Reason("dependency_never", f"group '{parent}', {waited}, {state_text}")
+    return Reason("dependency_never", f"job {parent}, which it waits for, {outcome_text(world, parent)}")
 
 
-def how_it_is(world: World, job: int) -> str:
+def outcome_text(world: World, job: int) -> str:
     """What a job did because of which others can never run."""
     outcome = world.outcome(job)
     if outcome == OPEN:
@@ -265,12 +267,12 @@ def end_job(
 ) -> None:
     """Put a job into a terminal state, with what that means for those who wait for it."""
     finish(world, turn, job, state, reason=reason, outcome=outcome)
-    withdraw(world, job)
+    unregister_dependencies(world, job)
     if job.id in world.children or job.spec.dep_groups:
-        ripple(world, turn, [job])
+        propagate(world, turn, [job])
 
 
-def waiting_for(world: World, parent: Job) -> dict[int, None]:
+def unsatisfied_dependents(world: World, parent: Job) -> dict[int, None]:
     """Who is not content with this job, itself or as a member of a group."""
     entries = world.children.get(parent.id, {})
     found = {child: None for (child, _condition), content in entries.items() if not content}
@@ -281,7 +283,7 @@ def waiting_for(world: World, parent: Job) -> dict[int, None]:
     return found
 
 
-def outdate(turn: Turn, job: Job, why: str) -> None:
+def mark_outdated(turn: Turn, job: Job, why: str) -> None:
     """What the job waits for came (back) after it was leased: this attempt counts, but it must run again.
 
     That it is not ready any more is what is remembered of this. A parent that was merely retried is no
@@ -298,9 +300,9 @@ def must_run_again(job: Job) -> bool:
     return job.ready_at is None and job.spec.live
 
 
-def withdraw(world: World, job: Job) -> None:
+def unregister_dependencies(world: World, job: Job) -> None:
     """The job waits for nobody any more: it ended."""
-    world.waits.pop(job.id, None)
+    world.unmet_parents.pop(job.id, None)
     world.blocked_by.pop(job.id, None)
     for after in job.after:
         entries = world.children.get(after.parent)
@@ -311,7 +313,7 @@ def withdraw(world: World, job: Job) -> None:
 
 
 #: A place in the graph in which cycles are searched for.
-Node = Parent | Reach
+Node = Parent | GroupAncestry
 
 
 def refuse_cycle(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rota.core.jobs.group_reach import Reach
+from rota.core.jobs.group_reach import GroupAncestry
 from rota.core.states import State
 
 #: What a parent says to a dependent: (it may run, it never will as things are).
@@ -20,7 +20,7 @@ _WAITING: Verdict = (False, False)
 class DepGroup:
     """The members of one dependency group."""
 
-    __slots__ = ("after", "bad", "blocked", "complete", "known", "latest", "open", "said")
+    __slots__ = ("after", "announced", "bad", "blocked", "complete", "known", "latest", "open")
 
     def __init__(self) -> None:
         self.known = False  #: it has, or had, a member
@@ -30,8 +30,8 @@ class DepGroup:
         self.complete = 0
         self.latest = 0  #: the member that completed last, if it is known
         #: what members wait for, themselves or through jobs they wait for → how many of them
-        self.after: Counter[Reach] = Counter()
-        self.said = self.verdicts()  #: what dependents have been told
+        self.after: Counter[GroupAncestry] = Counter()
+        self.announced = self.verdicts()  #: what dependents have been told
 
     def join(self, job: int, state: State) -> None:
         self.known = True
@@ -40,7 +40,7 @@ class DepGroup:
     def leave(self, job: int, state: State) -> None:
         self._count(job, state, -1)
 
-    def wait_for(self, reach: Reach | None, more: int = 1) -> None:
+    def wait_for(self, reach: GroupAncestry | None, more: int = 1) -> None:
         """A member with this reach came, or (-1) was removed."""
         if reach is not None:
             self.after[reach] += more

@@ -35,7 +35,7 @@ _WAITED_FOR = {
 }
 
 
-class Why(Struct, frozen=True, gc=False):
+class Explanation(Struct, frozen=True, gc=False):
     """One reason: a stable code, a sentence, the jobs behind it, and what a person could do."""
 
     code: str
@@ -45,13 +45,17 @@ class Why(Struct, frozen=True, gc=False):
     causes: list[Cause] = []  #: what would have to be taken away for it to begin, or to begin earlier
 
 
-def why(world: World, job: Job, *, wall: float) -> list[Why]:
+def why(world: World, job: Job, *, wall: float) -> list[Explanation]:
     """All that keeps a job from running now."""
     match job.state:
         case State.DEPENDENT | State.BLOCKED:
             return list(_dependencies(world, job))
         case State.HELD:
-            reasons = [Why("held", _said(job, "held"), hint=f"rota release {job.id}", causes=[Cause("hold")])]
+            reasons = [
+                Explanation(
+                    "held", _reason_text(job, "held"), hint=f"rota release {job.id}", causes=[Cause("hold")]
+                )
+            ]
             return [*reasons, *_dependencies(world, job)]
         case State.DELAYED:
             reasons = [_delayed(job, wall)]
@@ -59,82 +63,84 @@ def why(world: World, job: Job, *, wall: float) -> list[Why]:
         case State.READY:
             return _ready(world, job)
         case State.LOST:
-            return [Why("lost", _said(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")]
+            return [
+                Explanation("lost", _reason_text(job, "its runner is silent"), hint=f"rota confirm-dead {job.id}")
+            ]
         case State.FINISHING:
             code = job.reason.code if job.reason is not None else "kill_requested"
-            return [Why(code, _said(job, "it is being ended"))]
+            return [Explanation(code, _reason_text(job, "it is being ended"))]
         case State.SCHEDULED | State.STARTING:
             if job.reason is not None:
-                return [Why(job.reason.code, job.reason.message)]
+                return [Explanation(job.reason.code, job.reason.message)]
             where = world.runners[job.lease.runner].host if job.lease else "a runner"
-            return [Why("resources", f"it was sent to {where} and starts there next")]
+            return [Explanation("resources", f"it was sent to {where} and starts there next")]
         case State.SUSPENDED:
             return _suspended(world, job)
         case State.RUNNING:
             given = job.lease.given if job.lease is not None else None
-            return [Why("reservation", given.fewer)] if given is not None and given.promised else []
+            return [Explanation("reservation", given.fewer)] if given is not None and given.promised else []
         case State.COMPLETE:
             return []
     reason = job.reason
     futile = world.is_replaced(job.id) or reservation_over(world, job, wall)
     hint = "" if futile else f"rota retry {job.id}"
-    return [Why(reason.code, reason.message, hint=hint)] if reason else []
+    return [Explanation(reason.code, reason.message, hint=hint)] if reason else []
 
 
-def replaced(by: int) -> Why:
+def replaced(by: int) -> Explanation:
     """Why nothing happens to a job any more whose place another has; 0: nobody has it."""
     if not by:
-        return Why("replaced", "its input has no such line any more")
-    return Why("replaced", f"job {by} has taken its place", hint=f"rota show {by}")
+        return Explanation("replaced", "its input has no such line any more")
+    return Explanation("replaced", f"job {by} has taken its place", hint=f"rota show {by}")
 
 
-def _suspended(world: World, job: Job) -> list[Why]:
+def _suspended(world: World, job: Job) -> list[Explanation]:
     """It stands still because somebody said so, or waits for its cores."""
     code = job.reason.code if job.reason is not None else "suspended"
     if code != "resuming":
-        return [Why("suspended", _said(job, "suspended"), hint=f"rota resume {job.id}")]
+        return [Explanation("suspended", _reason_text(job, "suspended"), hint=f"rota resume {job.id}")]
     planner = world.placement.planner
     entry = planner.entries.get(job.id) if planner is not None else None
     if planner is None or entry is None or entry.state != WAITING:
-        return [Why(code, _said(job, "it is about to go on"))]
+        return [Explanation(code, _reason_text(job, "it is about to go on"))]
     found = planner.why(entry)
     blockers = [id for waits in found for id in waits.blockers][:MOST_BLOCKERS]
-    return [Why(code, f"resuming: {found[0].message}", blockers)]
+    return [Explanation(code, f"resuming: {found[0].message}", blockers)]
 
 
-def _delayed(job: Job, wall: float) -> Why:
+def _delayed(job: Job, wall: float) -> Explanation:
     left = (job.due_at or wall) - wall
-    said = _said(job, "tried again soon")
+    text = _reason_text(job, "tried again soon")
     if left > 0:
-        said = said.replace("tried again at", f"tried again in {about_duration(left)}, at", 1)
-    return Why("delayed", said, hint=f"rota show {job.id}", causes=[Cause("delay")])
+        text = text.replace("tried again at", f"tried again in {about_duration(left)}, at", 1)
+    return Explanation("delayed", text, hint=f"rota show {job.id}", causes=[Cause("delay")])
 
 
-def _said(job: Job, otherwise: str) -> str:
+def _reason_text(job: Job, otherwise: str) -> str:
     return job.reason.message if job.reason else otherwise
 
 
-def _dependencies(world: World, job: Job) -> Iterator[Why]:
+def _dependencies(world: World, job: Job) -> Iterator[Explanation]:
     for after in job.after:
         ok, never = verdict(world, after.parent, after.condition)
         if not ok:
             yield _dependency(world, after, never=never)
 
 
-def _dependency(world: World, after: After, *, never: bool) -> Why:
+def _dependency(world: World, after: After, *, never: bool) -> Explanation:
     parent, code = after.parent, "dependency_never" if never else "dependency"
     if isinstance(parent, int):
         known = world.jobs.get(parent)
         state = known.state if known is not None else State(world.outcome(parent))
         message = f"{_WAITED_FOR[after.condition].format(f'job {parent}')}, which is {state.label}"
         hint = f"rota retry {parent}" if state in (State.FAILED, State.CANCELLED) else f"rota why {parent}"
-        return Why(code, message, [parent], hint, [Cause("dependency", str(parent))])
+        return Explanation(code, message, [parent], hint, [Cause("dependency", str(parent))])
     group = world.groups[parent]
     wants_ok = after.condition is Condition.OK
     blockers = [*islice(culprits(world, parent, after.condition), MOST_BLOCKERS)] if never else list(group.open)
     message = _WAITED_FOR[after.condition].format(f"group '{parent}'")
     if not group.known:
-        return Why(code, f"{message}, which has no member yet", [], f"add jobs with --dep-group {parent}")
+        return Explanation(code, f"{message}, which has no member yet", [], f"add jobs with --dep-group {parent}")
     parts = []
     if number := len(group.open):
         parts.append(f"{number:,} of its jobs {'has' if number == 1 else 'have'} not ended")
@@ -152,7 +158,7 @@ def _dependency(world: World, after: After, *, never: bool) -> Why:
     if stuck and not hint:
         hint = f"rota why {stuck[0]}"
     message = f"{message}: {', '.join(parts)}"
-    return Why(code, message, blockers[:MOST_BLOCKERS], hint, [Cause("dependency", parent)])
+    return Explanation(code, message, blockers[:MOST_BLOCKERS], hint, [Cause("dependency", parent)])
 
 
 def _jobs_text(ids: Iterable[int]) -> str:
@@ -170,46 +176,46 @@ def _named(world: World, ended: Iterable[int]) -> str:
     return " ".join(words)
 
 
-def _ready(world: World, job: Job) -> list[Why]:
+def _ready(world: World, job: Job) -> list[Explanation]:
     stopped = why_nothing_starts(world)
     if stopped is not None:
         causes = [Cause(stopped.code)]
-        return [Why(stopped.code, stopped.message, hint="rota manager resume", causes=causes)]
-    found: list[Why] = []
+        return [Explanation(stopped.code, stopped.message, hint="rota manager resume", causes=causes)]
+    found: list[Explanation] = []
     planned = world.placement.planned(job.id)
-    for said in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
+    for reason in world.placement.why(job.need, priority=job.spec.priority, job=job.id):
         waits = (
-            _closed(world, said)
-            if said.code == "no_resources" and planned is None and job.spec.at is None
-            else said
+            _closed(world, reason)
+            if reason.code == "no_resources" and planned is None and job.spec.at is None
+            else reason
         )
         if waits.code == "window":
-            found.append(Why("window", waits.message, hint=waits.hint, causes=list(waits.causes)))
+            found.append(Explanation("window", waits.message, hint=waits.hint, causes=list(waits.causes)))
         elif waits.code == "limit":
             found.append(_limited(world, waits))
         elif waits.ahead is not None:
             hint = _urgently(job) if job.spec.priority < _HIGHEST else f"rota why {waits.ahead}"
             causes = list(waits.causes) or [Cause("job", str(waits.ahead))]
-            found.append(Why(waits.code, waits.message, [waits.ahead], hint, causes))
+            found.append(Explanation(waits.code, waits.message, [waits.ahead], hint, causes))
         elif planned is None and not waits.blockers and waits.code in ("resources", "no_resources"):
             holders = sorted(id for runner in world.runners.values() for id in runner.leases)
             hint = _urgently(job) if job.spec.priority < _HIGHEST and "before it" in waits.message else ""
             hint = waits.hint or hint or _hint(world, job, waits)
             causes = [Cause("job", str(id)) for id in holders]
-            found.append(Why(waits.code, waits.message, holders[:MOST_BLOCKERS], hint, causes))
+            found.append(Explanation(waits.code, waits.message, holders[:MOST_BLOCKERS], hint, causes))
         else:
             blockers = list(waits.blockers[:MOST_BLOCKERS])
             hint = waits.hint or _hint(world, job, waits)
-            found.append(Why(waits.code, waits.message, blockers, hint, list(waits.causes)))
+            found.append(Explanation(waits.code, waits.message, blockers, hint, list(waits.causes)))
     return [_of_array(job, each) for each in found]
 
 
-def _of_array(job: Job, said: Why) -> Why:
+def _of_array(job: Job, found: Explanation) -> Explanation:
     """Nobody has seen the name of the limit that holds down an array: it is told by the array's id."""
     if job.element is None or not (name := array_limit(job.spec.limits)):
-        return said
+        return found
     return structs.replace(
-        said, message=said.message.replace(f"limit '{name}'", f"limit of array {job.element.array}")
+        found, message=found.message.replace(f"limit '{name}'", f"limit of array {job.element.array}")
     )
 
 
@@ -252,9 +258,9 @@ def _hint(world: World, job: Job, waits: Waits) -> str:
     return ""
 
 
-def _limited(world: World, waits: Waits) -> Why:
+def _limited(world: World, waits: Waits) -> Explanation:
     if waits.ahead is not None:
-        return Why("limit", waits.message, [waits.ahead], f"rota why {waits.ahead}")
+        return Explanation("limit", waits.message, [waits.ahead], f"rota why {waits.ahead}")
     holders = sorted(
         id
         for runner in world.runners.values()
@@ -262,4 +268,6 @@ def _limited(world: World, waits: Waits) -> Why:
         if any(use.name == waits.limit for use in world.jobs[id].spec.limits)
     )
     causes = [Cause("limit", waits.limit)]
-    return Why("limit", waits.message, (holders or list(waits.blockers))[:MOST_BLOCKERS], waits.hint, causes)
+    return Explanation(
+        "limit", waits.message, (holders or list(waits.blockers))[:MOST_BLOCKERS], waits.hint, causes
+    )

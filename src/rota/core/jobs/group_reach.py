@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from rota.core.jobs.job import Parent
 
 
-class Reach:
+class GroupAncestry:
     """Groups that are waited for directly, and what is reached through parents. Compared by identity."""
 
     __slots__ = ("groups", "parents")
 
-    def __init__(self, groups: frozenset[str], parents: frozenset[Reach]) -> None:
+    def __init__(self, groups: frozenset[str], parents: frozenset[GroupAncestry]) -> None:
         self.groups = groups
         self.parents = parents
 
@@ -34,12 +34,12 @@ class Reach:
         return found
 
 
-class Reaches:
+class GroupAncestries:
     """The reach of every job that has one."""
 
     def __init__(self) -> None:
-        self._of: dict[int, Reach] = {}
-        self._nodes: dict[tuple[frozenset[str], frozenset[Reach]], Reach] = {}
+        self._of: dict[int, GroupAncestry] = {}
+        self._nodes: dict[tuple[frozenset[str], frozenset[GroupAncestry]], GroupAncestry] = {}
 
     def __contains__(self, job: object) -> bool:
         return job in self._of
@@ -47,7 +47,7 @@ class Reaches:
     def __iter__(self) -> Iterator[int]:
         return iter(self._of)
 
-    def get(self, job: int) -> Reach | None:
+    def get(self, job: int) -> GroupAncestry | None:
         return self._of.get(job)
 
     def forget(self, job: int) -> None:
@@ -77,7 +77,7 @@ class Reaches:
             if node is not None:
                 self._of[id] = node
 
-    def _node(self, parents: Iterable[Parent]) -> Reach | None:
+    def _node(self, parents: Iterable[Parent]) -> GroupAncestry | None:
         groups = frozenset(each for each in parents if isinstance(each, str))
         through = frozenset(
             node for each in parents if isinstance(each, int) and (node := self._of.get(each)) is not None
@@ -89,5 +89,5 @@ class Reaches:
                 return next(iter(through))
         node = self._nodes.get((groups, through))
         if node is None:
-            node = self._nodes[groups, through] = Reach(groups, through)
+            node = self._nodes[groups, through] = GroupAncestry(groups, through)
         return node

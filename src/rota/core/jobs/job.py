@@ -11,7 +11,7 @@ from enum import IntEnum
 import msgspec
 from msgspec import Struct
 
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.core.states import State
 from rota.plan.language.types import HOLDERS
 from rota.plan.need import LimitUse, Need
@@ -75,7 +75,7 @@ class Reason(Struct, frozen=True, array_like=True, gc=False):
     message: str
 
 
-class Wrote(Struct, frozen=True, array_like=True, gc=False):
+class AsWritten(Struct, frozen=True, array_like=True, gc=False):
     """What a user asked for, where the rules of the site made something else of it. As in `Spec`."""
 
     size: Size
@@ -126,7 +126,7 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     retry_on: tuple[str, ...] | None = (
         None  #: of `plan.language.retry_codes`; None: all but walltime, where it can help
     )
-    wrote: Wrote | None = None  #: what was asked for, where rules changed that; None: this
+    wrote: AsWritten | None = None  #: what was asked for, where rules changed that; None: this
 
     @property
     def on_terms(self) -> bool:
@@ -167,7 +167,7 @@ class Outcome(Struct, frozen=True, array_like=True, gc=False):
     err_total: int = 0
     permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
     behaviours: tuple[Behaved, ...] = ()
-    kept: Kept | None = None  #: of the output; None: there is none, or an older runner kept it
+    kept: OutputReport | None = None  #: of the output; None: there is none, or an older runner kept it
     most_mem: int = 0  #: the most its peak can have been, where `peak_mem` is 0: not known; 0: nor is this
     by_wall_clock: bool = False  #: `ended_at` is not measured from its start: nobody saw it end
 

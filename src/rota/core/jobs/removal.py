@@ -10,7 +10,7 @@ from rota.core.answers import Acted
 from rota.core.effects import Reply
 from rota.core.events import JobsRemoved
 from rota.core.jobs.actions import cancel
-from rota.core.jobs.dependencies import ripple, waiting_for
+from rota.core.jobs.dependencies import propagate, unsatisfied_dependents
 from rota.core.jobs.job import Job, Reason
 from rota.core.states import LEASED, TERMINAL
 from rota.core.turn import Turn
@@ -74,7 +74,7 @@ class _Selection:
         """All that wait for those that go, go as well."""
         pending = list(self.removing.values())
         while pending:
-            for child in waiting_for(self._world, pending.pop()):
+            for child in unsatisfied_dependents(self._world, pending.pop()):
                 if child not in self.removing and (job := self._job(child)) is not None:
                     self.removing[child] = job
                     self._kept.discard(child)
@@ -91,7 +91,9 @@ class _Selection:
             parent = self.removing.get(pending.pop())
             if parent is None:
                 continue
-            child = next((each for each in waiting_for(self._world, parent) if each not in self.removing), 0)
+            child = next(
+                (each for each in unsatisfied_dependents(self._world, parent) if each not in self.removing), 0
+            )
             if child:
                 self._keep(parent, _waited_for(parent, child))
                 for after in parent.after:  # who goes for whom this one waits?
@@ -120,4 +122,4 @@ def _remove(world: World, turn: Turn, job: Job) -> None:
         cancel(world, turn, job, Reason("kill_requested", "removed"))
     erase(world, turn, job)
     if job.spec.dep_groups:
-        ripple(world, turn, [job])  # a group without it may say something else
+        propagate(world, turn, [job])  # a group without it may say something else

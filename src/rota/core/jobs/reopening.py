@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rota.core.jobs.dependencies import enter, outdate, register, withdraw
+from rota.core.jobs.dependencies import enter, mark_outdated, register_dependencies, unregister_dependencies
 from rota.core.jobs.job import Job, Parent
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
@@ -29,7 +29,7 @@ def reopen_dependents(world: World, turn: Turn, groups: Iterable[str], *, ended:
         parent = pending.pop()
         if isinstance(parent, str):
             for child, _condition in world.children.get(parent, ()):
-                outdate(turn, world.jobs[child], f"group '{parent}' has a job that has not ended")
+                mark_outdated(turn, world.jobs[child], f"group '{parent}' has a job that has not ended")
         for job in waiting_for.get(parent, ()):
             if job.state is State.COMPLETE and world.outcome(job.id) == State.COMPLETE:
                 _open_again(world, turn, job, parent)
@@ -46,7 +46,7 @@ def _open_again(world: World, turn: Turn, job: Job, parent: Parent) -> None:
     job.tries = 0
     why = f"group '{parent}' grew" if isinstance(parent, str) else f"job {parent} was re-opened"
     turn.note(job.id, job.attempt, "reopened", why)
-    enter(world, turn, job, register(world, job))
+    enter(world, turn, job, register_dependencies(world, job))
 
 
 def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
@@ -57,9 +57,9 @@ def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
     for job in list(world.jobs.values()):
         if job.state in TERMINAL or not any(after.parent in opened for after in job.after):
             continue
-        withdraw(world, job)
-        target = register(world, job)
-        outdate(turn, job, "a job that it waits for was re-opened")
+        unregister_dependencies(world, job)
+        target = register_dependencies(world, job)
+        mark_outdated(turn, job, "a job that it waits for was re-opened")
         if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
             if job.state is State.READY:
                 dequeue(world, job)

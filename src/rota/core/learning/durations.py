@@ -15,20 +15,20 @@ _ALIKE: Final = 4.0
 
 
 def usual_s(
-    seen: Sequence[float], *, said_s: float | None = None, limit_s: float | None = None, ran_s: float = 0.0
+    seen: Sequence[float], *, estimate_s: float | None = None, limit_s: float | None = None, ran_s: float = 0.0
 ) -> float | None:
     """The whole length of a job that has run for `ran_s`; None: nobody can say.
 
-    `seen`: what such jobs took. `said_s`: what its user said. `limit_s`: a walltime that ends it.
+    `seen`: what such jobs took. `estimate_s`: what its user said. `limit_s`: a walltime that ends it.
     """
     longer = sorted(length for length in seen if length > ran_s)
     expected: float | None = None
     if len(seen) >= LEAST_SEEN and longer:
         expected = longer[len(longer) // 2]
-        if said_s is not None and said_s > ran_s and not _alike(seen):
-            expected = said_s
-    elif said_s is not None and said_s > ran_s:
-        expected = said_s
+        if estimate_s is not None and estimate_s > ran_s and not _alike(seen):
+            expected = estimate_s
+    elif estimate_s is not None and estimate_s > ran_s:
+        expected = estimate_s
     elif longer:
         expected = longer[len(longer) // 2]
     if limit_s is not None:

@@ -9,7 +9,7 @@ from rota.core.accounts.amounts import given_s, observed_asked
 from rota.core.effects import Reply
 from rota.core.events import LearningForgotten
 from rota.core.jobs.job import Job, Outcome
-from rota.core.learning.model import Model, Usual
+from rota.core.learning.model import CachedSize, Model
 from rota.core.learning.observation import LACKED, Observation, at_most, to_row
 from rota.core.learning.program import program_of
 from rota.core.learning.sizing import Decision, advice, after_failure, decide
@@ -69,13 +69,13 @@ def _usual(world: World, job: Job) -> Size | None:
     model = world.models.get(name)
     if model is None:
         return None
-    known = world.usual.get((job.spec_id, name))
+    known = world.cached_sizes.get((job.spec_id, name))
     if known is None or not known.holds(model, world.largest):
-        if len(world.usual) >= MOST_MODELS:
-            world.usual.clear()
+        if len(world.cached_sizes) >= MOST_MODELS:
+            world.cached_sizes.clear()
         learned = _learned(world, job)
-        known = Usual(learned, model, model.fresh_until(), model.lacked, world.largest)
-        world.usual[job.spec_id, name] = known
+        known = CachedSize(learned, model, model.fresh_until(), model.lacked, world.largest)
+        world.cached_sizes[job.spec_id, name] = known
     return known.learned
 
 
@@ -147,9 +147,9 @@ def learn(
         model.took(asked_for[2], elapsed_s)
     if code in LACKED:
         world.placement.sizes_changed()
-    elif place & (place + 1) == 0 and (said := advice(model)) != model.told:
+    elif place & (place + 1) == 0 and (advised := advice(model)) != model.last_advice:
         # Looked at after 1, 2, 4, 8… successes.
-        model.told = said
+        model.last_advice = advised
         world.placement.sizes_changed()
     if code is not None and lacked:
         job.floor = after_failure(

@@ -9,7 +9,7 @@ from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observat
 from rota.core.learning.sizing import round_mem, round_time
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class LearnedGroup(Struct, frozen=True, kw_only=True):
     """A learning group in a few figures. Recommendations are rounded and for a job without a known input."""
 
     observations: int  #: that are kept
@@ -24,7 +24,7 @@ class Known(Struct, frozen=True, kw_only=True):
     newest: float | None
 
 
-class Bucket(Struct, frozen=True, array_like=True, gc=False):
+class HistogramBucket(Struct, frozen=True, array_like=True, gc=False):
     """How many successes used from `low` (included) up to `high`."""
 
     low: float
@@ -32,13 +32,13 @@ class Bucket(Struct, frozen=True, array_like=True, gc=False):
     count: int
 
 
-def describe(model: Model) -> Known:
+def describe(model: Model) -> LearnedGroup:
     """What `rota learn` tells of a group."""
     kept = model.kept()
     recommended = {resource: _recommended(model, resource) for resource in RESOURCES}
     lines = {resource: line for resource in RESOURCES if (line := model.line(resource)) is not None}
     mem, disk, time_s = recommended["mem"], recommended["disk"], recommended["time"]
-    return Known(
+    return LearnedGroup(
         observations=len(kept),
         successes=sum(seen.outcome == COMPLETE for seen in kept),
         lacking=sum(seen.outcome in LACKED for seen in kept),
@@ -58,7 +58,7 @@ def _recommended(model: Model, resource: Resource) -> float | None:
     return model.recommend(resource, asked=0) if most is None else most
 
 
-def histogram(model: Model, resource: Resource, buckets: int = 10) -> list[Bucket]:
+def histogram(model: Model, resource: Resource, buckets: int = 10) -> list[HistogramBucket]:
     """How the values of the successes are spread, in buckets of equal width; one if all are equal."""
     values = list(model.values(resource))
     if not values or buckets < 1:
@@ -66,9 +66,9 @@ def histogram(model: Model, resource: Resource, buckets: int = 10) -> list[Bucke
     low, high = min(values), max(values)
     width = (high - low) / buckets
     if not width:
-        return [Bucket(low, high, len(values))]
+        return [HistogramBucket(low, high, len(values))]
     counts = [0] * buckets
     for value in values:
         counts[min(buckets - 1, int((value - low) / width))] += 1
     edges = [low + width * number for number in range(buckets)] + [high]
-    return [Bucket(edges[number], edges[number + 1], count) for number, count in enumerate(counts)]
+    return [HistogramBucket(edges[number], edges[number + 1], count) for number, count in enumerate(counts)]

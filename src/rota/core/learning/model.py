@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from rota.core.learning.observation import COMPLETE, LACKED, RESOURCES, Observation, Resource, Row, to_row
 from rota.core.learning.percentile import ERA, KEPT, Decaying, first_era
-from rota.core.learning.regression import MAX_POINTS, Line, fit
+from rota.core.learning.regression import MAX_POINTS, FittedLine, fit
 from rota.plan.size import Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
@@ -44,7 +44,7 @@ def _row_order(row: Row) -> tuple[int, bool, float]:
     return row[0], row[5] == COMPLETE, row[1]
 
 
-class Usual(NamedTuple):
+class CachedSize(NamedTuple):
     """What a job takes of which nothing special is known, worked out from a model at some time."""
 
     learned: Size | None  #: None: what was asked
@@ -78,8 +78,8 @@ class Model:
         "_took",
         "_values",
         "lacked",
+        "last_advice",
         "memo",
-        "told",
     )
 
     def __init__(self) -> None:
@@ -91,9 +91,9 @@ class Model:
         self._bounds = Decaying()  # of the memory of successes of which no more is known
         self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
         self._percentiles: dict[Resource, tuple[float, float]] = {}
-        self._lines: dict[Resource, tuple[int, Line | None]] = {}
+        self._lines: dict[Resource, tuple[int, FittedLine | None]] = {}
         self._took: dict[float | None, deque[float]] = {}  # by what was asked for; not stored
-        self.told: object = None  #: what it said when those who wait were looked at last
+        self.last_advice: object = None  #: what it said when those who wait were looked at last
         self.lacked = 0  #: attempts ever that did not get enough of something
         #: What others have worked out from this model; emptied by the next observation.
         self.memo: dict[object, object] = {}
@@ -229,7 +229,7 @@ class Model:
             and (input_bytes is None or seen.input_bytes is None or seen.input_bytes <= input_bytes)
         ]
 
-    def line(self, resource: Resource) -> Line | None:
+    def line(self, resource: Resource) -> FittedLine | None:
         """How much of this a job needs for the size of its input, if enough observations tell."""
         step = 4 if self._taken < 4 * LINE_EVERY else LINE_EVERY
         upto = self._taken - self._taken % step
@@ -248,19 +248,19 @@ class Model:
                 points.append((seen.input_bytes, seen.used(resource)))
         return points
 
-    def took(self, said_s: float | None, time_s: float) -> None:
+    def took(self, asked_s: float | None, time_s: float) -> None:
         """A success of a job for which so much time was asked took so long."""
-        times = self._took.get(said_s)
+        times = self._took.get(asked_s)
         if times is None:
             if len(self._took) >= KEPT_TIMES:
                 del self._took[next(iter(self._took))]
-            times = self._took[said_s] = deque(maxlen=KEPT_TIMES)
+            times = self._took[asked_s] = deque(maxlen=KEPT_TIMES)
         times.append(time_s)
 
-    def times(self, said_s: float | None) -> list[float]:
+    def times(self, asked_s: float | None) -> list[float]:
         """How long the newest successes took that asked for as much time. May be asked from another thread."""
-        times = list(self._took.get(said_s, ()))
-        if said_s is None and len(times) < MIN_SUCCESSES:
+        times = list(self._took.get(asked_s, ()))
+        if asked_s is None and len(times) < MIN_SUCCESSES:
             times = [seen.time_s for _place, seen in list(self._successes)[-KEPT_TIMES:]]
         return times
 

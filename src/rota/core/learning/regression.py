@@ -14,7 +14,7 @@ MIN_POINTS: Final = 8
 MAX_POINTS: Final = 128
 
 
-class Line(NamedTuple):
+class FittedLine(NamedTuple):
     """How a value depends on the size of the input, and what 95 % of the values are below."""
 
     slope: float
@@ -28,7 +28,7 @@ class Line(NamedTuple):
         return max(self.lowest, (self.intercept + self.slope * x) * self.factor + self.above)
 
 
-def fit(points: Sequence[tuple[float, float]]) -> Line | None:
+def fit(points: Sequence[tuple[float, float]]) -> FittedLine | None:
     """The line through (input size, value) points; None if they cannot tell a slope.
 
     Each point of the lower half is joined to its partner in the upper half, and the median of these
@@ -51,10 +51,10 @@ def fit(points: Sequence[tuple[float, float]]) -> Line | None:
     lowest = min(y for _, y in ordered)
     # The same rule as for the percentile of values: the next one is one more of them.
     rank = max(1, (len(rests) + 1) // TAIL)
-    shifted = Line(slope, intercept, rests[-rank] - intercept, 1.0, lowest)
+    shifted = FittedLine(slope, intercept, rests[-rank] - intercept, 1.0, lowest)
     if intercept + slope * ordered[0][0] <= 0 or intercept + slope * ordered[-1][0] <= 0:
         return shifted
     factor = sorted(y / (intercept + slope * x) for x, y in ordered)[-rank]
-    scaled = Line(slope, intercept, 0.0, factor, lowest)
+    scaled = FittedLine(slope, intercept, 0.0, factor, lowest)
     # Both cover the same part of the points; the one that needs less describes them better.
     return min(shifted, scaled, key=lambda line: sum(line.at(x) for x, _ in ordered))

@@ -123,9 +123,9 @@ def advice(model: Model) -> object:
 
 
 def _advice(model: Model, resource: Resource) -> tuple[object, ...]:
-    said = (model.recommend(resource, asked=0.0), model.at_most(resource))
+    advised = (model.recommend(resource, asked=0.0), model.at_most(resource))
     rounded = [
-        None if each is None else round_time(each) if resource == "time" else round_mem(each) for each in said
+        None if each is None else round_time(each) if resource == "time" else round_mem(each) for each in advised
     ]
     return min(model.count(resource), MIN_SUCCESSES), *rounded, model.line(resource)
 

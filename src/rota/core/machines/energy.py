@@ -41,23 +41,23 @@ def state_of(world: World, host: str) -> str:
 # ------------------------------------------------------------------ what is seen
 
 
-def look(world: World, turn: Turn) -> None:
+def manage_energy(world: World, turn: Turn) -> None:
     """Time has passed: follow what nodes do, wake whom somebody will need, and let others sleep."""
     if not world.site["energy"] and not world.energy.sleeps:
         return
     for host in list(world.site["energy"]):
-        follow(world, turn, host)
+        follow_node(world, turn, host)
     _note_idle(world, turn)
     planner = world.placement.planner
     if starts_nothing(world) or (planner is not None and planner.unsettled):
         return  # nothing is decided about what nobody knows
     site = planner.site if planner is not None else site_now(world)
-    _wake_whom_somebody_needs(world, turn, site)
+    _wake_needed(world, turn, site)
     if world.energy.sleeps and world.energy.wakes:
-        _sleep_whom_nobody_needs(world, turn, site)
+        _put_idle_to_sleep(world, turn, site)
 
 
-def follow(world: World, turn: Turn, host: str) -> None:
+def follow_node(world: World, turn: Turn, host: str) -> None:
     """What a node that is not awake is seen to do."""
     found = world.site["energy"].get(host)
     if found is None:
@@ -77,7 +77,7 @@ def follow(world: World, turn: Turn, host: str) -> None:
     elif up:
         _set(world, turn, host, None, "is awake")
     elif state == "waking" and first_seen:
-        turn.effects.append(WakeNodes([host]))  # perhaps it was not said before the restart
+        turn.effects.append(WakeNodes([host]))  # perhaps it was not sent before the restart
     elif state == "waking" and late:
         _set(world, turn, host, "failed", f"did not wake within {about_duration(rules.wake_timeout_s)}")
 
@@ -99,7 +99,7 @@ def on_power_command_ended(world: World, turn: Turn, event: PowerCommandEnded) -
         _set(world, turn, event.host, None, f"could not be put to sleep: {event.error}")
 
 
-def on_host_set(world: World, turn: Turn, host: str) -> None:
+def allow_waking_again(world: World, turn: Turn, host: str) -> None:
     """An administrator says that a host is alive: one that could not be woken may be tried again."""
     found = world.site["energy"].get(host)
     if found is not None and found["state"] == "failed" and host_record(world.site, host).state == "alive":
@@ -133,7 +133,7 @@ def _may_be_used(world: World, host: str) -> bool:
 # ------------------------------------------------------------------ what is decided
 
 
-def _wake_whom_somebody_needs(world: World, turn: Turn, site: Site) -> None:
+def _wake_needed(world: World, turn: Turn, site: Site) -> None:
     if not world.energy.wakes:
         return
     energy = energy_of(world.site)
@@ -142,15 +142,15 @@ def _wake_whom_somebody_needs(world: World, turn: Turn, site: Site) -> None:
         return
     starts = world.placement.next_starts(asleep)
     wanted = [host for host, start in starts.items() if start - world.energy.wake_s <= turn.wall]
-    wanted += _to_be_spare(world, turn, site, [host for host in sorted(asleep) if host not in wanted])
-    wanted += _for_the_unplanned(world, [host for host in sorted(asleep) if host not in wanted], wanted)
+    wanted += _spares_to_wake(world, turn, site, [host for host in sorted(asleep) if host not in wanted])
+    wanted += _to_wake_for_unplanned(world, [host for host in sorted(asleep) if host not in wanted], wanted)
     for host in wanted:
         _set(world, turn, host, "waking", "is woken")
     if wanted:
         turn.effects.append(WakeNodes(wanted))
 
 
-def _to_be_spare(world: World, turn: Turn, site: Site, asleep: list[str]) -> list[str]:
+def _spares_to_wake(world: World, turn: Turn, site: Site, asleep: list[str]) -> list[str]:
     """Of these sleepers those without whom too few nodes would be idle and awake."""
     if not world.energy.keep_alive:
         return []
@@ -166,7 +166,7 @@ def _to_be_spare(world: World, turn: Turn, site: Site, asleep: list[str]) -> lis
     return chosen
 
 
-def _for_the_unplanned(world: World, asleep: list[str], woken: list[str]) -> list[str]:
+def _to_wake_for_unplanned(world: World, asleep: list[str], woken: list[str]) -> list[str]:
     """Of these sleepers one for each job that takes no core, and so is in no plan, if nobody else can run it."""
     energy = energy_of(world.site)
     chosen: list[str] = []
@@ -183,17 +183,17 @@ def _could_run(world: World, host: str, need: Need) -> bool:
     return _may_be_used(world, host) and fits(need.size, amounts(effective(world, host)))
 
 
-def _sleep_whom_nobody_needs(world: World, turn: Turn, site: Site) -> None:
+def _put_idle_to_sleep(world: World, turn: Turn, site: Site) -> None:
     rules, idle = world.energy, dict(world.idle_since)
-    tired = [host for host, since in idle.items() if turn.mono - since >= rules.sleep_after_s]
-    if not tired:
+    candidates = [host for host, since in idle.items() if turn.mono - since >= rules.sleep_after_s]
+    if not candidates:
         return
-    starts, soon = world.placement.next_starts(tired), turn.wall + rules.sleep_gap_s
-    tired = [host for host in tired if starts.get(host, soon) >= soon]
+    starts, soon = world.placement.next_starts(candidates), turn.wall + rules.sleep_gap_s
+    candidates = [host for host in candidates if starts.get(host, soon) >= soon]
     ready = [host for host in idle if host not in world.closed_hosts]
     kept = [(rule.number, set(_matching(world, turn, site, rule.where, ready))) for rule in rules.keep_alive]
     chosen: list[str] = []
-    for host in sorted(tired, key=lambda host: (idle[host], host)):
+    for host in sorted(candidates, key=lambda host: (idle[host], host)):
         if all(host not in awake or len(awake) > number for number, awake in kept):
             for _number, awake in kept:
                 awake.discard(host)
@@ -216,7 +216,7 @@ def _matching(world: World, turn: Turn, site: Site, where: str, hosts: Iterable[
     return [host for host in hosts if site.hosts.get(host, 0) & mask]
 
 
-def _set(world: World, turn: Turn, host: str, state: EnergyState | None, said: str) -> None:
+def _set(world: World, turn: Turn, host: str, state: EnergyState | None, what: str) -> None:
     """Write down a node's state (None: awake), and tell whoever plans."""
     after = dict(world.site["energy"])
     if state is None:
@@ -225,11 +225,11 @@ def _set(world: World, turn: Turn, host: str, state: EnergyState | None, said: s
         world.energy_since.pop(host, None)
         world.idle_since.pop(host, None)
     else:
-        why = said if state == "failed" else ""
+        why = what if state == "failed" else ""
         after[host] = msgspec.to_builtins(EnergyRecord(state=state, since=turn.wall, why=why))
         turn.changes.site["energy", host] = msgspec.json.encode(after[host]).decode()
         world.energy_since[host] = turn.mono
     world.site["energy"] = after
-    turn.note(NO_JOB_ID, 0, "energy", f"{host} {said}")
+    turn.note(NO_JOB_ID, 0, "energy", f"{host} {what}")
     refresh(world, host)
     world.placement.site_changed()

@@ -17,18 +17,18 @@ from rota.plan.site.site_builder import host_record, hours_of
 _AHEAD_S = 8 * 86400.0
 
 
-def look_at_hours(world: World, turn: Turn) -> None:
+def update_closed_hosts(world: World, turn: Turn) -> None:
     """Hours of hosts may have begun or ended, and the last moment of some may have come."""
     records = world.site
-    said = {
+    limited = {
         host
         for kind in ("node", "host")
         for host, its in records[kind].items()
         if its.get("hours") or its.get("available_until") is not None
     }
-    if not said and not world.closed_hosts:
+    if not limited and not world.closed_hosts:
         return
-    closed = {host for host in said if _is_closed(world, host, turn)}
+    closed = {host for host in limited if _is_closed(world, host, turn)}
     changed = closed ^ world.closed_hosts
     world.closed_hosts = closed
     for host in changed:

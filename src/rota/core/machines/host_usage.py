@@ -29,10 +29,10 @@ STATES: Final = (BUSY, DRAINING, IDLE, DRAINED, SUSPECTED, CLOSED, ASLEEP, AWAY,
 RETURN_S: Final = 60.0
 
 
-def look_at_hosts(world: World, turn: Turn) -> None:
+def record_host_states(world: World, turn: Turn) -> None:
     """Write down which hosts do something else than before."""
     if world.stopping:
-        return  # see `leave_hosts`
+        return  # see `mark_hosts_unseen`
     holding: dict[str, bool] = {}  #: hosts whose runner answers → is something there?
     for runner in world.runners.values():
         if runner.connected and not runner.silent:
@@ -66,7 +66,7 @@ def look_at_hosts(world: World, turn: Turn) -> None:
             del world.host_states[host]
 
 
-def leave_hosts(world: World, turn: Turn) -> None:
+def mark_hosts_unseen(world: World, turn: Turn) -> None:
     """The manager stops: what hosts do from now on is not seen."""
     for host, (state, _at) in list(world.host_states.items()):
         if state in (BUSY, DRAINING, IDLE):  # the rest is written down elsewhere, or goes on without us
@@ -84,12 +84,12 @@ def _await_runners(world: World, turn: Turn, there: Collection[str]) -> None:
 
 def _unused(record: dict[str, object], state: str) -> str:
     """What a busy or idle host does, by what is written down about it."""
-    said = record.get("state", "alive")
-    if said == "alive" and not record.get("drain"):
+    recorded = record.get("state", "alive")
+    if recorded == "alive" and not record.get("drain"):
         return state
     if state is BUSY:
         return DRAINING
-    return SUSPECTED if said == "suspected" else DRAINED
+    return SUSPECTED if recorded == "suspected" else DRAINED
 
 
 def _write(world: World, turn: Turn, host: str, state: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from rota.core.attempts.jobs_elsewhere import is_nowhere
+from rota.core.attempts.jobs_elsewhere import is_noop_runner
 from rota.core.world import Runner, World
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import KINDS
@@ -34,7 +34,7 @@ def agents(world: World) -> dict[str, Runner]:
     """Host → the runner that speaks for it, if there is one."""
     found: dict[str, Runner] = {}
     for runner in world.runners.values():
-        if not is_nowhere(runner.id) and (
+        if not is_noop_runner(runner.id) and (
             runner.host not in found or world.runner_at.get(runner.host) == runner.id
         ):
             found[runner.host] = runner

@@ -69,8 +69,8 @@ def register(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
             if name not in kinds_of(world.site):
                 _write(world, turn, "property", name, {"type": _kind(value)})
         _write(world, turn, "node", host, msgspec.to_builtins(record))
-        said = f"{facts.cores} cores, {facts.gpus} GPUs" if facts.gpus else f"{facts.cores} cores"
-        turn.note(NO_JOB_ID, 0, "node", f"{host} {'joined' if known is None else 'changed'}: {said}")
+        sizes = f"{facts.cores} cores, {facts.gpus} GPUs" if facts.gpus else f"{facts.cores} cores"
+        turn.note(NO_JOB_ID, 0, "node", f"{host} {'joined' if known is None else 'changed'}: {sizes}")
         if world.on_site is not None:
             world.on_site()
     if world.capacity[host] != before:
@@ -144,14 +144,14 @@ def refresh(world: World, host: str) -> None:
     world.placement.host_usable(host, answers and awake and record.state == "alive" and not record.drain)
 
 
-def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, who: str) -> None:
+def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, by: str) -> None:
     """Records of hosts and nodes have changed: so has what may be placed there."""
     for kind, name, value in changes:
         if kind == "host" and name in world.capacity:
             world.placement.host_known(name, effective(world, name))
             refresh(world, name)
         elif kind == "node" and value is None:
-            _forget(world, turn, name, who=who)
+            _forget(world, turn, name, by=by)
 
 
 def refuse_used_nodes(world: World, changes: Iterable[tuple[str, str, Any]]) -> None:
@@ -170,10 +170,10 @@ def _runners_at(world: World, host: str) -> list[Runner]:
     return [runner for runner in world.runners.values() if runner.host == host]
 
 
-def _forget(world: World, turn: Turn, host: str, *, who: str) -> None:
+def _forget(world: World, turn: Turn, host: str, *, by: str) -> None:
     """A node is one no more. Its agent, if it is there, is sent away."""
     for runner in _runners_at(world, host):
-        turn.effects.append(DismissRunner(runner.id, f"node '{host}' was removed by {who}"))
+        turn.effects.append(DismissRunner(runner.id, f"node '{host}' was removed by {by}"))
         del world.runners[runner.id]
     world.runner_at.pop(host, None)
     if world.capacity.pop(host, None) is not None:

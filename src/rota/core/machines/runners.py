@@ -7,21 +7,21 @@ acknowledged and changes nothing.
 from __future__ import annotations
 
 from rota.core.attempts.attempt import (
-    current,
     end_as_lost,
     end_attempt,
+    leased_job,
     revive,
     start_attempt,
     void_attempt,
     void_or_lose,
 )
-from rota.core.attempts.leases import Held, Started
+from rota.core.attempts.leases import HeldLease, Started
 from rota.core.attempts.part_ends import part_gone, void_unheld
 from rota.core.attempts.part_reports import agree_on_parts, ask_for_unheld, take_part_reports, unwanted_parts
 from rota.core.attempts.parts import parts_of, withheld_seats
 from rota.core.attempts.seats import adopt_seat, close_seat
 from rota.core.attempts.signals import signal_before_end
-from rota.core.attempts.suspension import repeat_orders, take_pauses
+from rota.core.attempts.suspension import repeat_orders, take_suspension_reports
 from rota.core.attempts.walltimes import repeat_walltimes
 from rota.core.effects import AcknowledgeReport, CloseParts, DismissRunner, KillAttempts, SendRules
 from rota.core.events import RunnerIdled, RunnerJoined, RunnerParted, RunnerReported, RunnerSettled
@@ -43,31 +43,31 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
     runner = world.runners.get(event.runner)
     if runner is None:
         return
-    hear(world, turn, runner)
+    record_heartbeat(world, turn, runner)
     if event.leaving and not runner.leaving:
         runner.leaving = True
         refresh(world, runner.host)
     for started in event.started:
-        job = current(world, runner, started)
+        job = leased_job(world, runner, started)
         if job is not None:
             start_attempt(world, turn, job, started)
     if event.phases or event.faults:
         take_hook_reports(world, turn, runner, event)
     if event.paused:
-        take_pauses(world, turn, runner, event.paused)
+        take_suspension_reports(world, turn, runner, event.paused)
     for finished in event.ended:
-        job = current(world, runner, finished)
+        job = leased_job(world, runner, finished)
         if job is not None:
             end_attempt(world, turn, job, finished.outcome)
     for ref in event.returned:
-        job = current(world, runner, ref)
+        job = leased_job(world, runner, ref)
         if job is not None:
             void_attempt(world, turn, job)
     for seat in event.closed:
         close_seat(world, runner, seat)
     if event.opened or event.shut:
         take_part_reports(world, turn, runner, event)
-        if event.opened and world.pauses:
+        if event.opened and world.suspending:
             repeat_orders(world, turn, runner)
     if event.seq:
         turn.effects.append(AcknowledgeReport(event.runner, event.seq))
@@ -77,7 +77,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     """Make the world agree with what a runner says it holds, and give it work."""
     if event.node is not None:
         register(world, turn, event.host, event.node)
-        _bury_before_boot(world, turn, event)
+        _end_leases_before_boot(world, turn, event)
     runner = world.runners.get(event.runner)
     if runner is None:
         runner = Runner(event.runner, event.host)
@@ -90,15 +90,15 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     runner.boot_id, runner.pid, runner.start_time = event.boot_id, event.pid, event.start_time
     runner.connected = True
     runner.leaving = event.leaving
-    world.homes[event.runner] = event.host
+    world.runner_hosts[event.runner] = event.host
     for seat in runner.seats.keys() - set(event.seats) - withheld_seats(world, runner):
         close_seat(world, runner, seat)
-    hear(world, turn, runner)
+    record_heartbeat(world, turn, runner)
 
     held = {}
     forget = []
     for lease in event.held:
-        if current(world, runner, lease) is None:
+        if leased_job(world, runner, lease) is None:
             forget.append((lease.job, lease.attempt, lease.token))
         else:
             held[lease.job] = lease
@@ -122,12 +122,12 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
     turn.effects.append(SendRules(event.runner, forget))
     turn.effects.extend(KillAttempts(event.runner, leases, first) for first, leases in kills.items())
     agree_on_parts(world, turn, runner, event.parts)
-    if world.pauses:
+    if world.suspending:
         repeat_orders(world, turn, runner)
     repeat_walltimes(world, turn, runner)
 
 
-def _bury_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
+def _end_leases_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
     """The host was started anew since its earlier runners began: nothing of them is left."""
     gone = [
         runner
@@ -144,7 +144,7 @@ def _bury_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
         retire_idle(world, runner)
 
 
-def _take_held(world: World, turn: Turn, job: Job, held: Held) -> None:
+def _take_held(world: World, turn: Turn, job: Job, held: HeldLease) -> None:
     lease = job.lease
     assert lease is not None
     if held.over:
@@ -184,7 +184,7 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
     if runner is not None:
         _take_from_host(world, runner)
         for finished in event.ended:
-            job = current(world, runner, finished)
+            job = leased_job(world, runner, finished)
             if job is not None:
                 end_attempt(world, turn, job, finished.outcome)
         for id in list(runner.leases):
@@ -236,9 +236,9 @@ def retire(world: World, runner: Runner) -> None:
 # ------------------------------------------------------------------ silence
 
 
-def hear(world: World, turn: Turn, runner: Runner) -> None:
+def record_heartbeat(world: World, turn: Turn, runner: Runner) -> None:
     """A sign of life: the countdown begins anew, and lost jobs of this runner are lost no more."""
-    runner.heard = turn.mono
+    runner.heard_at = turn.mono
     if not runner.silent:
         return
     runner.silent = runner.dead = False
@@ -257,14 +257,14 @@ def check_silence(
     if world.parts_at:
         void_unheld(world, turn)
     for runner in list(world.runners.values()):
-        if runner.silent and turn.mono - runner.heard > given_up_after_s:
+        if runner.silent and turn.mono - runner.heard_at > given_up_after_s:
             _give_up(world, turn, runner, f"no word for {given_up_after_s:g} s")
             continue
-        if runner.silent and not runner.dead and turn.mono - runner.heard > dead_after_s:
+        if runner.silent and not runner.dead and turn.mono - runner.heard_at > dead_after_s:
             runner.dead = True
             if world.runner_at.get(runner.host) == runner.id:
                 refresh(world, runner.host)  # who waits for it is told so
-        if runner.silent or turn.mono - runner.heard <= lost_after_s:
+        if runner.silent or turn.mono - runner.heard_at <= lost_after_s:
             continue
         runner.silent = True
         if world.runner_at.get(runner.host) == runner.id:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rota.core.attempts.attempt import current
+from rota.core.attempts.attempt import leased_job
 from rota.core.effects import RecallLeases
 from rota.core.events import HostHealed, RunnerReported
 from rota.core.jobs.job import Job, Reason
@@ -28,7 +28,7 @@ _LONGEST = 500
 def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerReported) -> None:
     """What a runner says of prologues and epilogues."""
     for phase in event.phases:
-        job = current(world, runner, phase)
+        job = leased_job(world, runner, phase)
         if job is None:
             continue
         # Routine: nothing of it is written, and a restart forgets it.
@@ -112,6 +112,6 @@ def set_state(world: World, turn: Turn, host: str, state: str, *, by: str, why: 
     world.site_version += 1
     turn.changes.site["host", host] = None if value is None else msgspec.json.encode(value).decode()
     turn.note(NO_JOB_ID, 0, "node", f"{host} is {state}, by {by}: {why}")
-    follow_records(world, turn, [("host", host, value)], who=by)
+    follow_records(world, turn, [("host", host, value)], by=by)
     if world.on_site is not None:
         world.on_site()

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 
 _LEAST_BLOCK: Final = 16 << 10
 _LARGEST_BLOCK: Final = 4 << 20
@@ -28,7 +28,7 @@ class Output(Struct, frozen=True, gc=False):
     err_len: int
     out_total: int  #: bytes that the job wrote; more than `out_len` when the middle was left out
     err_total: int
-    kept: Kept | None = None
+    kept: OutputReport | None = None
 
     def begins(self, stream: int) -> int:
         """Where a stream (1: stdout, 2: stderr) begins in the segment."""

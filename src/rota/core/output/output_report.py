@@ -19,7 +19,7 @@ DAMAGED: Final = "damaged"  #: its segment holds something else
 UNREADABLE: Final = "unreadable"  #: its segment cannot be read
 
 
-class Kept(Struct, frozen=True, array_like=True, gc=False):
+class OutputReport(Struct, frozen=True, array_like=True, gc=False):
     """What a runner says about an output that it kept, or could not keep."""
 
     sums: tuple[int, ...] = ()  #: CRC-32 of each block of stdout, then of stderr
@@ -29,8 +29,8 @@ class Kept(Struct, frozen=True, array_like=True, gc=False):
     message: str = ""
 
 
-def not_kept(error: OSError, *, whose: str = "the disk") -> Kept:
+def not_kept(error: OSError, *, whose: str = "the disk") -> OutputReport:
     """What is said of an output that could not be written."""
     if error.errno in (ENOSPC, EDQUOT):
-        return Kept(missing=DISK_FULL, message=f"{whose} was full when its output was to be kept")
-    return Kept(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")
+        return OutputReport(missing=DISK_FULL, message=f"{whose} was full when its output was to be kept")
+    return OutputReport(missing=NOT_WRITTEN, message=f"its output could not be written: {error.strerror}")

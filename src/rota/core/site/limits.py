@@ -114,7 +114,7 @@ def _alone_beside_others(world: World, limit: Limit) -> bool:
         for use in job.spec.limits:
             if use.name == limit.name:
                 users.setdefault(host if limit.hosts else "", []).append(use.exclusive)
-    return any(len(wishes) > 1 and any(wishes) for wishes in users.values())
+    return any(len(exclusive_uses) > 1 and any(exclusive_uses) for exclusive_uses in users.values())
 
 
 def _recall(world: World, turn: Turn, name: str) -> None:

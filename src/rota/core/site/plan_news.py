@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.attempts.attempt import void_attempt
-from rota.core.attempts.jobs_elsewhere import end_nowhere
+from rota.core.attempts.jobs_elsewhere import end_noop
 from rota.core.attempts.signals import signal_before_end
-from rota.core.attempts.suspension import may_go_on
+from rota.core.attempts.suspension import resume_now
 from rota.core.effects import KillAttempts
 from rota.core.jobs.dependencies import end_job
 from rota.core.jobs.job import Reason
 from rota.core.site.policy import remember_spent
-from rota.core.site.promised_starts import tell_moved
+from rota.core.site.promised_starts import note_moves
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, dequeue, move, touch, write
@@ -45,8 +45,8 @@ def act_on_plan(world: World, turn: Turn) -> bool:
             move(world, job, State.FINISHING)
         write(turn, job)
         turn.note(id, job.attempt, code, ended if code == "container" else _told_to_leave(by, at, turn.wall))
-        if id in world.nowhere:
-            end_nowhere(world, turn, job, reason="kill_requested", message=ended)
+        if id in world.noop_jobs:
+            end_noop(world, turn, job, reason="kill_requested", message=ended)
             freed = True
             continue
         lease = (id, job.attempt, job.lease.token)
@@ -58,13 +58,13 @@ def act_on_plan(world: World, turn: Turn) -> bool:
             dequeue(world, job)
             end_job(world, turn, job, State.FAILED, reason=Reason(code, message), outcome=None)
     for id in news.resumed:
-        may_go_on(world, turn, id)
+        resume_now(world, turn, id)
     if news.reserved:
         _remember_reservations(world, turn, news.reserved)
     if news.spent:
         remember_spent(world, turn, news.spent)
     if news.moved:
-        tell_moved(world, turn, news.moved)
+        note_moves(world, turn, news.moved)
         if len(news.moved) <= _FEW_MOVED:
             touch(world, (job for each in news.moved if (job := world.jobs.get(each.job)) is not None))
     return freed and not (world.paused or world.draining or world.stopping)

@@ -65,7 +65,7 @@ class WorldTerms:
             if len(self._asks) >= _MOST_ASKS:
                 self._asks.clear()
             ask = ask_of(found.spec, size)
-            if leave_s := self._world.time_to_leave.leave_s(found.spec):
+            if leave_s := self._world.vacate_times.leave_s(found.spec):
                 ask = replace(ask, leave_s=leave_s)
             self._asks[key] = ask
         return ask
@@ -115,7 +115,7 @@ class WorldTerms:
 
     def wanted(self) -> bool:
         site = self._world.site
-        if self._world.pauses:
+        if self._world.suspending:
             return True  # who resumes comes back to its own cores
         if any(site.get(kind) for kind in _RULES) or (self._world.energy.sleeps and site["node"]):
             return True

@@ -12,7 +12,7 @@ from typing import Final
 
 from rota.core.states import State
 from rota.core.turn import Turn
-from rota.core.world import Moves, World
+from rota.core.world import PendingMoves, World
 from rota.plan.reasons import Moved
 
 MOVED: Final = "promise_moved"
@@ -22,48 +22,48 @@ APART_S: Final = 1.0
 _GATHERED: Final = re.compile(r"(\d+) times, last: (.*)", re.DOTALL)
 
 
-def tell_moved(world: World, turn: Turn, moved: list[Moved]) -> None:
+def note_moves(world: World, turn: Turn, moved: list[Moved]) -> None:
     """These promises were moved just now."""
-    told, untold = world.promises_told, world.promises_untold
+    noted, pending = world.moves_noted, world.moves_pending
     for each in moved:
         job = world.jobs.get(each.job)
         if job is None or job.state is not State.READY:
             continue
-        if each.job not in told:
-            told[each.job] = turn.wall
+        if each.job not in noted:
+            noted[each.job] = turn.wall
             turn.note(each.job, job.attempt, MOVED, each.cause)
             continue
-        times = untold[each.job].times if each.job in untold else 0
-        untold[each.job] = Moves(times + 1, turn.wall, job.attempt, each.cause)
+        times = pending[each.job].times if each.job in pending else 0
+        pending[each.job] = PendingMoves(times + 1, turn.wall, job.attempt, each.cause)
 
 
-def tell_gathered(world: World, turn: Turn) -> None:
+def note_pending_moves(world: World, turn: Turn) -> None:
     """Tell what was gathered of those whose second is over.
 
-    Who does not wait any more needs no promise: of it nothing more is told.
+    Who does not wait any more needs no promise: of it nothing more is noted.
     """
-    told, untold = world.promises_told, world.promises_untold
+    noted, pending = world.moves_noted, world.moves_pending
     over = []
-    for id, at in told.items():  # in the order in which they were told
+    for id, at in noted.items():  # in the order in which they were noted
         if at <= turn.wall < at + APART_S:
             break
         over.append(id)  # or the clock was set back
     for id in over:
-        del told[id]
-        moves = untold.pop(id, None)
+        del noted[id]
+        moves = pending.pop(id, None)
         job = world.jobs.get(id)
         if moves is not None and job is not None and job.state is State.READY:
-            told[id] = turn.wall
-            text = gathered(moves.times, moves.cause)
+            noted[id] = turn.wall
+            text = moves_text(moves.times, moves.cause)
             turn.changes.events.append((moves.at, id, moves.attempt, MOVED, text))
 
 
-def gathered(times: int, cause: str) -> str:
+def moves_text(times: int, cause: str) -> str:
     """The text of a line that stands for several."""
     return cause if times == 1 else f"{times} times, last: {cause}"
 
 
-def parts_of(text: str) -> tuple[int, str]:
-    """The opposite of `gathered`."""
+def parse_moves(text: str) -> tuple[int, str]:
+    """The opposite of `moves_text`."""
     found = _GATHERED.fullmatch(text)
     return (int(found[1]), found[2]) if found is not None else (1, text)

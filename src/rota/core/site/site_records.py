@@ -10,7 +10,7 @@ import msgspec
 from rota.core.effects import Reply
 from rota.core.events import SiteChanged
 from rota.core.jobs.actions import kill_on_hosts
-from rota.core.machines.energy import on_host_set
+from rota.core.machines.energy import allow_waking_again
 from rota.core.machines.hosts import own_resources
 from rota.core.machines.nodes import follow_records, refuse_used_nodes
 from rota.core.site.policy import refuse_used_queues, rules_of
@@ -40,14 +40,14 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
             turn.changes.site[kind, name] = text
         world.site = after
         world.site_version += 1
-        who = event.by.user if event.by is not None else "rota"
-        turn.note(NO_JOB_ID, 0, "site", f"{who}: {event.about or summary(changes)}")
+        by = event.by.user if event.by is not None else "rota"
+        turn.note(NO_JOB_ID, 0, "site", f"{by}: {event.about or summary(changes)}")
         own_resources(world)
-        follow_records(world, turn, changes, who=who)
+        follow_records(world, turn, changes, by=by)
         for kind, name, _value in changes:
             if kind == "host":
-                on_host_set(world, turn, name)
-        _end_what_runs_on_the_gone(world, turn, changes, who)
+                allow_waking_again(world, turn, name)
+        _end_what_runs_on_the_gone(world, turn, changes, by)
         if world.on_site is not None:
             world.on_site()
     if event.by is not None:
@@ -64,11 +64,11 @@ def _in_own_words(site: Records, change: Change) -> Change:
     return kind, name, {field: its for field, its in value.items() if field not in ("by", "why")}
 
 
-def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], who: str) -> None:
+def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], by: str) -> None:
     """A host that is said to be absent or dead runs nothing any more."""
     for kind, name, value in changes:
         if kind == "host" and value is not None and value.get("state") in ("absent", "dead"):
-            kill_on_hosts(world, turn, {name}, why=f"{who} said that host {name} is {value['state']}")
+            kill_on_hosts(world, turn, {name}, why=f"{by} said that host {name} is {value['state']}")
 
 
 def changed(site: Records, changes: list[Change]) -> Records:

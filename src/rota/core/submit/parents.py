@@ -8,26 +8,26 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rota.core.jobs.dependencies import Node, refuse_cycle
-from rota.core.jobs.group_reach import Reach
+from rota.core.jobs.group_reach import GroupAncestry
 from rota.core.jobs.job import After, Condition, Parent, Spec
 from rota.core.world import NO_JOB, Upload, World
 from rota.errors import BadInput, NotFound
 
 
-class Wishes(NamedTuple):
+class EntryParents(NamedTuple):
     """What the entries of a submission say that they wait for."""
 
     new: dict[int, list[After]]  #: job → its dependencies, for the new jobs that have some
-    met: dict[int, list[After]]  #: the same for those that are there already
-    settled: set[int]  #: of these, who waits for those that were in a group when it was added, whoever is now
+    existing: dict[int, list[After]]  #: the same for those that are there already
+    fixed: set[int]  #: of these, who waits for those that were in a group when it was added, whoever is now
     forward: bool  #: somebody waits for a later line
 
 
-def resolve_after(world: World, upload: Upload) -> Wishes:
+def resolve_after(world: World, upload: Upload) -> EntryParents:
     """For whom the entries wait. Raises if a parent is unknown."""
     resolved: dict[int, list[After]] = {}
-    wished: dict[int, list[After]] = {}
-    settled: set[int] = set()
+    existing: dict[int, list[After]] = {}
+    fixed: set[int] = set()
     joined = joined_by(upload)
     entries, jobs = upload.entries, upload.jobs
     successors = {old.id: new for new, olds in upload.replacing.items() for old in olds}
@@ -37,9 +37,9 @@ def resolve_after(world: World, upload: Upload) -> Wishes:
         job = jobs.get(entries[entry])
         line = upload.lines[entry]
         parents: Iterable[Parent]
-        met = upload.met.get(entry) if job is None else None
+        known = upload.known_entries.get(entry) if job is None else None
         if isinstance(parent, str):
-            spec = job.spec if job is not None else met.spec if met is not None else None
+            spec = job.spec if job is not None else known.spec if known is not None else None
             if spec is not None and not spec.allow_empty_group and not _has_members(world, joined, parent):
                 raise NotFound(
                     f"line {line}: field 'after': group '{parent}' has never had a member",
@@ -48,8 +48,8 @@ def resolve_after(world: World, upload: Upload) -> Wishes:
             parents = [parent]
             if spec is not None and not spec.live:
                 parents = _members_now(world, joined, parent, condition) or parents
-                if met is not None:
-                    settled.add(met.job)
+                if known is not None:
+                    fixed.add(known.job)
         elif local:
             if not 0 <= parent < len(entries):
                 raise NotFound(f"line {line}: field 'after': the input has no such line")
@@ -63,8 +63,8 @@ def resolve_after(world: World, upload: Upload) -> Wishes:
             waits = resolved.get(job.id)
             if waits is None:
                 waits = resolved[job.id] = []
-        elif met is not None:
-            waits = wished.setdefault(met.job, [])
+        elif known is not None:
+            waits = existing.setdefault(known.job, [])
         else:
             continue
         for each in parents:
@@ -72,7 +72,7 @@ def resolve_after(world: World, upload: Upload) -> Wishes:
             if after is None:
                 after = made[each, condition] = After(each, Condition(condition))
             waits.append(after)
-    return Wishes(resolved, wished, settled, forward)
+    return EntryParents(resolved, existing, fixed, forward)
 
 
 def joined_by(upload: Upload) -> dict[str, list[int]]:
@@ -117,10 +117,10 @@ def refuse_cycles(
     """
     joined = joined_by(upload)
     specs = {id: upload.jobs[id].spec for id in after if id in upload.jobs} | changed
-    leaving: dict[str, Counter[Reach]] = {}
+    leaving: dict[str, Counter[GroupAncestry]] = {}
     for id, spec in [*((id, spec) for id, (spec, _by) in replaced.items()), *changed.items()]:
         was = world.jobs[id].spec if id in world.jobs else spec
-        if reach := world.reach.get(id):
+        if reach := world.ancestry.get(id):
             for group in was.dep_groups:
                 leaving.setdefault(group, Counter())[reach] += 1
     for id, spec in changed.items():
@@ -130,7 +130,7 @@ def refuse_cycles(
     moved = bool(successors or changed)  # else an id is waited for by later ones only
 
     def parents(node: Node) -> Iterable[Node]:
-        if isinstance(node, Reach):
+        if isinstance(node, GroupAncestry):
             return [*node.groups, *node.parents]
         if isinstance(node, str):
             group = world.groups.get(node)
@@ -143,7 +143,7 @@ def refuse_cycles(
             return found
         if node in upload.jobs or node in changed:
             return [each.parent for each in after.get(node, ())]
-        reach = world.reach.get(node)
+        reach = world.ancestry.get(node)
         found = [] if reach is None else [reach]
         job = world.jobs.get(node) or upload.retried.get(node)
         if moved and job is not None:
@@ -153,7 +153,7 @@ def refuse_cycles(
     lines = {id: line for id, line in zip(upload.entries, upload.lines, strict=True) if id in after}
 
     def name(node: Node) -> str:
-        if isinstance(node, Reach):
+        if isinstance(node, GroupAncestry):
             return ""  # what is in between ended long ago
         if isinstance(node, str):
             return f"@{node}"

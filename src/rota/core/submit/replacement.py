@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from rota.core.events import Former
-from rota.core.jobs.dependencies import withdraw
+from rota.core.events import FormerJob
+from rota.core.jobs.dependencies import unregister_dependencies
 from rota.core.jobs.job import After, Job, Reason
 from rota.core.states import TERMINAL, State
-from rota.core.submit.rewiring import relink, renew_reach, unlink, wait_anew
+from rota.core.submit.rewiring import reevaluate_waiting, relink, unlink, update_ancestry
 from rota.core.turn import Turn
 from rota.core.world import OPEN, World, finish
 
 
-def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[Former, int]]) -> set[str]:
+def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[FormerJob, int]]) -> set[str]:
     """These jobs are replaced: nobody waits for them and nothing happens to them any more.
 
     Returns the groups that they have left. Who is blocked ends here; all others have ended.
@@ -25,7 +25,7 @@ def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[Former, int]])
     for id, (former, by) in replaced.items():
         if world.outcome(id) == OPEN:
             _end_blocked(world, turn, world.jobs[id])
-        state, reach = State(world.outcome(id)), world.reach.get(id)
+        state, reach = State(world.outcome(id)), world.ancestry.get(id)
         for name in former.spec.dep_groups:
             left.add(name)
             group = world.groups[name]
@@ -33,7 +33,7 @@ def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[Former, int]])
             group.wait_for(reach, -1)
             if state is State.COMPLETE:
                 turn.changes.dep_groups[name] = turn.changes.dep_groups.get(name, 0) - 1
-        world.reach.forget(id)
+        world.ancestry.forget(id)
         if world.keys.get(former.key) == id:
             del world.keys[former.key]
         world.mark_replaced(id)
@@ -46,10 +46,10 @@ def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[Former, int]])
 def _end_blocked(world: World, turn: Turn, job: Job) -> None:
     reason = Reason("replaced", "its input has no such line any more")
     finish(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
-    withdraw(world, job)
+    unregister_dependencies(world, job)
 
 
-def hand_over(
+def redirect_dependents(
     world: World, turn: Turn, successors: Mapping[int, int], *, ended: Mapping[int, Job], but: Iterable[int]
 ) -> None:
     """Who waited for one of these jobs by its id waits for the one that took its place.
@@ -66,15 +66,15 @@ def hand_over(
         if job.after and job.id not in apart and not world.is_replaced(job.id)
         and any(each.parent in successors for each in job.after)
     ]  # fmt: skip
-    before = {job.id: world.reach.get(job.id) for job in moved if job.id in world.jobs}
+    before = {job.id: world.ancestry.get(job.id) for job in moved if job.id in world.jobs}
     unlink(turn, {job.id for job in moved})
     for job in moved:
         if job.state not in TERMINAL:
-            withdraw(world, job)
+            unregister_dependencies(world, job)
         after = (
             After(successors[each.parent], each.condition) if each.parent in successors else each  # type: ignore[index]
             for each in job.after
         )
         relink(world, turn, job, tuple(dict.fromkeys(after)))
-    renew_reach(world, turn, before)
-    wait_anew(world, turn, moved)
+    update_ancestry(world, turn, before)
+    reevaluate_waiting(world, turn, moved)

@@ -13,50 +13,61 @@ from rota.core.answers import MOST_WARNINGS
 from rota.core.events import ChunkArrived
 from rota.core.jobs.job import After, Spec
 from rota.core.states import LEASED, RETRYABLE, WAITING
-from rota.core.submit.edited_input import Plan, drop_lines
-from rota.core.submit.parents import Wishes
-from rota.core.world import NO_JOB, OPEN, Met, Upload, World
+from rota.core.submit.edited_input import Reconciliation, drop_removed_lines
+from rota.core.submit.parents import EntryParents
+from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
 from rota.errors import BadInput
 
 _after = msgspec.json.Decoder(tuple[After, ...])
 
 
-def decide(world: World, upload: Upload, wishes: Wishes, event: ChunkArrived) -> Plan:
+def decide(world: World, upload: Upload, entry_parents: EntryParents, event: ChunkArrived) -> Reconciliation:
     """Whom the submission replaces and changes. Adds warnings to the upload."""
-    plan = Plan({}, {}, {}, [])
+    reconciled = Reconciliation({}, {}, {}, [])
     for new, olds in upload.replacing.items():
         for old in olds:
-            plan.replaced[old.id] = (old, new)
-            plan.heirs[old.id] = new
-    for entry, met in upload.met.items():
-        _look_at(world, upload, plan, entry=entry, met=met, wishes=wishes)
+            reconciled.replaced[old.id] = (old, new)
+            reconciled.successors[old.id] = new
+    for entry, known in upload.known_entries.items():
+        _compare(world, upload, reconciled, entry=entry, known=known, entry_parents=entry_parents)
     if event.previous or event.kept:
-        drop_lines(world, upload, plan, wishes=wishes, event=event)
-    return plan
+        drop_removed_lines(world, upload, reconciled, entry_parents=entry_parents, event=event)
+    return reconciled
 
 
-def _look_at(world: World, upload: Upload, plan: Plan, *, entry: int, met: Met, wishes: Wishes) -> None:
+def _compare(
+    world: World,
+    upload: Upload,
+    reconciled: Reconciliation,
+    *,
+    entry: int,
+    known: KnownEntry,
+    entry_parents: EntryParents,
+) -> None:
     """A dependent that is added again: it takes new edges and settings unless it runs or is complete."""
-    job = world.jobs.get(met.job) or upload.retried.get(met.job)
+    job = world.jobs.get(known.job) or upload.retried.get(known.job)
     if job is not None:
         spec, after = job.spec, job.after
-    elif met.former is not None:
-        spec, after = met.former.spec, _after.decode(met.former.after) if met.former.after else ()
+    elif known.former is not None:
+        spec, after = (
+            known.former.spec,
+            _after.decode(known.former.after) if known.former.after else (),
+        )
     else:
         return
-    names = differences(met.spec, spec, in_array=met.array is not None)
-    if met.job not in wishes.settled and set(wishes.met.get(met.job, ())) != set(after):
+    names = differences(known.spec, spec, in_array=known.array is not None)
+    if known.job not in entry_parents.fixed and set(entry_parents.existing.get(known.job, ())) != set(after):
         names.insert(0, "after")
     if not names:
         return
-    if job is not None and (job.state in WAITING or (job.state in RETRYABLE and met.job in upload.retried)):
-        plan.changed[met.job] = met
+    if job is not None and (job.state in WAITING or (job.state in RETRYABLE and known.job in upload.retried)):
+        reconciled.changed[known.job] = known
         return
     state = job.state.label if job is not None else "complete"
     what = "keeps its own" if job is not None and job.state in LEASED else "is skipped with its own"
     warn(
         upload,
-        f"line {upload.lines[entry]}: job {met.job} is {state} and {what} {', '.join(names)}; "
+        f"line {upload.lines[entry]}: job {known.job} is {state} and {what} {', '.join(names)}; "
         "--rerun makes a new job of one that has ended",
     )
 
@@ -82,12 +93,12 @@ def differences(asked: Spec, has: Spec, *, in_array: bool) -> list[str]:
     return names
 
 
-def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, Met], int]) -> None:
+def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, KnownEntry], int]) -> None:
     """Who waits for a job that is replaced is replaced too, if it has ended and is in the same input.
 
     `renew` makes a new job of such an entry and gives its id.
     """
-    ended = {entry: met for entry, met in upload.met.items() if world.outcome(met.job) != OPEN}
+    ended = {entry: known for entry, known in upload.known_entries.items() if world.outcome(known.job) != OPEN}
     if not upload.replacing or not ended:
         return
     parents: dict[int, list[tuple[object, bool]]] = {}
@@ -104,9 +115,9 @@ def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, Met], i
                 (upload.entries[parent] in again if local else parent in again or parent in groups)  # type: ignore[call-overload]
                 for parent, local in parents[entry]
             ):
-                met = ended.pop(entry)
-                again |= {met.job, renew(entry, met)}
-                groups |= {*met.spec.dep_groups}
+                known = ended.pop(entry)
+                again |= {known.job, renew(entry, known)}
+                groups |= {*known.spec.dep_groups}
                 found = True
     kept = {id for id in upload.entries if id not in upload.jobs}
     upload.added = [id for id in upload.entries if id in upload.jobs]

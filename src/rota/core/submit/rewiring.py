@@ -1,7 +1,7 @@
 """A job that was added before waits for something else from now on, and may ask for something else.
 
 Three steps, for many jobs at once: what they say changes (`respecify_again`), then what they reach
-(`renew_reach`), then where they wait (`wait_anew`).
+(`update_ancestry`), then where they wait (`reevaluate_waiting`).
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
-from rota.core.jobs.dependencies import enter, register, withdraw
-from rota.core.jobs.group_reach import Reach
+from rota.core.jobs.dependencies import enter, register_dependencies, unregister_dependencies
+from rota.core.jobs.group_reach import GroupAncestry
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.modification import respecify
 from rota.core.states import TERMINAL, State
 from rota.core.turn import Turn
-from rota.core.world import Met, World, dequeue, memberships
+from rota.core.world import KnownEntry, World, dequeue, memberships
 
 
-def respecify_again(world: World, turn: Turn, job: Job, met: Met, after: tuple[After, ...]) -> list[str]:
+def respecify_again(world: World, turn: Turn, job: Job, known: KnownEntry, after: tuple[After, ...]) -> list[str]:
     """The job, which neither runs nor is complete, is as it is asked for now; the groups that it joins by that.
 
-    It waits for nothing until `wait_anew`.
+    It waits for nothing until `reevaluate_waiting`.
     """
     was = job.spec.dep_groups
     for name in was:
         world.groups[name].leave(job.id, job.state)
-        world.groups[name].wait_for(world.reach.get(job.id), -1)
-    withdraw(world, job)
-    if met.spec != job.spec or met.input_bytes not in (None, job.input_bytes):
-        respecify(world, turn, job, met.spec_id, met.spec, met.input_bytes)
+        world.groups[name].wait_for(world.ancestry.get(job.id), -1)
+    unregister_dependencies(world, job)
+    if known.spec != job.spec or known.input_bytes not in (None, job.input_bytes):
+        respecify(world, turn, job, known.spec_id, known.spec, known.input_bytes)
     for name in job.spec.dep_groups:
         turn.changes.dep_groups.setdefault(name, 0)
         world.groups[name].join(job.id, job.state)
-        world.groups[name].wait_for(world.reach.get(job.id))
+        world.groups[name].wait_for(world.ancestry.get(job.id))
     relink(world, turn, job, after)
     turn.note(job.id, job.attempt, "modified", "added again with other dependencies or settings")
     return [name for name in job.spec.dep_groups if name not in was]
@@ -53,11 +53,11 @@ def relink(world: World, turn: Turn, job: Job, after: tuple[After, ...]) -> None
     job.after = after
     changes.reafter[job.id] = (job.id, msgspec.json.encode(after).decode() if after else None)
     changes.children.extend((each.parent, job.id) for each in after)
-    if job.id in world.reach:
+    if job.id in world.ancestry:
         changes.edges.extend((each.parent, job.id) for each in after)
 
 
-def renew_reach(world: World, turn: Turn, before: Mapping[int, Reach | None]) -> None:
+def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry | None]) -> None:
     """These jobs wait for something else: work out what they reach, and what those reach that wait for them.
 
     `before`: what each reached. Dependents that have left memory keep what they reach.
@@ -66,13 +66,13 @@ def renew_reach(world: World, turn: Turn, before: Mapping[int, Reach | None]) ->
     if not any(_reaches(world, world.jobs.get(id)) or before[id] for id in pending):
         return
     behind = _behind(world, pending)
-    old = {id: world.reach.get(id) for id in behind} | dict(before)
+    old = {id: world.ancestry.get(id) for id in behind} | dict(before)
     for id in old:
-        world.reach.forget(id)
+        world.ancestry.forget(id)
     for id in old:
-        world.reach.find(id, lambda id: (each.parent for each in world.jobs[id].after) if id in old else ())
+        world.ancestry.find(id, lambda id: (each.parent for each in world.jobs[id].after) if id in old else ())
     for id, was in old.items():
-        now = world.reach.get(id)
+        now = world.ancestry.get(id)
         if now is was:
             continue
         job = world.jobs[id]
@@ -85,7 +85,7 @@ def renew_reach(world: World, turn: Turn, before: Mapping[int, Reach | None]) ->
 
 def _reaches(world: World, job: Job | None) -> bool:
     parents = job.after if job is not None else ()
-    return any(isinstance(each.parent, str) or each.parent in world.reach for each in parents)
+    return any(isinstance(each.parent, str) or each.parent in world.ancestry for each in parents)
 
 
 def _behind(world: World, jobs: set[int]) -> set[int]:
@@ -105,12 +105,12 @@ def _behind(world: World, jobs: set[int]) -> set[int]:
     return found
 
 
-def wait_anew(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
+def reevaluate_waiting(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
     """These jobs wait where they belong by what they say now. Those that have ended do so when they are opened."""
     for job in jobs:
         if job.state in TERMINAL:
             continue
-        target = register(world, job)
+        target = register_dependencies(world, job)
         if job.state in (State.READY, State.DEPENDENT, State.BLOCKED) and target is not job.state:
             if job.state is State.READY:
                 dequeue(world, job)

@@ -12,29 +12,37 @@ from rota.core.answers import Added, compact_answer
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived
 from rota.core.jobs.actions import reopen_for_retry
-from rota.core.jobs.dependencies import announce_blocked, register, ripple
+from rota.core.jobs.dependencies import announce_blocked, propagate, register_dependencies
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.reopening import reopen_dependents
 from rota.core.learning.estimate import offer
 from rota.core.site.limits import declare
 from rota.core.states import TERMINAL, State
-from rota.core.submit.edited_input import Plan
-from rota.core.submit.parents import Wishes, joined_by
-from rota.core.submit.replacement import hand_over, retire
-from rota.core.submit.rewiring import renew_reach, respecify_again, unlink, wait_anew
+from rota.core.submit.edited_input import Reconciliation
+from rota.core.submit.parents import EntryParents, joined_by
+from rota.core.submit.replacement import redirect_dependents, retire
+from rota.core.submit.rewiring import reevaluate_waiting, respecify_again, unlink, update_ancestry
 from rota.core.submit.staging import row_of, write_submission
 from rota.core.turn import Turn
 from rota.core.world import OPEN, Upload, World, leave, touch
 
 
-def seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, wishes: Wishes, plan: Plan) -> None:
+def seal(
+    world: World,
+    turn: Turn,
+    event: ChunkArrived,
+    upload: Upload,
+    *,
+    entry_parents: EntryParents,
+    reconciled: Reconciliation,
+) -> None:
     """The new jobs become visible, the failed ones are retried."""
     del world.uploads[event.submission]
     if not world.uploads:
         world.successors.clear()
     declare(world, turn, event.limits)
     jobs = upload.jobs
-    groups = retire(world, turn, plan.replaced)
+    groups = retire(world, turn, reconciled.replaced)
     world.jobs.update(jobs)
     world.keys.update(upload.keys)
     for id in jobs:
@@ -44,24 +52,30 @@ def seal(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, wishe
         turn.changes.dep_groups.setdefault(name, 0)
         for id in members:
             world.groups[name].join(id, State.READY)
-    again = _change(world, turn, upload, wishes, plan, joined=joined, left=groups) if plan.changed else []
-    blocked = _enter_dependencies(world, turn, upload, wishes.new) if wishes.new else []
+    again = (
+        _change(world, turn, upload, entry_parents, reconciled, joined=joined, left=groups)
+        if reconciled.changed
+        else []
+    )
+    blocked = _enter_dependencies(world, turn, upload, entry_parents.new) if entry_parents.new else []
     _enter_queues(world, jobs)
     touch(world, jobs.values())
     # From here on all are counted where they are, and may be moved.
     if again:
-        renew_reach(world, turn, {job.id: world.reach.get(job.id) for job in again})
-        wait_anew(world, turn, again)
-    hand_over(world, turn, plan.heirs, ended=event.followers, but={*jobs, *plan.changed})
+        update_ancestry(world, turn, {job.id: world.ancestry.get(job.id) for job in again})
+        reevaluate_waiting(world, turn, again)
+    redirect_dependents(
+        world, turn, reconciled.successors, ended=event.followers, but={*jobs, *reconciled.changed}
+    )
     if joined or blocked or groups or again:
         members_too = {id for ids in joined.values() for id in ids if id in world.jobs}
-        ripple(world, turn, [*blocked, *again, *(world.jobs[id] for id in members_too)], groups=groups)
+        propagate(world, turn, [*blocked, *again, *(world.jobs[id] for id in members_too)], groups=groups)
     if joined:
         reopen_dependents(world, turn, joined, ended=event.dependents)
     for id, loaded in upload.retried.items():
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
         leave(world, turn, id)  # it may have ended since, and have been kept in memory for this upload
-    answer = answer_to(upload, plan)
+    answer = answer_to(upload, reconciled)
     kept = compact_answer(answer, upload.entries if event.input else None)
     write_submission(
         turn,
@@ -74,8 +88,8 @@ def _change(
     world: World,
     turn: Turn,
     upload: Upload,
-    wishes: Wishes,
-    plan: Plan,
+    entry_parents: EntryParents,
+    reconciled: Reconciliation,
     *,
     joined: dict[str, list[int]],
     left: set[str],
@@ -83,17 +97,19 @@ def _change(
     """Jobs that are added again say what they are asked for now. Adds the groups that they join to `joined`, and
     those that they were in to `left`."""
     changed: list[Job] = []
-    unlink(turn, plan.changed)
-    for id, met in plan.changed.items():
+    unlink(turn, reconciled.changed)
+    for id, known in reconciled.changed.items():
         job = world.jobs.get(id) or upload.retried[id]
         if job is None or (job.state in TERMINAL and world.outcome(id) != job.state):
             continue
         if id not in world.jobs:  # it will be opened again in a moment
             world.jobs[id] = job
             world.keys.setdefault(job.key, id)
-        after = job.after if id in wishes.settled else tuple(dict.fromkeys(wishes.met.get(id, ())))
+        after = (
+            job.after if id in entry_parents.fixed else tuple(dict.fromkeys(entry_parents.existing.get(id, ())))
+        )
         left |= {*job.spec.dep_groups}
-        for name in respecify_again(world, turn, job, met, after):
+        for name in respecify_again(world, turn, job, known, after):
             joined.setdefault(name, []).append(id)
         changed.append(job)
     touch(world, changed)
@@ -106,14 +122,14 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
     for id, parents in after.items():
         jobs[id].after = tuple(dict.fromkeys(parents))
     if any(
-        isinstance(each.parent, str) or each.parent in world.reach for waits in after.values() for each in waits
+        isinstance(each.parent, str) or each.parent in world.ancestry for waits in after.values() for each in waits
     ):
         for id in after:
-            world.reach.find(id, lambda id: (each.parent for each in jobs[id].after) if id in jobs else ())
+            world.ancestry.find(id, lambda id: (each.parent for each in jobs[id].after) if id in jobs else ())
     blocked = []
     for id in sorted(after):
         job = jobs[id]
-        job.state = register(world, job)
+        job.state = register_dependencies(world, job)
         if job.state is not State.READY:
             job.ready_at = None
             for name in job.spec.dep_groups:
@@ -122,7 +138,7 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
             announce_blocked(world, turn, job)
             blocked.append(job)
         turn.changes.children.extend((each.parent, id) for each in job.after)
-        if reach := world.reach.get(id):
+        if reach := world.ancestry.get(id):
             turn.changes.edges.extend((each.parent, id) for each in job.after)
             for name in job.spec.dep_groups:
                 world.groups[name].wait_for(reach)
@@ -130,11 +146,11 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
     return blocked
 
 
-def answer_to(upload: Upload, plan: Plan) -> Added:
+def answer_to(upload: Upload, reconciled: Reconciliation) -> Added:
     """What the user is told of it."""
     return Added(
         upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete,
-        sorted(plan.replaced), sorted(plan.changed), plan.kept,
+        sorted(reconciled.replaced), sorted(reconciled.changed), reconciled.kept,
     )  # fmt: skip
 
 

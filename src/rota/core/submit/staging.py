@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.events import ChunkArrived, Former
+from rota.core.events import ChunkArrived, FormerJob
 from rota.core.jobs.job import Element, Job, command_to_text
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.edited_input import former_of
 from rota.core.submit.resubmission import catch_up, differences, warn
 from rota.core.turn import Turn
-from rota.core.world import NO_JOB, OPEN, Met, Upload, World
+from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
 
 
 def applies(to: frozenset[int] | bool, entry: int) -> bool:
@@ -46,12 +46,12 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
             state = State(number)
             if world.is_replaced(found):
                 found = None
-        olds: list[Former] = []
+        olds: list[FormerJob] = []
         if again and (state is None or state in TERMINAL):
-            found, olds = _namesakes(world, event, key)
+            found, olds = _jobs_with_key(world, event, key)
             state = None if found is None else world.jobs[found].state
         if found is not None and state is not None:
-            _meet(world, upload, event, position, found, state, depends=entry in with_after)
+            _take_known(world, upload, event, position, found, state, depends=entry in with_after)
             continue
         id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
         spec, spec_id = event.specs[index], event.spec_ids[index]
@@ -74,7 +74,7 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
         write_submission(turn, (submission, event.by.user, now, 0, None, None))
 
 
-def _namesakes(world: World, event: ChunkArrived, key: str) -> tuple[int | None, list[Former]]:
+def _jobs_with_key(world: World, event: ChunkArrived, key: str) -> tuple[int | None, list[FormerJob]]:
     """Of the jobs with this key that nobody replaced, one that has not ended, or else all that have."""
     olds = {old.id: old for old in event.namesakes.get(key, ()) if world.outcome(old.id) != NO_JOB}
     if (newest := world.keys.get(key)) is not None:
@@ -84,7 +84,7 @@ def _namesakes(world: World, event: ChunkArrived, key: str) -> tuple[int | None,
     return (max(going), []) if going else (None, list(olds.values()))
 
 
-def _meet(
+def _take_known(
     world: World, upload: Upload, event: ChunkArrived, position: int, found: int, state: State, *, depends: bool
 ) -> None:
     """The entry is there already."""
@@ -100,7 +100,7 @@ def _meet(
     index = event.spec_of[position] if event.spec_of else 0
     spec = event.specs[index]
     if depends or (job is not None and job.after):
-        upload.met[entry] = Met(
+        upload.known_entries[entry] = KnownEntry(
             found, event.keys[position], event.cmds[position], spec, event.spec_ids[index],
             event.inputs.get(entry), event.elements.get(entry), event.formers.get(found),
         )  # fmt: skip
@@ -119,21 +119,29 @@ def _specialise(job: Job, upload: Upload, event: ChunkArrived, entry: int) -> No
         job.element = Element(upload.arrays.setdefault(array, job.id), index)
 
 
-def renew(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, entry: int, met: Met) -> int:
+def renew(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, entry: int, known: KnownEntry) -> int:
     """Make a new job of an entry that was there already, to take that one's place; its id."""
     id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
     job = Job(
-        id, met.key, met.spec, met.spec_id, met.cmd, State.READY, event.submission, turn.wall, ready_at=turn.wall
+        id,
+        known.key,
+        known.spec,
+        known.spec_id,
+        known.cmd,
+        State.READY,
+        event.submission,
+        turn.wall,
+        ready_at=turn.wall,
     )
-    job.input_bytes = met.input_bytes
-    if met.array is not None:
-        job.element = Element(upload.arrays.setdefault(met.array[0], id), met.array[1])
-    known = world.jobs.get(met.job) or upload.retried.pop(met.job, None)
-    upload.retried.pop(met.job, None)
-    old = former_of(known) if known is not None else met.former
-    del upload.met[entry]
+    job.input_bytes = known.input_bytes
+    if known.array is not None:
+        job.element = Element(upload.arrays.setdefault(known.array[0], id), known.array[1])
+    old_job = world.jobs.get(known.job) or upload.retried.pop(known.job, None)
+    upload.retried.pop(known.job, None)
+    old = former_of(old_job) if old_job is not None else known.former
+    del upload.known_entries[entry]
     upload.jobs[id] = job
-    upload.keys[met.key] = id
+    upload.keys[known.key] = id
     upload.entries[entry] = id
     upload.added.append(id)
     upload.replacing[id] = [] if old is None else [old]
@@ -155,7 +163,9 @@ def drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
     upload.entries = [there.get(id, id) for id in upload.entries]
     existing = {*upload.existing, *there.values()}
     upload.existing = [id for id in dict.fromkeys(upload.entries) if id in existing]
-    upload.met = {entry: met for entry, met in upload.met.items() if met.job not in there}
+    upload.known_entries = {
+        entry: known for entry, known in upload.known_entries.items() if known.job not in there
+    }
 
 
 def row_of(job: Job) -> tuple[object, ...]:

@@ -10,8 +10,8 @@ from rota.core.answers import MOST_WARNINGS
 from rota.core.effects import Reply
 from rota.core.events import ChunkArrived, LibraryGrew, UploadDropped
 from rota.core.site import planning_terms
-from rota.core.submit.edited_input import Plan
-from rota.core.submit.parents import Wishes, joined_by, refuse_cycles, resolve_after
+from rota.core.submit.edited_input import Reconciliation
+from rota.core.submit.parents import EntryParents, joined_by, refuse_cycles, resolve_after
 from rota.core.submit.resubmission import decide, rerun_dependents
 from rota.core.submit.sealing import answer_to, seal
 from rota.core.submit.staging import applies, drop_doubles, line_of, renew, stage
@@ -38,22 +38,24 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
             return
         if event.first:
             drop_doubles(world, turn, upload)
-        if upload.replacing and upload.met:
+        if upload.replacing and upload.known_entries:
             rerun_dependents(
-                world, upload, lambda entry, met: renew(world, turn, event, upload, entry=entry, met=met)
+                world,
+                upload,
+                lambda entry, known: renew(world, turn, event, upload, entry=entry, known=known),
             )
-        wishes = resolve_after(world, upload)
-        plan = decide(world, upload, wishes, event)
-        _refuse_cycles(world, upload, wishes, plan)
+        entry_parents = resolve_after(world, upload)
+        reconciled = decide(world, upload, entry_parents, event)
+        _refuse_cycles(world, upload, entry_parents, reconciled)
         _refuse_reservation(world, turn, upload)
     except RotaError:
         _discard(world, turn, event.submission)
         raise
     if upload.check:
         _discard(world, turn, event.submission)
-        turn.effects.append(Reply(event.by, answer_to(upload, plan)))
+        turn.effects.append(Reply(event.by, answer_to(upload, reconciled)))
         return
-    seal(world, turn, event, upload, wishes=wishes, plan=plan)
+    seal(world, turn, event, upload, entry_parents=entry_parents, reconciled=reconciled)
 
 
 def on_library_grew(world: World, turn: Turn, event: LibraryGrew) -> None:
@@ -118,16 +120,21 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
             )
 
 
-def _refuse_cycles(world: World, upload: Upload, wishes: Wishes, plan: Plan) -> None:
+def _refuse_cycles(world: World, upload: Upload, entry_parents: EntryParents, reconciled: Reconciliation) -> None:
     """Without groups, and if all are new and wait for earlier lines only, nobody can wait for itself."""
-    after = wishes.new | {id: waits for id, waits in wishes.met.items() if id in plan.changed}
-    if after and (wishes.forward or plan.changed or plan.heirs or joined_by(upload)):
+    after = entry_parents.new | {
+        id: waits for id, waits in entry_parents.existing.items() if id in reconciled.changed
+    }
+    if after and (entry_parents.forward or reconciled.changed or reconciled.successors or joined_by(upload)):
         refuse_cycles(
             world,
             upload,
             after,
-            changed={id: met.spec for id, met in plan.changed.items()},
-            replaced={id: (former.spec, plan.heirs.get(id, 0)) for id, (former, _by) in plan.replaced.items()},
+            changed={id: known.spec for id, known in reconciled.changed.items()},
+            replaced={
+                id: (former.spec, reconciled.successors.get(id, 0))
+                for id, (former, _by) in reconciled.replaced.items()
+            },
         )
 
 

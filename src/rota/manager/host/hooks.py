@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from rota.core.attempts.leave_time import Leaving
+from rota.core.attempts.leave_time import VacateTimes
 from rota.core.effects import RunServerScript
 from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
 from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE
@@ -50,7 +50,7 @@ def set_up(world: World, settings: Settings, *, own_host: str) -> None:
     world.placement.ahead = not world.server_hooks.prologue
     world.server_hooks.epilogue = settings.server_epilogue is not None
     world.patience_s = settings.reservation_patience
-    world.time_to_leave = Leaving(
+    world.vacate_times = VacateTimes(
         checkpoint_s=settings.checkpoint_grace,
         grace_s=settings.grace,
         epilogue_s=settings.hook_timeout if settings.epilogue else 0.0,

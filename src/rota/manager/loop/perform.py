@@ -92,7 +92,7 @@ def _perform(manager: Manager, effect: e.Effect) -> None:
         case e.KillAttempts(runner, leases):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
-        case e.PauseAttempts(runner, leases, on):
+        case e.SuspendAttempts(runner, leases, on):
             if peer := manager.runners.peer_of(runner):
                 peer.send(m.Suspend([LeaseRef(*lease) for lease in leases], on))
         case e.SignalAttempts(runner, leases, signal, everything):

@@ -60,7 +60,7 @@ def world_from(snapshot: Snapshot, pool: Pool, *, wall: float, mono: float, gene
             replaced=snapshot.replaced,
         ),
     )  # fmt: skip
-    world.homes = {row[0]: row[1] for row in snapshot.runners}
+    world.runner_hosts = {row[0]: row[1] for row in snapshot.runners}
     for id, _host, boot_id, pid, start_time, _joined_at in snapshot.runners:
         if id in world.runners:
             runner = world.runners[id]

@@ -21,7 +21,7 @@ from rota.core import effects, events
 from rota.core.engine import Engine
 from rota.core.invariants import broken
 from rota.core.jobs.job import Outcome
-from rota.core.machines.host_usage import leave_hosts
+from rota.core.machines.host_usage import mark_hosts_unseen
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.turn import Batch, Turn
@@ -378,17 +378,19 @@ class Manager:
         self._tasks.add(task)
 
     async def _leave(self, *, kill: bool) -> None:
-        if kill and self.world.nowhere:
+        if kill and self.world.noop_jobs:
             # Nobody but the engine ends these.
             by = events.Asker(0, 0, "the manager, which stops")
-            self.happened(events.JobsKilled(by=by, jobs=sorted(self.world.nowhere)))
+            self.happened(events.JobsKilled(by=by, jobs=sorted(self.world.noop_jobs)))
         for peer in self.runners.everyone():
             peer.send(m.Leave(kill))
         patience_s = self.settings.grace + 10.0 if kill else 3.0
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline and self.runners.hold_leases(unstarted_only=not kill):
             await asyncio.sleep(0.02)
-        leave_hosts(self.world, Turn(wall=clock.now(), mono=self.now(), random=self._random, batch=self._open))
+        mark_hosts_unseen(
+            self.world, Turn(wall=clock.now(), mono=self.now(), random=self._random, batch=self._open)
+        )
         self._write_clock(self._open)
         self._commit()
         with contextlib.suppress(TimeoutError):

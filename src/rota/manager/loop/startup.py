@@ -258,11 +258,11 @@ def _doubt_restored(world: World, meta: dict[str, str]) -> None:
     if not restored_at:
         return
     leases = msgspec.json.decode(meta.get(RESTORED_LEASES) or "[]", type=list[tuple[int, int]])
-    jobs = restored_leases.mark(world, leases)
+    jobs = restored_leases.mark_restored(world, leases)
     if meta.get(RESTORED_SEEN) != restored_at:
         origin = meta.get(RESTORED_FROM) or "a backup"
         why = f"restored at {restored_at} from {origin} in which it was leased; what became of it is unknown"
-        restored_leases.doubt(world, jobs, why=why)
+        restored_leases.declare_lost(world, jobs, why=why)
 
 
 # ------------------------------------------------------------------ listening

@@ -13,7 +13,7 @@ from typing import Final
 
 from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import Output
-from rota.core.output.output_report import CUT, GONE, PRUNED, Kept
+from rota.core.output.output_report import CUT, GONE, PRUNED, OutputReport
 from rota.manager.output.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of
@@ -135,7 +135,7 @@ def output_kept(row: StoredAttempt) -> Output:
     output = output_of(row)
     if row.reason_code == "lost" and not output.segment and output.kept is None and row.started_at is not None:
         return Output(
-            "", 0, 0, 0, 0, 0, Kept(missing=LOST, message="what it had printed was lost with its runner")
+            "", 0, 0, 0, 0, 0, OutputReport(missing=LOST, message="what it had printed was lost with its runner")
         )
     return output
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rota.core.jobs.job import Outcome
-from rota.core.output.output_report import NOT_SENT, Kept, not_kept
+from rota.core.output.output_report import NOT_SENT, OutputReport, not_kept
 from rota.errors import WireError
 from rota.manager.output.open_files import OpenFiles
 
@@ -42,7 +42,7 @@ class Range(Struct, gc=False):
     segment: str
     begin: int
     reach: int  #: up to here it is written without a gap
-    failed: Kept | None = None  #: why it could not be written
+    failed: OutputReport | None = None  #: why it could not be written
 
     def holds(self, segment: str, offset: int, length: int) -> bool:
         return segment == self.segment and self.begin <= offset and offset + length <= self.reach
@@ -128,7 +128,7 @@ class Pieces:
             unnamed.used = max(0, unnamed.used - length)
             around = (each for each in unnamed.ranges if each.holds(outcome.segment, outcome.offset, length))
             its = next(around, None) or (unnamed.ranges[-1] if unnamed.ranges else None)
-        kept = Kept(missing=NOT_SENT, message="its node did not send all of its output")
+        kept = OutputReport(missing=NOT_SENT, message="its node did not send all of its output")
         if its is not None and its.failed is not None:
             kept = its.failed
         elif its is not None and its.holds(outcome.segment, outcome.offset, length):

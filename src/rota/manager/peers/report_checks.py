@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from rota.core.attempts.leases import Finished, Held, NodeFault, PartOpened, Paused, Started
+from rota.core.attempts.leases import Finished, HeldLease, NodeFault, PartOpened, Paused, Started
 from rota.core.jobs.job import Behaved, Outcome
-from rota.core.output.output_report import NOT_SENT, Kept
+from rota.core.output.output_report import NOT_SENT, OutputReport
 from rota.errors import WireError
 from rota.wire import messages as m
 
@@ -29,7 +29,7 @@ _MOST_SEATS: Final = 100_000
 _LONGEST: Final = 64 * 1024
 _BEHAVIOURS: Final = 1000
 _BLOCKS: Final = 4096
-_NOT_KEPT: Final = Kept(missing=NOT_SENT, message="what its runner said about its output cannot be true")
+_NOT_KEPT: Final = OutputReport(missing=NOT_SENT, message="what its runner said about its output cannot be true")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 #: A reason code is a word by which programs tell ends apart; a newer runner may know more of them than we do.
 _CODE: Final = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII)
@@ -57,7 +57,7 @@ def skew(join: m.Join, now: float) -> float:
     return now - join.now if 0.0 < join.now <= _LATEST else 0.0
 
 
-def sane_held(held: list[Held], by: float) -> list[Held]:
+def sane_held(held: list[HeldLease], by: float) -> list[HeldLease]:
     """Leases as a join tells them, with times of the manager's clock."""
     if not by and all(each.started_at is None or 0 <= each.started_at <= _LATEST for each in held):
         return held

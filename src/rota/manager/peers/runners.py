@@ -123,7 +123,7 @@ class Runners:
             raise Denied(f"host {join.host!r} belongs to no pool here", hint="add it as a node")
         if not peer.local and made_for is None and node is None:
             raise Denied("only the agent of a node may join from elsewhere", hint="start it with 'rota node run'")
-        if made_for is None and self._manager.world.homes.get(join.runner, join.host) != join.host:
+        if made_for is None and self._manager.world.runner_hosts.get(join.runner, join.host) != join.host:
             raise Denied(f"runner {join.runner} was one of another host")
         known = self._manager.world.runners.get(join.runner)
         process = (join.boot_id, join.pid, join.start_time)
@@ -196,7 +196,7 @@ class Runners:
         key = (piece.job, piece.attempt, piece.token)
         owner = piece.segment.rpartition("-")[0]
         world, pieces = self._manager.world, self._manager.pieces
-        if not peer.host or world.homes.get(owner) != peer.host:
+        if not peer.host or world.runner_hosts.get(owner) != peer.host:
             return
         if not piece.job and (known := world.runners.get(owner)) is not None:
             pieces.keep_unnamed(owner, len(known.leases), piece.segment, piece.offset, piece.data)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rota.core.jobs.job import Job, Spec, Wrote
+from rota.core.jobs.job import AsWritten, Job, Spec
 from rota.core.jobs.report_groups import names_of
 from rota.core.machines.hosts import site_now
 from rota.core.site.policy import queues_of, rules_of
@@ -400,8 +400,8 @@ def respecified(spec: Spec, facts: Facts) -> Spec:
     return msgspec.structs.replace(found, wrote=None if wish == _wrote(found) else wish)
 
 
-def _wrote(spec: Spec) -> Wrote:
-    return Wrote(spec.size, spec.walltime_s, spec.given, spec.request, spec.priority)
+def _wrote(spec: Spec) -> AsWritten:
+    return AsWritten(spec.size, spec.walltime_s, spec.given, spec.request, spec.priority)
 
 
 def _ordered(types: tuple[str, ...]) -> tuple[str, ...]:

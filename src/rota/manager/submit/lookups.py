@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from rota.core.answers import entries_of, kept_of
-from rota.core.events import Former
+from rota.core.events import FormerJob
 from rota.core.jobs.job import Job, Parent
 from rota.core.states import RETRYABLE, TERMINAL, State
 from rota.core.submit.identity import key_maker
@@ -26,8 +26,8 @@ _MOST_PARENTS: Final = 10_000
 class Before(NamedTuple):
     """What the store knows of jobs that a chunk names, beside those that it may retry."""
 
-    namesakes: dict[str, list[Former]]  #: of entries that are to run again
-    formers: dict[int, Former]  #: complete jobs whose entries wait for something
+    namesakes: dict[str, list[FormerJob]]  #: of entries that are to run again
+    formers: dict[int, FormerJob]  #: complete jobs whose entries wait for something
     places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
 
 
@@ -36,7 +36,7 @@ class Last(NamedTuple):
 
     jobs: list[int]  #: in its order
     kept: list[int]  #: those that it had no more, and that stayed
-    dropped: dict[int, Former]  #: of both, those on disk that failed or were cancelled
+    dropped: dict[int, FormerJob]  #: of both, those on disk that failed or were cancelled
 
 
 #: (array, (first index, last index)) → the jobs that are meant.
@@ -130,7 +130,7 @@ def look_before(
     reruns = [key for n, key in enumerate(keys, add.first) if add.rerun or n in again]
     waiting = {each.entry - add.first for each in add.after}
     met = [known[keys[n]] for n in waiting if keys[n] in known]
-    namesakes: dict[str, list[Former]] = {}
+    namesakes: dict[str, list[FormerJob]] = {}
     for former in _formers(library, store.namesakes(reruns)) if reruns else ():
         namesakes.setdefault(former.key, []).append(former)
     complete = [id for id, state in met if state == State.COMPLETE]
@@ -138,8 +138,8 @@ def look_before(
     return Before(namesakes, formers, _places(store, gone) if gone else {})
 
 
-def _formers(library: Library, briefs: list[Brief]) -> list[Former]:
-    return [Former(each.id, each.key, library.specs[each.spec_id], each.after) for each in briefs]
+def _formers(library: Library, briefs: list[Brief]) -> list[FormerJob]:
+    return [FormerJob(each.id, each.key, library.specs[each.spec_id], each.after) for each in briefs]
 
 
 def _places(store: Store, gone: list[int]) -> dict[Parent, int]:

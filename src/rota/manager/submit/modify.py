@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from rota.core.jobs.job import Spec, Wrote
+from rota.core.jobs.job import AsWritten, Spec
 from rota.errors import BadInput
 from rota.manager.submit.admission import Admission, Admitted
 from rota.manager.submit.library import Library
@@ -56,10 +56,10 @@ def respecify(
     return admitted
 
 
-def _rewritten(wrote: Wrote, new: dict[str, Any], sizes: dict[str, Any]) -> Wrote:
+def _rewritten(wrote: AsWritten, new: dict[str, Any], sizes: dict[str, Any]) -> AsWritten:
     """What was asked for at first, with what is asked for now over it; the rules had changed the rest."""
     words = {*wrote.given, *(word for name in sizes if (word := _SIZES[name]))}
-    return Wrote(
+    return AsWritten(
         size=msgspec.structs.replace(wrote.size, **sizes),
         walltime_s=new.get("walltime_s", wrote.walltime_s),
         given=tuple(word for word in ("mem", "disk", "time") if word in words),

@@ -215,7 +215,7 @@ class Uploads:
             olds = {old.id for each in before.namesakes.values() for old in each} | set(before.formers)
             if upload is not None:
                 olds |= {old.id for each in upload.replacing.values() for old in each}
-                olds |= {met.job for met in upload.met.values()}
+                olds |= {known.job for known in upload.known_entries.values()}
             followers = await manager.read(lambda: find_followers(manager.store, manager.library, olds))
         return before, followers
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from rota.core.attempts.held_resources import cores_held, holders
-from rota.core.forecast.expectation import RESTING, Snapshot, Unknown, snapshot
+from rota.core.forecast.expectation import RESTING, ForecastSnapshot, Unknown, snapshot
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import by_name, names_of
@@ -58,12 +58,12 @@ class Forecasts:
         self.latest, self._until = found, time.monotonic() + _REST * took
         return found
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ForecastSnapshot:
         """What answers are made of."""
         return snapshot(self._manager.world, self._manager.rates, now=time.monotonic(), wall=clock.now())
 
 
-def _timed(taken: Snapshot) -> tuple[Expectations, float]:
+def _timed(taken: ForecastSnapshot) -> tuple[Expectations, float]:
     begun = time.thread_time()
     return Expectations(taken), time.thread_time() - begun
 

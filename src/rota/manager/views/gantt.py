@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from rota.core.forecast import expectation
 from rota.core.forecast.expected_times import Expectations
-from rota.core.jobs.explain import Why, why
+from rota.core.jobs.explain import Explanation, why
 from rota.core.jobs.job import Job
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import first_of
@@ -81,7 +81,7 @@ class Snapshot(NamedTuple):
     rows: list[_Row]
     later: int  #: jobs that begin after what is asked for
     earlier: int  #: jobs that are over before it
-    waiting: list[tuple[Job, Why]]
+    waiting: list[tuple[Job, Explanation]]
     waiting_total: int
     since: float = -inf  #: what is asked for
     until: float = inf
@@ -165,7 +165,7 @@ def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
             yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources, missing)
 
 
-def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[tuple[Job, Why]]:
+def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[tuple[Job, Explanation]]:
     """Jobs that wait without a planned start, each with the first thing that keeps it: those that the plan has
     looked at, then the others."""
     planned = planner.entries if planner is not None else {}
@@ -185,9 +185,9 @@ def _most_reasons(planner: Planner | None) -> int:
     return min(_REASONS, max(_FEW_REASONS, _COPIED // number))
 
 
-def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Why]]:
+def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Explanation]]:
     reasons = why(world, job, wall=wall)
-    yield job, reasons[0] if reasons else Why("ready", "it starts as room comes")
+    yield job, reasons[0] if reasons else Explanation("ready", "it starts as room comes")
 
 
 def looks_back(found: Snapshot) -> bool:
@@ -337,7 +337,7 @@ def _closed(found: Snapshot) -> dict[str, list[tuple[datetime, datetime]]]:
     return closed
 
 
-def _waiting(job: Job, reason: Why) -> GanttWaiting:
+def _waiting(job: Job, reason: Explanation) -> GanttWaiting:
     spec = job.spec
     return GanttWaiting(
         id=job.id,

@@ -8,7 +8,7 @@ from signal import Signals
 from rota.core.accounts.amounts import limit_of, walltime_of
 from rota.core.attempts.parts import lease_hosts
 from rota.core.forecast.expectation import Expected
-from rota.core.jobs.explain import MOST_BLOCKERS, Why
+from rota.core.jobs.explain import MOST_BLOCKERS, Explanation
 from rota.core.jobs.job import Condition, Element, Job, Outcome, Parent, Reason, Spec
 from rota.core.jobs.reason_texts import sentence
 from rota.core.jobs.report_groups import first_of, names_of
@@ -274,7 +274,7 @@ def _amounts_of(row: StoredAttempt, spec: Spec, given: Given | None, wall_s: flo
     return amounts(spec, Attempted(spec, row.size or spec.size, given, *measured))
 
 
-def why_reason(waits: Why | Waits) -> WhyReason:
+def why_reason(waits: Explanation | Waits) -> WhyReason:
     """A reason for which a job waits, as everybody is told it."""
     causes = [CauseView(cause.kind, cause.name) for cause in waits.causes[:MOST_BLOCKERS]]
     message = sentence(waits.code, waits.message)
@@ -309,8 +309,8 @@ def together(lines: list[StoryLine]) -> list[StoryLine]:
     for line in lines:
         before = found[-1] if found else None
         if before and line.event == before.event == promised_starts.MOVED and line.attempt == before.attempt:
-            times, cause = promised_starts.parts_of(line.text)
-            text = promised_starts.gathered(times + promised_starts.parts_of(before.text)[0], cause)
+            times, cause = promised_starts.parse_moves(line.text)
+            text = promised_starts.moves_text(times + promised_starts.parse_moves(before.text)[0], cause)
             found[-1] = StoryLine(line.at, line.attempt, line.event, text)
         else:
             found.append(line)

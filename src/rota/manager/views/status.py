@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rota import __version__
-from rota.core.attempts.jobs_elsewhere import is_nowhere
+from rota.core.attempts.jobs_elsewhere import is_noop_runner
 from rota.core.attempts.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World
@@ -39,7 +39,7 @@ def manager_view(manager: Manager) -> ManagerView:
         address=manager.address,
         http=manager.gateway.url,
         counts=status.counts,
-        runners=[runner_view(manager.world, id) for id in manager.world.runners if not is_nowhere(id)],
+        runners=[runner_view(manager.world, id) for id in manager.world.runners if not is_noop_runner(id)],
         live_jobs=manager.world.live,
         resident_bytes=resident_bytes(),
         cpu_s=usage.ru_utime + usage.ru_stime,

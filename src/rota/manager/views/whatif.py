@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from rota.core.forecast.expectation import Snapshot
+from rota.core.forecast.expectation import ForecastSnapshot
 from rota.core.forecast.expected_times import Expectations
 from rota.core.jobs.job import Job, Spec
 from rota.core.machines.hosts import site_now
@@ -37,7 +37,7 @@ _AT_ONCE_S = 1.0
 
 
 def question(
-    world: World, admission: Admission, ask: m.PlanFor, *, user: str, taken: Snapshot, admin: bool = False
+    world: World, admission: Admission, ask: m.PlanFor, *, user: str, taken: ForecastSnapshot, admin: bool = False
 ) -> Callable[[], PlanView]:
     """Take what must be known from the world now; the answer may be worked out in another thread.
 
@@ -106,7 +106,7 @@ def _as_if_added(world: World, spec: Spec, wall: float) -> Job:
     return Job(world.next_job, "", spec, 0, "", State.READY, "", wall)
 
 
-def _with(taken: Snapshot, job: Job) -> Snapshot:
+def _with(taken: ForecastSnapshot, job: Job) -> ForecastSnapshot:
     """A snapshot in which a job waits as well."""
     lane = Waiting(job.spec.priority, job.need, [job.id], frozenset(), 0)
     return taken._replace(waiting=[*taken.waiting, lane])

@@ -11,7 +11,7 @@ import signal
 
 from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import checksums
-from rota.core.output.output_report import Kept, not_kept
+from rota.core.output.output_report import OutputReport, not_kept
 from rota.runner import clock
 from rota.runner.end.measure import Sampler, about_size, is_own, peak
 from rota.runner.output.segments import Segments
@@ -42,7 +42,7 @@ def judge(task: Task, sampler: Sampler, segments: Segments) -> Outcome:
             kept = not_kept(error)
             out = err = b""
         else:
-            kept = Kept(checksums(out, err), out_head, err_head)
+            kept = OutputReport(checksums(out, err), out_head, err_head)
     return Outcome(
         exit_code=None if code < 0 else code,
         signal=number,

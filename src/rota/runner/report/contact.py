@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rota import __version__
-from rota.core.attempts.leases import Held, LeaseRef
+from rota.core.attempts.leases import HeldLease, LeaseRef
 from rota.errors import BadInput, Denied, WireError
 from rota.runner import clock
 from rota.runner.contain import fences
@@ -232,18 +232,19 @@ class Contact:
         )
         self.send(codec.frame(join))
 
-    def _held(self) -> list[Held]:
+    def _held(self) -> list[HeldLease]:
         """All leases this runner still answers for. Those that have ended belong to it until their
         outcome is on the manager's disk: else the manager could take them for never executed."""
         agent = self._agent
-        held = [Held(*key, 0) for key in agent.seating.waiting]
+        held = [HeldLease(*key, 0) for key in agent.seating.waiting]
         for key, task in agent.tasks.items():
             if task.part:
                 continue
             started_at = None if task.preparing else task.started_at
-            held.append(Held(*key, task.seat.id, started_at, task.pid))
+            held.append(HeldLease(*key, task.seat.id, started_at, task.pid))
         held += [
-            Held(*key, done.seat, done.outcome.started_at, over=True) for key, done in self.outbox.unacked.items()
+            HeldLease(*key, done.seat, done.outcome.started_at, over=True)
+            for key, done in self.outbox.unacked.items()
         ]
         return held
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.jobs.job import After, Behaved
-from rota.core.output.output_report import Kept
+from rota.core.output.output_report import OutputReport
 from rota.plan.placement import Given
 from rota.plan.size import Floor, Size
 
@@ -13,7 +13,7 @@ _after = msgspec.json.Decoder(tuple[After, ...])
 _behaviours = msgspec.json.Decoder(tuple[Behaved, ...])
 _floor = msgspec.json.Decoder(Floor)
 _given = msgspec.json.Decoder(Given)
-_kept = msgspec.json.Decoder(Kept)
+_kept = msgspec.json.Decoder(OutputReport)
 _size = msgspec.json.Decoder(Size)
 
 
@@ -42,7 +42,7 @@ def given(text: str | None) -> Given | None:
     return _given.decode(text) if text else None
 
 
-def kept(text: str | None) -> Kept | None:
+def kept(text: str | None) -> OutputReport | None:
     """What is known of the output of an attempt."""
     return _kept.decode(text) if text else None
 
