@@ -41,7 +41,7 @@ def test_what_takes_long_is_done_beside_the_loop(monkeypatch):
 
     ask = Mock()
     ask.body = jobs.NewJobs(jobs=["a", {"cmd": "b"}], defaults={"cwd": "/"})
-    ask.gateway.links.client = client
+    ask.services.links.client = client
     assert asyncio.run(jobs.add_jobs(ask)).added == [1, 2]
     assert sent == ["a", "b"]
     assert len(where) == 2

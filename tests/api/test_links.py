@@ -23,7 +23,7 @@ table = Table("test")
 @table.get("/role", "role", answer=str)
 async def role(ask: Ask) -> str:
     """Ask for it with the credential that was sent."""
-    return str(await ask.gateway.links.role(ask.credential.token))
+    return str(await ask.services.links.role(ask.credential.token))
 
 
 class _Dialled:
@@ -119,7 +119,7 @@ def test_a_gateway_whose_manager_has_ended_does_not_blame_whoever_asks(dialled, 
 def test_who_guesses_tokens_makes_no_connection_and_others_do(dialled, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "_WRONG_BURST", 5.0)
     with serving(tmp_path, table.operations, Links(Home(tmp_path), "right own")) as inside:
-        inside.gateway.limits = Limits(clock=lambda: 0.0)
+        inside.gateway.services.limits = Limits(clock=lambda: 0.0)
         for _ in range(10):  # who is right pays nothing
             assert inside.user.get("/api/v1/role").status == 200
         before = len(dialled)

@@ -70,7 +70,7 @@ async def ticks(ask: Ask) -> AsyncIterator[bytes]:
     """A stream that goes on."""
 
     async def told() -> AsyncIterator[bytes]:
-        with ask.gateway.limits.stream(ask.credential.token):
+        with ask.services.limits.stream(ask.credential.token):
             while True:
                 yield b"event: tick\ndata: 1\n\n"
                 await asyncio.sleep(0.02)
@@ -83,7 +83,7 @@ async def flood(ask: Ask) -> AsyncIterator[bytes]:
     """A stream that has more and more to tell."""
 
     async def told() -> AsyncIterator[bytes]:
-        with ask.gateway.limits.stream(ask.credential.token):
+        with ask.services.limits.stream(ask.credential.token):
             while True:
                 yield b": %b\n\n" % (b"x" * 100_000)
                 await asyncio.sleep(0)
@@ -198,7 +198,7 @@ def test_who_does_not_read_a_stream_is_cut_off(inside, monkeypatch):
         raw.sendall(_head(inside.user, "GET /api/v1/flood"))
         assert raw.recv(64).startswith(b"HTTP/1.1 200 ")
         wait_until(lambda: not inside.connections(), "the place is free again")
-    wait_until(lambda: not inside.gateway.limits.streams, "the stream has ended")
+    wait_until(lambda: not inside.gateway.services.limits.streams, "the stream has ended")
 
 
 def test_half_open_connections_take_nobodys_place(inside, monkeypatch):
@@ -288,7 +288,7 @@ def test_when_the_process_ends_who_still_waits_is_told_so_in_json(tmp_path):
 def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not(inside, monkeypatch):
     monkeypatch.setattr(limits, "_BURST", 20.0)
     now = [0.0]
-    inside.gateway.limits = Limits(clock=lambda: now[0])
+    inside.gateway.services.limits = Limits(clock=lambda: now[0])
     statuses = []
     answer = None
     with contextlib.closing(inside.user._connect()) as connection:
@@ -308,7 +308,7 @@ def test_who_asks_too_often_is_told_when_to_come_back_and_others_are_not(inside,
 
 def test_who_guesses_tokens_is_told_to_wait_and_who_was_here_before_is_not(inside, monkeypatch):
     monkeypatch.setattr(limits, "_WRONG_BURST", 5.0)
-    inside.gateway.limits = Limits(clock=lambda: 0.0)
+    inside.gateway.services.limits = Limits(clock=lambda: 0.0)
     assert inside.user.post("/api/v1/echo", {}).status == 200
     wrong = [inside.nobody.as_(f"rota_user_{number:043d}").post("/api/v1/echo", {}) for number in range(8)]
     assert [each.status for each in wrong] == [401] * 5 + [429] * 3
@@ -366,4 +366,4 @@ def test_bodies_of_all_together_have_a_limit(inside, monkeypatch):
         _go.set()
         first.join(TIMEOUT_S)
     wait_until(lambda: inside.admin.post("/api/v1/echo", body).status == 200, "there is room again")
-    assert inside.gateway.limits.bodies == 0
+    assert inside.gateway.services.limits.bodies == 0

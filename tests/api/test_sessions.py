@@ -251,9 +251,9 @@ def test_who_has_spent_a_code_gets_in_however_many_others_there_are(tmp_path, ma
 
 def test_a_login_that_is_told_to_wait_spends_no_code(tmp_path, manager):
     with inside.serving(tmp_path, session.table.operations) as served:
-        served.gateway.limits = Limits(clock=lambda: 0.0)  # nothing comes back meanwhile
+        served.gateway.services.limits = Limits(clock=lambda: 0.0)  # nothing comes back meanwhile
         with contextlib.suppress(TooMany):
             while True:
-                served.gateway.limits.ask("open log_in 127.0.0.1")
+                served.gateway.services.limits.ask("open log_in 127.0.0.1")
         assert served.nobody.post("/api/v1/session", {"code": "x"}).status == 429
     assert manager.redeemed == 0

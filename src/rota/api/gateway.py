@@ -25,6 +25,7 @@ from rota.api.pages import Pages
 from rota.api.paths import Paths, is_api
 from rota.api.problems import Unauthorized
 from rota.api.schema import document
+from rota.api.services import Services
 from rota.client import calls
 from rota.errors import BadInput, Bug, Denied, NoManager, NotFound, RotaError, TimedOut, WireError
 from rota.wire.codec import UNSENDABLE
@@ -49,13 +50,15 @@ class Gateway:
         own_token: str,
         port: int,
     ) -> None:
-        self.links = links
-        self.feed = feed
-        self.own_token = own_token
-        self.cookie = credentials.cookie_name(port)
-        self.forgery = Forgery(own_token)
-        self.limits = Limits()
-        self.document = document(operations)
+        self.services = Services(
+            links=links,
+            feed=feed,
+            limits=Limits(),
+            forgery=Forgery(own_token),
+            cookie=credentials.cookie_name(port),
+            own_token=own_token,
+            document=document(operations),
+        )
         self._guard = guard
         self._pages = pages
         self._paths = Paths(operations)
@@ -99,24 +102,24 @@ class Gateway:
     ) -> ASGIApp:
         address = str((request.scope.get("client") or ("",))[0])
         if operation.role == "open":
-            self.limits.ask(f"open {operation.id} {address}")
+            self.services.limits.ask(f"open {operation.id} {address}")
             try:
                 return await self._done(operation, None, place, request, headers)
             except Unauthorized:
-                self.limits.failed(address, code=True)
+                self.services.limits.failed(address, code=True)
                 raise
-        credential = credentials.find(headers, self.cookie)
+        credential = credentials.find(headers, self.services.cookie)
         await self._refuse_unknown(credential, address)
-        self.limits.ask(credential.token)
-        self.forgery.check(credential, operation.method, headers.get(credentials.CSRF_HEADER, ""))
+        self.services.limits.ask(credential.token)
+        self.services.forgery.check(credential, operation.method, headers.get(credentials.CSRF_HEADER, ""))
         return await self._done(operation, credential, place, request, headers)
 
     async def _refuse_unknown(self, credential: Credential, address: str) -> None:
         """Who guesses pays, and nobody else: only what turns out to be wrong is counted, and that once."""
-        new = self.links.verdicts.of(credential.token) is None
-        if not await self.links.known(credential.token):
+        new = self.services.links.verdicts.of(credential.token) is None
+        if not await self.services.links.known(credential.token):
             if new:
-                self.limits.failed(address, code=False)
+                self.services.limits.failed(address, code=False)
             raise unknown(credential.token)
 
     async def _done(
@@ -133,15 +136,15 @@ class Gateway:
                     await self._known(operation, credential)  # before a byte of the body is read
                 if credential is not None and _ELEMENT.fullmatch(place.get("id", "")):
                     place = place | {"id": await self._element(credential, place["id"])}
-                with self.limits.body() as held:
+                with self.services.limits.body() as held:
                     ask = Ask(
-                        self,
+                        self.services,
                         credential,
-                        read("the path", "the path", place, operation.place),
-                        query_of(request, operation),
-                        await body_of(operation, request, headers, held),
+                        path=read("the path", "the path", place, operation.place),
+                        query=query_of(request, operation),
+                        body=await body_of(operation, request, headers, held),
+                        headers=headers,
                     )
-                    ask.headers = headers
                     answer = await operation.handler(ask)
                 if isinstance(answer, AsyncIterator):
                     return await streamed(operation, answer, only_headers=request.method == "HEAD")
@@ -151,12 +154,12 @@ class Gateway:
 
     async def _element(self, credential: Credential, text: str) -> str:
         """The id of the job that is this element of an array. Raises `NotFound`."""
-        page = await self.links.call(credential.token, calls.page([text], search="", sort="id", limit=1))
+        page = await self.services.links.call(credential.token, calls.page([text], search="", sort="id", limit=1))
         if not page.jobs:
             raise NotFound(f"there is no job {text}", hint="GET /api/v1/jobs lists them")
         return str(page.jobs[0].id)
 
     async def _known(self, operation: Operation, credential: Credential) -> None:
         """Raises for who is nobody, and for who may not do this anyway; the manager is still the one to decide."""
-        if await self.links.role(credential.token) != "admin" and operation.role == "admin":
+        if await self.services.links.role(credential.token) != "admin" and operation.role == "admin":
             raise Denied("this is for administrators", hint="use the token of one")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
+from rota.api.credentials import Credential
 from rota.api.mistakes import mistake
+from rota.api.services import Services
 from rota.client.calls import Call
-
-if TYPE_CHECKING:
-    from rota.api.credentials import Credential
-    from rota.api.gateway import Gateway
 
 T = TypeVar("T")
 
@@ -30,13 +28,22 @@ class Nothing(Struct, forbid_unknown_fields=True):
 class Ask:
     """One request, checked: who asks, and for what."""
 
-    def __init__(self, gateway: Gateway, credential: Credential | None, path: Any, query: Any, body: Any) -> None:
-        self.gateway = gateway
+    def __init__(
+        self,
+        services: Services,
+        credential: Credential | None,
+        *,
+        path: Any,
+        query: Any,
+        body: Any,
+        headers: dict[str, str],
+    ) -> None:
+        self.services = services
         self._credential = credential
         self.path = path
         self.query = query
         self.body = body
-        self.headers: dict[str, str] = {}
+        self.headers = headers
 
     @property
     def credential(self) -> Credential:
@@ -45,7 +52,7 @@ class Ask:
 
     async def call(self, call: Call[T]) -> T:
         """Ask the manager in the name of whoever asks us."""
-        return await self.gateway.links.call(self.credential.token, call)
+        return await self.services.links.call(self.credential.token, call)
 
 
 Handler = Callable[[Ask], Awaitable[Any]]

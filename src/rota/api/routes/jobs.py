@@ -113,7 +113,7 @@ async def add_jobs(ask: Ask) -> AddedView:
         raise BadInput("the field 'cwd' is missing", hint="give it in 'defaults'")
     # In a thread, for it may take seconds, and all at once: the connection is not kept waiting for it.
     batches, options = await asyncio.to_thread(_prepared, new)
-    async with ask.gateway.links.client(ask.credential.token) as client:
+    async with ask.services.links.client(ask.credential.token) as client:
         made = await client.submit(new.submission or submission.new_id(), batches, options)
     return AddedView(
         made.added, made.existing, made.retried, made.warnings, made.replaced, made.changed, made.kept

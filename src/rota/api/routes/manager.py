@@ -63,7 +63,7 @@ class BackupBody(Struct, forbid_unknown_fields=True):
 @table.post("/manager/backup", "back_up", body=BackupBody, answer=BackupView, role="admin", patience_s=3600.0)
 async def back_up(ask: Ask) -> BackupView:
     """Copy the database to a new file."""
-    async with ask.gateway.links.client(ask.credential.token) as client:
+    async with ask.services.links.client(ask.credential.token) as client:
         return await client.backup(ask.body.path, force=ask.body.force)
 
 

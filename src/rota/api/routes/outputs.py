@@ -177,7 +177,7 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
     """
     pen = Pen(ask.headers.get("last-event-id", "") or ask.query.last)
     await _part(ask, "out", 0, _FAR, 1)  # raises if there is no such job; the stream itself could not say so
-    client = await ask.gateway.links.connect(ask.credential.token)
+    client = await ask.services.links.connect(ask.credential.token)
     try:
         watching = await client.watch(ask.path.id, follow=True, paced=True)
     except BaseException:
@@ -207,7 +207,7 @@ async def job_output_live(ask: Ask) -> AsyncIterator[bytes]:
 
         listening: asyncio.Task[None] | None = None
         try:
-            with ask.gateway.limits.stream(ask.credential.token):
+            with ask.services.limits.stream(ask.credential.token):
                 listening = asyncio.create_task(listen())
                 yield b": open\n\n"
                 while True:

@@ -38,19 +38,19 @@ class SessionView(Struct):
 @table.post("/session", "log_in", body=Login, answer=SessionView, role="open", body_max=4096, patience_s=10.0)
 async def log_in(ask: Ask) -> Told:
     """Turn a one-time code into a session cookie."""
-    gateway = ask.gateway
+    services = ask.services
     try:
         # Nothing after this may be refused: the code is spent.
-        async with gateway.links.client(gateway.own_token) as client:
+        async with services.links.client(services.own_token) as client:
             made = await client.call(calls.ui_redeem(ask.body.code))
-            gateway.links.verdicts.right(made.token)
+            services.links.verdicts.right(made.token)
             view = _view(ask, made.token, client.welcome)
     except (Denied, BadInput) as error:
         raise Unauthorized(error.message, hint=error.hint) from None
     assert made.expires_s is not None
     # The connection was the gateway's own: whose the session is, the answer says.
     view.user, view.role, view.own_only, view.expires_at = made.user, made.role, made.own_only, made.expires_at
-    cookie = credentials.set_cookie(ask.gateway.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
+    cookie = credentials.set_cookie(ask.services.cookie, made.token, max_age_s=max(1, int(made.expires_s)))
     return Told(msgspec.json.encode(view), headers={"set-cookie": cookie})
 
 
@@ -58,7 +58,7 @@ async def log_in(ask: Ask) -> Told:
 async def show_session(ask: Ask) -> SessionView:
     """Who has logged in."""
     token = ask.credential.token
-    async with ask.gateway.links.client(token) as client:
+    async with ask.services.links.client(token) as client:
         await client.call(calls.ping())
         return _view(ask, token, client.welcome)
 
@@ -68,7 +68,7 @@ async def log_out(ask: Ask) -> Told:
     """End the session; its cookie is worthless from then on."""
     if ask.credential.by_cookie:
         await ask.call(calls.ui_leave())
-    return Told(b"", headers={"set-cookie": credentials.set_cookie(ask.gateway.cookie, "", max_age_s=0)})
+    return Told(b"", headers={"set-cookie": credentials.set_cookie(ask.services.cookie, "", max_age_s=0)})
 
 
 def _view(ask: Ask, token: str, welcome: Welcome) -> SessionView:
@@ -77,7 +77,7 @@ def _view(ask: Ask, token: str, welcome: Welcome) -> SessionView:
         role=welcome.role,
         version=__version__,
         deployment=welcome.deployment,
-        csrf=ask.gateway.forgery.token(token),
+        csrf=ask.services.forgery.token(token),
         expires_at=None if welcome.until is None else datetime.fromtimestamp(welcome.until, UTC),
         own_only=welcome.own_only,
     )

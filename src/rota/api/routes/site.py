@@ -169,7 +169,7 @@ class RuleTest(Struct, forbid_unknown_fields=True):
 async def test_rules(ask: Ask) -> TrialView:
     """What would the rules make of such a job? Nothing is submitted."""
     asked: RuleTest = ask.body
-    async with ask.gateway.links.client(ask.credential.token) as client:
+    async with ask.services.links.client(ask.credential.token) as client:
         site, me = await client.call(calls.site(KINDS)), client.welcome.user
     judged = trial(
         site.site(),

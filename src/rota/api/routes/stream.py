@@ -31,17 +31,17 @@ async def events(ask: Ask) -> AsyncIterator[bytes]:
     `change` names the jobs, groups and subjects that changed since the event before; `reset` says that
     something may have been missed, so that everything should be read again.
     """
-    gateway, token = ask.gateway, ask.credential.token
+    services, token = ask.services, ask.credential.token
     seen = ask.headers.get("last-event-id", "") or ask.query.last
 
     async def told() -> AsyncIterator[bytes]:
-        with gateway.limits.stream(token):
+        with services.limits.stream(token):
             # The feed is the gateway's own. Who reads it must be somebody, and stay so: the manager hangs up
             # on this connection when the token is removed or expires.
-            client = await gateway.links.connect(token)
+            client = await services.links.connect(token)
             over = asyncio.create_task(client.ended())
             try:
-                async for part in gateway.feed.read(seen, over):
+                async for part in services.feed.read(seen, over):
                     yield part
             finally:
                 over.cancel()
@@ -54,13 +54,13 @@ async def events(ask: Ask) -> AsyncIterator[bytes]:
 async def show_metrics(ask: Ask) -> Told:
     """Figures for Prometheus; also at /metrics."""
     figures = await ask.call(calls.metrics())
-    return Told(metrics.text(figures, streams=ask.gateway.limits.streams), kind=metrics.KIND)
+    return Told(metrics.text(figures, streams=ask.services.limits.streams), kind=metrics.KIND)
 
 
 @table.get("/openapi.json", "openapi", answer=dict[str, Any], role="open")
 async def openapi(ask: Ask) -> Told:
     """This document."""
-    return Told(ask.gateway.document)
+    return Told(ask.services.document)
 
 
 class Health(Struct):
@@ -73,7 +73,7 @@ async def health(ask: Ask) -> Told:
     """Does the gateway answer, and the manager? Also at /healthz; with status 503 where it does not."""
     try:
         async with asyncio.timeout(_HEALTH_S):
-            await ask.gateway.links.call(ask.gateway.own_token, calls.ping())
+            await ask.services.links.call(ask.services.own_token, calls.ping())
     except (RotaError, TimeoutError):
         return Told(msgspec.json.encode(Health(ok=False, manager=False)), status=503)
     return Told(msgspec.json.encode(Health(ok=True, manager=True)))
