@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from rota.client import calls, channels, submission
+from rota.client import calls, submission
 from rota.client.batches import Batch
 from rota.client.calls import Call, Cursor, Selector, SiteChange, Stream, words
-from rota.client.channels import Executed
 from rota.client.dial import Endpoint, find, slow_manager, unreachable
 from rota.client.fields.modification import spec_change
 from rota.client.session import READ, Added, AddOptions, Disconnected, Flow, Line, Redial
@@ -26,6 +25,7 @@ from rota.wire import codec, sums, views
 from rota.wire import messages as m
 
 if TYPE_CHECKING:
+    from rota.client.execute import Executed
     from rota.client.printed import Absent, Printed
 
 T = TypeVar("T")
@@ -344,8 +344,10 @@ class Client:
 
             manager.execute(17, ["ps", "-e"]).stdout
         """
-        what = channels.opening(job, command, node=node, env=env, cwd=cwd, key=key)
-        return self._run(channels.execute(self._line.session, what, input), None)
+        from rota.client import execute
+
+        what = execute.opening(job, command, node=node, env=env, cwd=cwd, key=key)
+        return self._run(execute.execute(self._line.session, what, input), None)
 
     # -- the manager
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Raw, Struct
 
@@ -17,12 +17,14 @@ from rota import __version__
 from rota.client import calls
 from rota.client.batches import Batch
 from rota.client.calls import Call, Stream
-from rota.client.channels import FromChannel, Opening
 from rota.errors import BadInput, EnvironmentFault, NoManager, RotaError, WireError, from_code
 from rota.home import Mark
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.greeting import other_home
+
+if TYPE_CHECKING:
+    from rota.client.channels import FromChannel, Opening
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
