@@ -21,7 +21,7 @@ from deployment import print_table, save
 from rota.core.learning.durations import usual_s
 from rota.core.learning.model import KEPT_TIMES
 from rota.plan.ask import Ask
-from rota.plan.forecast.planned_jobs import foreseen, snapshot, with_lengths
+from rota.plan.forecast.planned_jobs import forecast_of, snapshot, with_lengths
 from rota.plan.language.request import Alternative, Group, Level
 from rota.plan.planner.entry import RUNNING, WAITING
 from rota.plan.planner.planner import Planner
@@ -135,11 +135,12 @@ class Replay:
         now, planner = self.now, self.planner
         begun = time.perf_counter()
         plan = snapshot(planner)
-        found = foreseen(plan, now, left=self.left, limits={})
+        found = forecast_of(plan, now, left=self.left, limits={})
         firm, lines = with_lengths(plan, self.length)
         placed = found.run(firm, lines)
         ours = {
-            id: (start, None if length is None else start + length) for id, (start, length) in found.firm.items()
+            id: (start, None if length is None else start + length)
+            for id, (start, length) in found.commitments.items()
         }
         for line, stretches in zip(lines, placed, strict=True):
             if stretches:

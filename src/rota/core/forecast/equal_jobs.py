@@ -6,7 +6,7 @@ from bisect import bisect_left
 from math import inf
 
 from rota.core.forecast.expectation import FAR, NO_ESTIMATE, Expected, Unknown
-from rota.plan.forecast.waiting_jobs import FAR_S, Line, Stretch
+from rota.plan.forecast.waiting_jobs import FAR_S, EqualJobs, Stretch
 from rota.plan.policy.limits import Limit
 from rota.plan.size import Capacity, Size
 
@@ -16,7 +16,7 @@ class PlacedJobs:
 
     __slots__ = ("_firsts", "_stretches", "_wall", "last", "line", "possible", "trouble")
 
-    def __init__(self, line: Line, trouble: Unknown, last: dict[str, int], *, possible: bool = True) -> None:
+    def __init__(self, line: EqualJobs, trouble: Unknown, last: dict[str, int], *, possible: bool = True) -> None:
         self.line = line
         self.trouble = trouble
         self.last = last  #: group → the number of its last job

@@ -38,8 +38,8 @@ from rota.core.site.limits import openings
 from rota.core.states import LEASED, LIVE, State
 from rota.core.world import World
 from rota.plan.forecast import planned_jobs
-from rota.plan.forecast.free_capacity import Piece, Room
-from rota.plan.forecast.waiting_jobs import Firm, Foreseen, Key, Line, Stretch
+from rota.plan.forecast.free_capacity import CapacityPiece, FreeCapacity
+from rota.plan.forecast.waiting_jobs import Commitment, EqualJobs, Forecast, Key, Stretch
 from rota.plan.need import Need
 from rota.plan.placement import Waiting
 from rota.plan.size import CORE, Size
@@ -178,7 +178,7 @@ class Expectations:
         firm_jobs: set[int] = set()
         if taken.plan is not None:
             left = {id: max(0.0, end - self.wall) for id, end in ends.items() if end is not None}
-            planned = planned_jobs.foreseen(taken.plan, self.wall, left=left.get, limits=limits)
+            planned = planned_jobs.forecast_of(taken.plan, self.wall, left=left.get, limits=limits)
             firm, single = planned_jobs.with_lengths(taken.plan, self._length_of)
             firm_jobs = {each.job for each in firm} | {line.jobs[0] for line in single}
             for id, waits in taken.plan.stuck:
@@ -196,7 +196,7 @@ class Expectations:
             lines += [PlacedJobs(line, NO_ROOM, {self._group(line.jobs[0]): 0}) for line in single]
             for each, stretches in zip(lines, planned.run(firm, [each.line for each in lines]), strict=True):
                 self._settle(each, stretches)
-            for id, (start, length) in planned.firm.items():
+            for id, (start, length) in planned.commitments.items():
                 self._knows(id, start, length)
         else:
             planned = packed
@@ -250,7 +250,7 @@ class Expectations:
 
     # -- room
 
-    def _packed(self, ends: Mapping[int, float | None], limits: dict[str, Room]) -> Foreseen:
+    def _packed(self, ends: Mapping[int, float | None], limits: dict[str, FreeCapacity]) -> Forecast:
         """The hosts as packing sees them: cores, and what takes none."""
         hosts, wall = self._taken.capacities, self.wall
         pieces, coreless = [], []
@@ -265,37 +265,39 @@ class Expectations:
             at = inf if end is None else max(wall, end)
             if job.size.cpus:
                 amount = min(self._width(job.size)[0], max(0, cores))
-                pieces.append(Piece(at, amount))
+                pieces.append(CapacityPiece(at, amount))
                 cores -= amount
             else:
-                coreless.append(Piece(at, 1))
+                coreless.append(CapacityPiece(at, 1))
                 places -= 1
-        pieces.append(Piece(wall, max(0, cores)))
-        coreless.append(Piece(wall, max(0, places)))
-        limits[_CORELESS] = Room(coreless)
-        return Foreseen(wall, Room(pieces), limits)
+        pieces.append(CapacityPiece(wall, max(0, cores)))
+        coreless.append(CapacityPiece(wall, max(0, places)))
+        limits[_CORELESS] = FreeCapacity(coreless)
+        return Forecast(wall, FreeCapacity(pieces), limits)
 
-    def _limits(self, ends: Mapping[int, float | None]) -> dict[str, Room]:
+    def _limits(self, ends: Mapping[int, float | None]) -> dict[str, FreeCapacity]:
         """What becomes free of each limit that has a number."""
-        held: dict[str, list[Piece]] = {}
+        held: dict[str, list[CapacityPiece]] = {}
         taken = self._taken
         for job in taken.leased:
             for use in job.spec.limits:
                 end = ends.get(job.id)
                 takes = units(taken.limits.get(use.name), use.units, use.exclusive)
-                held.setdefault(use.name, []).append(Piece(inf if end is None else max(self.wall, end), takes))
+                held.setdefault(use.name, []).append(
+                    CapacityPiece(inf if end is None else max(self.wall, end), takes)
+                )
         rooms = {}
         for name, limit in taken.limits.items():
             most = capacity(limit)
             if most is not None:
                 pieces = held.get(name, [])
                 free = max(0, most - sum(piece.amount for piece in pieces))
-                rooms[name] = Room([*pieces, Piece(self.wall, free)])
+                rooms[name] = FreeCapacity([*pieces, CapacityPiece(self.wall, free)])
         return rooms
 
     # -- lines
 
-    def _cut(self, lane: Waiting, but: set[int], like: Firm | None = None) -> list[PlacedJobs]:
+    def _cut(self, lane: Waiting, but: set[int], like: Commitment | None = None) -> list[PlacedJobs]:
         """The jobs of a lane in lines: those of one group together, as far as they stand together."""
         ids = _ordered(lane.jobs)
         if lane.gone or but:
@@ -348,7 +350,9 @@ class Expectations:
         ]
         hours = openings(self._taken.world.zone, windows) if windows else None
         length = self._line_length(jobs, last, need.size)
-        line = Line(ids, (*first, ids[0]), width if trouble is None else _TOO_WIDE, length, tuple(uses), hours)
+        line = EqualJobs(
+            ids, (*first, ids[0]), width if trouble is None else _TOO_WIDE, length, tuple(uses), hours
+        )
         return PlacedJobs(line, trouble or AHEAD, last, possible=trouble is None)
 
     def _line_length(self, jobs: Sequence[Job], last: Mapping[str, int], size: Size) -> float | None:
@@ -408,7 +412,7 @@ class Expectations:
         placed.line = placed.line._replace(after=after)
         return placed
 
-    def _dependent(self, planned: Foreseen, packed: Foreseen) -> None:
+    def _dependent(self, planned: Forecast, packed: Forecast) -> None:
         """Jobs that wait for others: room is looked for from the expected end of the last of these on."""
         world = self._taken.world
         ends: dict[Parent, tuple[float, Unknown | None]] = {}

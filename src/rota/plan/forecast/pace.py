@@ -1,7 +1,6 @@
-"""The starts of equal jobs, one after another, on places that become free one by one.
+"""The starts of equal jobs that follow each other on places that become free one by one.
 
-A million jobs cost no more than a few: between two moments at which a place joins, starts repeat with the length
-of a job.
+A million jobs cost no more than a few: while no place joins, starts repeat after the length of a job.
 """
 
 from __future__ import annotations
@@ -10,24 +9,24 @@ from bisect import bisect_right
 from math import ceil, inf
 from typing import Final
 
-#: Shorter jobs are no different for whoever waits.
+#: Shorter jobs count as this long, so that starts always advance.
 LEAST_S: Final = 1e-3
 #: Places join at no more moments than this; those of later ones join together.
 _MOST_STAGES: Final = 64
 
 
 class Pace:
-    """When each of so many equal jobs begins; the first has number 0."""
+    """When each of `number` equal jobs starts, counted from 0."""
 
     __slots__ = ("_firsts", "_turns", "length", "number")
 
     def __init__(self, free: list[float], length: float, number: int) -> None:
-        """`free`: when each place is free, ascending, one at least; `inf`: nobody knows."""
+        """`free`: when each place is free, ascending, at least one; `inf`: unknown."""
         self.length = max(LEAST_S, length)
         self.number = number
-        self._firsts: list[int] = []  #: the number of the first job of each stage
-        self._turns: list[list[float]] = []  #: and when each place is free at first in it
-        if self.length == inf:  # each place has one of them, and then nobody knows
+        self._firsts: list[int] = []  #: index of the first job of each stage
+        self._turns: list[list[float]] = []  #: when each place is first free in that stage
+        if self.length == inf:  # each place gets one job; later starts are unknown
             self._firsts, self._turns = [0], [free]
             return
         begun, turns = 0, list[float]()
@@ -44,14 +43,14 @@ class Pace:
             turns = [turn + n * self.length for turn, n in zip(turns, rounds, strict=True)]
 
     def start(self, place: int) -> float:
-        """When the job with this number begins; `inf`: nobody knows."""
+        """When the job with this index starts; `inf`: unknown."""
         stage = bisect_right(self._firsts, place) - 1
         turns = self._turns[stage]
         rounds, turn = divmod(place - self._firsts[stage], len(turns))
         return turns[turn] + rounds * self.length if rounds else turns[turn]
 
     def begun_before(self, moment: float) -> int:
-        """How many begin earlier than this."""
+        """How many start before this moment."""
         low, high = 0, self.number
         while low < high:
             middle = (low + high) // 2
@@ -62,7 +61,7 @@ class Pace:
         return low
 
     def free_after(self, free: list[float], number: int) -> list[float]:
-        """When the places are free again after so many of the jobs, if they were free like this before."""
+        """When the places, free as given before, are free again after the first `number` jobs."""
         if not number:
             return free
         stage = bisect_right(self._firsts, number - 1) - 1
@@ -74,7 +73,7 @@ class Pace:
 
 
 def _stages(free: list[float]) -> list[tuple[list[float], float]]:
-    """The moments at which places join, and those of the next."""
+    """The places that join at the same moment, and the moment at which the next ones join."""
     step = max(1, -(-len(free) // _MOST_STAGES))
     if step == 1 or free[0] == free[-1]:
         groups: list[list[float]] = []
