@@ -10,7 +10,7 @@ import pytest
 
 from rota.core import events
 from rota.core.attempts.leases import NodeFault
-from rota.core.attempts.leave_time import VacateTimes
+from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.jobs.explain import why
 from rota.core.jobs.job import Condition, Outcome
 from rota.core.machines.energy_rules import EnergyRules

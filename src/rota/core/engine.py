@@ -12,16 +12,14 @@ from heapq import heappop
 from typing import Any
 
 from rota.core import clock_steps, events
-from rota.core.attempts import jobs_elsewhere, signals, suspension, walltimes
-from rota.core.attempts.grants import grant_leases
-from rota.core.effects import Refuse
-from rota.core.hooks import server_script_ends
+from rota.core.attempts import noop_jobs, signals, suspension, walltimes
+from rota.core.attempts.grants import grant_leases, on_server_script_ended
+from rota.core.effects import Refuse, RemoveSegments
 from rota.core.jobs import actions, modification, removal
 from rota.core.jobs.dependencies import enter, waiting_state
 from rota.core.jobs.retry import MAX_DELAY_S
 from rota.core.learning import estimate
 from rota.core.machines import energy, fencing, host_hours, host_usage, runners, suspected_hosts
-from rota.core.output import output_pruning
 from rota.core.site import limits, manager_pause, plan_news, promised_starts, site_records
 from rota.core.site.planning_terms import WorldTerms
 from rota.core.states import State
@@ -43,7 +41,8 @@ def _on_host_appeared(world: World, turn: Turn, event: events.HostAppeared) -> N
 
 
 def _on_runner_joined(world: World, turn: Turn, event: events.RunnerJoined) -> None:
-    manager_pause.on_runner_joined(world, turn, event)
+    runners.on_runner_joined(world, turn, event)
+    manager_pause.recall_from_joined(world, turn, event.runner)
     energy.follow_node(world, turn, event.host)
 
 
@@ -52,6 +51,12 @@ def _on_runner_parted(world: World, turn: Turn, event: events.RunnerParted) -> N
     runners.on_runner_parted(world, turn, event)
     if runner is not None:
         energy.follow_node(world, turn, runner.host)
+
+
+def _on_output_outdated(_world: World, turn: Turn, event: events.OutputOutdated) -> None:
+    # Recorded before it is removed, so that nothing takes it for lost.
+    turn.changes.pruned += [(segment,) for segment in event.segments]
+    turn.effects.append(RemoveSegments(event.segments))
 
 
 _HANDLERS: dict[type[events.Event], _Handler] = {
@@ -75,7 +80,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.PowerCommandEnded: energy.on_power_command_ended,
     events.HostHealed: suspected_hosts.on_host_healed,
     events.HostFenced: fencing.on_host_fenced,
-    events.ServerScriptEnded: server_script_ends.on_server_script_ended,
+    events.ServerScriptEnded: on_server_script_ended,
     events.RunnerIdled: runners.on_runner_idled,
     events.RunnerSettled: runners.on_runner_settled,
     events.ManagerPaused: manager_pause.on_manager_paused,
@@ -85,7 +90,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
     events.SiteChanged: site_records.on_site_changed,
     events.JobsModified: modification.on_jobs_modified,
     events.LearningForgotten: estimate.on_learning_forgotten,
-    events.OutputOutdated: output_pruning.on_output_outdated,
+    events.OutputOutdated: _on_output_outdated,
     events.ClockMoved: clock_steps.on_clock_moved,
 }
 
@@ -146,7 +151,7 @@ class Engine:
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
         if self.world.noop_jobs:
-            jobs_elsewhere.end_due_noops(self.world, turn)
+            noop_jobs.end_due_noops(self.world, turn)
         limits.follow_clock(self.world, turn)
         if self.world.pending_extensions:
             walltimes.grant_pending(self.world, turn)
@@ -162,7 +167,7 @@ class Engine:
 
     def next_due(self) -> float | None:
         """The wall time of the next delay that will be over, or start that is planned."""
-        times = [self._next_delay(), jobs_elsewhere.next_end(self.world)]
+        times = [self._next_delay(), noop_jobs.next_end(self.world)]
         if not manager_pause.starts_nothing(self.world):
             times.append(self.world.placement.next_event())
         return min((at for at in times if at is not None), default=None)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rota.core.attempts.jobs_elsewhere import is_noop_runner, restore_noop
+from rota.core.attempts.noop_jobs import is_noop_runner, restore_noop
 from rota.core.attempts.parts import first_holders, kept_leases, restore_parts
 from rota.core.attempts.seats import adopt_seat, take_lease
 from rota.core.attempts.suspension import restore_suspension

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rota.core.accounts.accounting import count_end
-from rota.core.attempts.leave_time import VacateTimes
+from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.effects import NotifySettled
 from rota.core.events import FormerJob
 from rota.core.hooks.hook_records import ServerHooks
 from rota.core.jobs.dependency_groups import DepGroup
-from rota.core.jobs.group_reach import GroupAncestries
+from rota.core.jobs.group_ancestry import GroupAncestries
 from rota.core.jobs.job import Command, Job, Outcome, Parent, Reason, Spec
 from rota.core.learning.model import CachedSize, Model
 from rota.core.machines.energy_rules import EnergyRules
@@ -168,9 +168,7 @@ class World:
         self.hours_now: dict[str, tuple[bool, float, float]] = {}  #: hours → are they now; known from when to when
         self.energy_doubt = ""  #: what is wrong with its rules, as it was said last
         self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.hooks.server_scripts`)
-        self.noop_jobs: set[int] = (
-            set()
-        )  #: jobs that hold resources and run nowhere (`core.attempts.jobs_elsewhere`)
+        self.noop_jobs: set[int] = set()  #: jobs that hold resources and run nowhere (`core.attempts.noop_jobs`)
         self.special_hosts: dict[str, str] = {}  #: type of job → the host that commands of such jobs run on
         self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others
         self.patience_s = PATIENCE_S  #: how long reservations wait for resources that are missing

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from rota.core.effects import RemoveSegments
+from rota.core.engine import Engine
 from rota.core.events import OutputOutdated
 from rota.core.output.output_blocks import checksums
-from rota.core.output.output_pruning import on_output_outdated
 from rota.core.output.output_report import OutputReport
 from rota.core.turn import Batch, Turn
 from rota.core.world import World
@@ -54,7 +54,7 @@ def test_it_is_recorded_before_a_segment_is_removed_and_told_of_its_outputs(tmp_
     checks = Checks(tmp_path, store)
     assert checks.missing([attempt]) == [None]
     turn = Turn(wall=1.0, mono=1.0, random=lambda: 0.5, batch=batch)
-    on_output_outdated(World(Planning(first_seat=1)), turn, OutputOutdated(["r-000001"]))
+    Engine(World(Planning(first_seat=1))).step([OutputOutdated(["r-000001"])], turn)
     assert RemoveSegments(["r-000001"]) in batch.effects
     store.commit(batch.changes)
     assert checks.missing([attempt]) == [None], "it is still there"

@@ -24,9 +24,8 @@ from rota.core.jobs.dependencies import (
     waiting_state,
 )
 from rota.core.jobs.job import Ended, Job, Lease, Outcome, Reason
-from rota.core.jobs.next_attempt import next_attempt
 from rota.core.jobs.reason_texts import sentence
-from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, reservation_over
+from rota.core.jobs.retry import delay_s, longest_delay_s, may_retry, next_attempt_text, reservation_over
 from rota.core.learning.estimate import learn
 from rota.core.states import State
 from rota.core.turn import Turn
@@ -326,7 +325,7 @@ def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
 
 def _delay(world: World, turn: Turn, job: Job, wait: float, why: str, left: str = "") -> None:
     job.due_at = turn.wall + wait
-    job.reason = Reason("delayed", f"{why}; {next_attempt(world, job.due_at, turn.wall)}{left}")
+    job.reason = Reason("delayed", f"{why}; {next_attempt_text(world, job.due_at, turn.wall)}{left}")
     move(world, job, State.DELAYED)
     heappush(world.delayed_until, (job.due_at, job.id))
     write(turn, job)

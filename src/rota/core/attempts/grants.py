@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import msgspec
 
-from rota.core.attempts.jobs_elsewhere import begin_noop
+from rota.core.attempts.attempt import void_attempt
+from rota.core.attempts.noop_jobs import begin_noop
 from rota.core.attempts.parts import lease_hosts, take_parts, with_runners, withhold
 from rota.core.attempts.seats import take_lease, take_seat
 from rota.core.effects import SendWork
-from rota.core.hooks.server_scripts import begin_prologue
+from rota.core.events import ServerScriptEnded
+from rota.core.hooks.server_scripts import (
+    EPILOGUE,
+    after_failure,
+    begin_prologue,
+    epilogue_over,
+    forget_tries,
+    send_withheld,
+)
 from rota.core.jobs.job import Lease
+from rota.core.site.manager_pause import starts_nothing
 from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World, move
@@ -67,6 +77,29 @@ def grant_leases(world: World, turn: Turn) -> None:
         send.jobs.append(job)
         send.leases.append((id, job.attempt, token))
     turn.effects.extend(work.values())
+
+
+def on_server_script_ended(world: World, turn: Turn, event: ServerScriptEnded) -> None:
+    """A job whose prologue went well is sent; an attempt that is over meanwhile is left alone."""
+    if event.hook == EPILOGUE:
+        epilogue_over(world, turn, event.job, event.attempt, event.wrong)
+        return
+    job = world.jobs.get(event.job)
+    lease = job.lease if job is not None else None
+    if job is None or lease is None or job.attempt != event.attempt or lease.token != event.token:
+        return
+    if job.id not in world.server_hooks.running or lease.withheld is None:
+        return
+    world.server_hooks.running.discard(job.id)
+    if event.wrong:
+        then = after_failure(world, turn, job, event.wrong)
+        void_attempt(world, turn, job, f"the prologue on the manager's host failed: {event.wrong}", then=then)
+        return
+    forget_tries(world, turn, job.id)
+    if starts_nothing(world):
+        void_attempt(world, turn, job, "nothing may start now")
+    else:
+        send_withheld(world, turn, job)
 
 
 def _to_withhold(world: World, opened: list[Opened], chosen: list[Chosen]) -> dict[int, Opened]:

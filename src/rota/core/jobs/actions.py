@@ -9,8 +9,8 @@ from heapq import heappush
 
 from rota.core.answers import Acted
 from rota.core.attempts.attempt import end_attempt, void_attempt
-from rota.core.attempts.jobs_elsewhere import end_noop
-from rota.core.attempts.part_ends import part_shut
+from rota.core.attempts.noop_jobs import end_noop
+from rota.core.attempts.part_events import part_shut
 from rota.core.attempts.parts import await_parts, forget_part, is_silent, ref_of
 from rota.core.attempts.seats import vacate_seat
 from rota.core.effects import CloseParts, KillAttempts, NotifyReopened, Reply
@@ -18,8 +18,7 @@ from rota.core.events import DeathConfirmed, JobsHeld, JobsKilled, JobsReleased,
 from rota.core.jobs.allowed_actions import can_hold, can_kill, can_release
 from rota.core.jobs.dependencies import end_job, enter, propagate, register_dependencies, waiting_state
 from rota.core.jobs.job import Job, Lease, Outcome, Reason
-from rota.core.jobs.next_attempt import next_attempt
-from rota.core.jobs.retry import reservation_over
+from rota.core.jobs.retry import next_attempt_text, reservation_over
 from rota.core.machines.runners import retire_idle
 from rota.core.states import RETRYABLE, State
 from rota.core.turn import Turn
@@ -126,7 +125,7 @@ def on_jobs_released(world: World, turn: Turn, event: JobsReleased) -> None:
         if job.due_at is not None and job.due_at > turn.wall:
             move(world, job, State.DELAYED)
             heappush(world.delayed_until, (job.due_at, id))
-            job.reason = Reason("delayed", next_attempt(world, job.due_at, turn.wall))
+            job.reason = Reason("delayed", next_attempt_text(world, job.due_at, turn.wall))
             write(turn, job)
         else:
             job.due_at = None

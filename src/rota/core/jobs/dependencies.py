@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rota.core.effects import NotifyReopened, NotifySettled
 from rota.core.jobs.dependency_groups import Verdict
-from rota.core.jobs.group_reach import GroupAncestry
+from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import Condition, Job, Outcome, Parent, Reason
 from rota.core.learning.estimate import estimate, offer
 from rota.core.states import LEASED, TERMINAL, State

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rota.core.jobs.group_reach import GroupAncestry
+from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.states import State
 
 #: What a parent says to a dependent: (it may run, it never will as things are).

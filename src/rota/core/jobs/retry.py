@@ -6,6 +6,7 @@ A reservation has its time and no other: a second run is promised only if it can
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from rota.core.jobs.job import Job, Outcome
 from rota.core.world import World
@@ -53,3 +54,14 @@ def reservation_over(world: World, job: Job, at: float) -> bool:
         chosen = granted.alternative if granted is not None and granted.alternative < len(request) else 0
         walltime_s = parse_request(request[chosen]).walltime_s or walltime_s
     return at >= began + (job.size.time_s if walltime_s is None else walltime_s)
+
+
+def next_attempt_text(world: World, due_at: float, wall: float) -> str:
+    """`tried again at 14:05:30`, by the manager's clock; with the date if that is not today.
+
+    A time of day, not a duration: the text is stored and must stay true.
+    """
+    due, now = (datetime.fromtimestamp(each, UTC).astimezone(world.zone) for each in (due_at, wall))
+    return (
+        f"tried again at {due:%H:%M:%S}" if due.date() == now.date() else f"tried again at {due:%Y-%m-%d %H:%M:%S}"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rota.core.attempts.attempt import end_as_lost, void_attempt
-from rota.core.attempts.part_ends import part_gone
+from rota.core.attempts.part_events import part_gone
 from rota.core.attempts.parts import part_at
 from rota.core.effects import KillAttempts
 from rota.core.events import HostFenced

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from rota.core.attempts.jobs_elsewhere import is_noop_runner
+from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.world import Runner, World
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import KINDS

@@ -16,8 +16,14 @@ from rota.core.attempts.attempt import (
     void_or_lose,
 )
 from rota.core.attempts.leases import HeldLease, Started
-from rota.core.attempts.part_ends import part_gone, void_unheld
-from rota.core.attempts.part_reports import agree_on_parts, ask_for_unheld, take_part_reports, unwanted_parts
+from rota.core.attempts.part_events import (
+    agree_on_parts,
+    ask_for_unheld,
+    part_gone,
+    take_part_reports,
+    unwanted_parts,
+    void_unheld,
+)
 from rota.core.attempts.parts import parts_of, withheld_seats
 from rota.core.attempts.seats import adopt_seat, close_seat
 from rota.core.attempts.signals import signal_before_end

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from rota.core.attempts.attempt import void_attempt
 from rota.core.effects import RecallLeases
-from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed, RunnerJoined
+from rota.core.events import ManagerDrained, ManagerPaused, ManagerResumed
 from rota.core.jobs.job import Reason
-from rota.core.machines import runners
 from rota.core.turn import Turn
 from rota.core.world import Runner, World
 
@@ -69,11 +68,10 @@ def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None
     world.paused = world.draining = False
 
 
-def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
-    """A runner that was away may still hold what everybody else was asked to hand back."""
-    runners.on_runner_joined(world, turn, event)
+def recall_from_joined(world: World, turn: Turn, runner: str) -> None:
+    """A runner that was away may still hold leases that all others were asked to hand back."""
     if starts_nothing(world):
-        _recall(world, turn, world.runners[event.runner])
+        _recall(world, turn, world.runners[runner])
 
 
 def _recall_all(world: World, turn: Turn) -> None:

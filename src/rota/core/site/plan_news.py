@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rota.core.attempts.attempt import void_attempt
-from rota.core.attempts.jobs_elsewhere import end_noop
+from rota.core.attempts.noop_jobs import end_noop
 from rota.core.attempts.signals import signal_before_end
 from rota.core.attempts.suspension import resume_now
 from rota.core.effects import KillAttempts

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rota.core.jobs.dependencies import Node, refuse_cycle
-from rota.core.jobs.group_reach import GroupAncestry
+from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Condition, Parent, Spec
 from rota.core.world import NO_JOB, Upload, World
 from rota.errors import BadInput, NotFound

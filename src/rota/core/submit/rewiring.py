@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 import msgspec
 
 from rota.core.jobs.dependencies import enter, register_dependencies, unregister_dependencies
-from rota.core.jobs.group_reach import GroupAncestry
+from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.jobs.job import After, Job
 from rota.core.jobs.modification import respecify
 from rota.core.states import TERMINAL, State

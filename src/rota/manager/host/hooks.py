@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from rota.core.attempts.leave_time import VacateTimes
+from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.effects import RunServerScript
 from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
 from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rota import __version__
-from rota.core.attempts.jobs_elsewhere import is_noop_runner
+from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World

@@ -1,0 +1,146 @@
+"""What happens to parts of leases (`core.attempts.parts`): runners open, close and lose them, or never had them.
+
+A part ends when its runner says that nothing is left of it, or when that runner is proven to be gone.
+"""
+
+from __future__ import annotations
+
+from rota.core.attempts.attempt import conclude, revive, void_attempt
+from rota.core.attempts.leases import LeaseRef
+from rota.core.attempts.parts import (
+    ask,
+    drop_part,
+    forget_part,
+    lease_of,
+    opened,
+    part_at,
+    part_named,
+    parts_by_host,
+    release_part,
+    remember,
+)
+from rota.core.attempts.suspension import host_left
+from rota.core.events import RunnerReported
+from rota.core.jobs.job import Job
+from rota.core.machines.suspected_hosts import suspect
+from rota.core.turn import Turn
+from rota.core.world import Runner, World
+
+# ------------------------------------------------------------------ what runners report
+
+
+def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerReported) -> None:
+    """What became of parts that a runner was told to open or to close."""
+    for report in event.opened:
+        job = part_named(world, runner, report)
+        part = part_at(job, runner.host) if job is not None else None
+        if job is None or job.lease is None or part is None or part.runner not in ("", runner.id):
+            continue
+        if not report.ok:
+            suspect(world, turn, runner.host, by="prologue", why=f"job {report.job}: {report.message}")
+            part_failed(world, turn, job, runner.host, report.message)
+        elif job.lease.ended is None:
+            part.runner = runner.id
+            opened(turn, job, runner.host)
+    for ref in event.shut:
+        job = part_named(world, runner, ref)
+        part = part_at(job, runner.host) if job is not None else None
+        if job is not None and part is not None and part.runner == runner.id:
+            part_shut(world, turn, job, runner.host)
+
+
+def unwanted_parts(world: World, runner: Runner, held: list[LeaseRef]) -> list[tuple[int, int, int]]:
+    """Of the parts that a runner has, those that it must close. It has them, whoever was asked for them."""
+    unwanted = []
+    for ref in held:
+        job = part_named(world, runner, ref)
+        part = part_at(job, runner.host) if job is not None else None
+        if part is not None:
+            part.runner = runner.id
+        if job is None or job.lease is None or job.lease.ended is not None:
+            unwanted.append((ref.job, ref.attempt, ref.token))
+    return unwanted
+
+
+def agree_on_parts(world: World, turn: Turn, runner: Runner, held: list[LeaseRef]) -> None:
+    """A part that a living runner does not have is closed, or is yet to be opened."""
+    named = {(ref.job, ref.attempt, ref.token) for ref in held}
+    for id in sorted(world.parts_at.get(runner.host, ())):
+        job = world.jobs[id]
+        part, lease = part_at(job, runner.host), job.lease
+        if part is None or lease is None or part.runner not in ("", runner.id):
+            continue
+        has = (id, job.attempt, lease.token) in named
+        if lease.ended is None:
+            if not part.open or not has:
+                ask(world, turn, job, runner.host)
+        elif not has:
+            part_shut(world, turn, job, runner.host)
+
+
+def ask_for_unheld(world: World, turn: Turn, runner: Runner) -> None:
+    """A runner answers again: parts on its host that nobody has are for it to open."""
+    for id in sorted(world.parts_at.get(runner.host, ())):
+        part, lease = part_at(world.jobs[id], runner.host), world.jobs[id].lease
+        if part is not None and not part.runner and lease is not None and lease.ended is None:
+            ask(world, turn, world.jobs[id], runner.host)
+
+
+# ------------------------------------------------------------------ the end of a part
+
+
+def part_shut(world: World, turn: Turn, job: Job, host: str) -> None:
+    """Nothing is left of a job on this host."""
+    lease = lease_of(job)
+    if lease.ended is None:
+        release_part(world, turn, job, host)  # nobody asked for that; the next runner there opens it again
+        host_left(world, turn, job, host)
+        return
+    drop_part(world, job, host)
+    if lease.parts is None:
+        conclude(world, turn, job, lease.ended, host=lease.host)
+    else:
+        remember(world, turn)  # whoever said so may never speak to the next manager, nor be proven dead again
+        revive(world, turn, job)
+
+
+def part_gone(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
+    """The runner that held a part is gone, and with it everything that it had started there."""
+    part_shut(world, turn, job, host)
+    lease = job.lease
+    if lease is None or lease.ended is not None:
+        return
+    if lease.withheld is not None:
+        void_attempt(world, turn, job, f"its part on {host} is gone before it began: {why}")
+    elif not job.kill and not job.preempted:
+        # What ran there has ended, and whoever started it knows. The job goes on.
+        turn.note(job.id, job.attempt, "part", f"everything of it on {host} has ended: {why}")
+        ask(world, turn, job, host)
+    if job.lease is lease:
+        revive(world, turn, job)
+
+
+def part_failed(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
+    """A host cannot be made ready for its part of a job, and has nothing of it."""
+    lease = lease_of(job)
+    part_shut(world, turn, job, host)
+    if lease.ended is not None:
+        return
+    if lease.withheld is not None:
+        void_attempt(world, turn, job, f"{host} could not be made ready for it: {why}")
+    else:
+        forget_part(world, turn, job, host)
+        turn.note(job.id, job.attempt, "part", f"it goes on without {host}, which could not be made ready: {why}")
+
+
+def void_unheld(world: World, turn: Turn) -> None:
+    """Jobs that have not begun do not wait for a host on which nobody answers: they are planned anew."""
+    for host, ids in list(world.parts_at.items()):
+        runner = world.runners.get(world.runner_at.get(host, ""))
+        if runner is not None and not runner.silent:
+            continue
+        for id in sorted(ids):
+            job = world.jobs[id]
+            asked = parts_by_host(job)[host].runner or id in world.server_hooks.running  # or will be
+            if lease_of(job).withheld is not None and not asked:
+                void_attempt(world, turn, job, f"nobody answers on {host}")
