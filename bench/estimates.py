@@ -22,7 +22,7 @@ from rota.core.learning.durations import usual_s
 from rota.core.learning.model import KEPT_TIMES
 from rota.plan.ask import Ask
 from rota.plan.forecast.planned_jobs import forecast_of, snapshot, with_lengths
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.planner.entry import RUNNING, WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
@@ -114,7 +114,7 @@ class Replay:
             self.now = now = min(moments)
             while submitted < len(jobs) and jobs[submitted].submit <= now:
                 job = jobs[submitted]
-                group = Group((Level("core", job.cores),))
+                group = ResourceGroup((Level("core", job.cores),))
                 planner.submit(submitted, Ask(alternatives=(Alternative((group,), job.walltime),)), now)
                 submitted += 1
             while ends and ends[0][0] <= now:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from deployment import print_table, save
 from rota.plan.ask import Ask
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quotas import Quotas
@@ -71,7 +71,7 @@ def make_planner(nodes: int, *, quotas: bool = False) -> Planner:
 
 
 def alternative(walltime: float, *levels: tuple[str, int]) -> Alternative:
-    return Alternative((Group(tuple(Level(*level) for level in levels)),), float(walltime))
+    return Alternative((ResourceGroup(tuple(Level(*level) for level in levels)),), float(walltime))
 
 
 # ------------------------------------------------------------------ whole nodes

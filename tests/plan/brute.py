@@ -12,7 +12,7 @@ from itertools import combinations
 from math import inf
 
 from rota.plan.ask import Ask
-from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, ResourceGroup
 from rota.plan.policy.policy import Policy
 from rota.plan.site.resources import Resource
 
@@ -42,7 +42,7 @@ class Naive:
         level = {"nodes": "host"}.get(level, level)
         return self.values[id].get(level, id if level == "core" else None)
 
-    def eligible(self, group: Group) -> Free:
+    def eligible(self, group: ResourceGroup) -> Free:
         """Those that match and lie in a block of every level."""
         return frozenset(
             id
@@ -51,14 +51,14 @@ class Naive:
             and all(self.value(id, level.name) is not None for level in group.levels)
         )
 
-    def blocks(self, group: Group, depth: int, within: Free) -> list[Free]:
+    def blocks(self, group: ResourceGroup, depth: int, within: Free) -> list[Free]:
         """The blocks of one level in a block of the level above, by their lowest member."""
         found: dict[object, set[int]] = {}
         for id in sorted(within):
             found.setdefault(self.value(id, group.levels[depth].name), set()).add(id)
         return [frozenset(each) for each in found.values()]
 
-    def wanted(self, group: Group, there: int, blocks: int) -> int:
+    def wanted(self, group: ResourceGroup, there: int, blocks: int) -> int:
         number = group.levels[0].number
         if number == ALL:
             return blocks
@@ -69,7 +69,7 @@ class Naive:
         assert isinstance(number, int)
         return number
 
-    def ways(self, group: Group, free: Free, depth: int = 0, within: Free | None = None) -> Iterator[Free]:
+    def ways(self, group: ResourceGroup, free: Free, depth: int = 0, within: Free | None = None) -> Iterator[Free]:
         """Every set that satisfies the group, the preferred first."""
         within = self.eligible(group) if within is None else within
         blocks = self.blocks(group, depth, within)
@@ -90,7 +90,7 @@ class Naive:
             else:
                 yield from self._each(group, free, depth, some)
 
-    def _each(self, group: Group, free: Free, depth: int, blocks: tuple[Free, ...]) -> Iterator[Free]:
+    def _each(self, group: ResourceGroup, free: Free, depth: int, blocks: tuple[Free, ...]) -> Iterator[Free]:
         if not blocks:
             yield NOTHING
             return
@@ -98,7 +98,7 @@ class Naive:
             for rest in self._each(group, free, depth, blocks[1:]):
                 yield taken | rest
 
-    def first(self, group: Group, free: Free) -> Free:
+    def first(self, group: ResourceGroup, free: Free) -> Free:
         return next(self.ways(group, free), NOTHING)
 
     def choose(self, alternative: Alternative, free: Free) -> Free:
@@ -109,7 +109,7 @@ class Naive:
         narrow = sorted(alternative.groups, key=lambda group: len(self.eligible(group)))
         return self._in_turn(narrow, free) or self.search(alternative.groups, free)
 
-    def _in_turn(self, groups: Iterable[Group], free: Free) -> Free:
+    def _in_turn(self, groups: Iterable[ResourceGroup], free: Free) -> Free:
         taken = NOTHING
         for group in groups:
             some = self.first(group, free - taken)
@@ -118,7 +118,7 @@ class Naive:
             taken |= some
         return taken
 
-    def search(self, groups: tuple[Group, ...], free: Free) -> Free:
+    def search(self, groups: tuple[ResourceGroup, ...], free: Free) -> Free:
         """Try everything."""
         if not groups:
             return NOTHING

@@ -12,7 +12,7 @@ from msgspec import Struct
 from rota.errors import BadInput
 from rota.plan.ask import Ask
 from rota.plan.language import expression
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.language.type_parser import check_reservation, parse_types
 from rota.plan.language.types import Types
@@ -175,9 +175,9 @@ class Reader:
 
     def _unit_for_core(self, read: Alternative, text: str) -> Alternative:
         """A walltime alone means one core, whatever the unit is called here."""
-        if "core" in self._levels or "core" in text or read.groups != (Group((Level("core", 1),)),):
+        if "core" in self._levels or "core" in text or read.groups != (ResourceGroup((Level("core", 1),)),):
             return read
-        return msgspec.structs.replace(read, groups=(Group((Level(self._site.unit, 1),)),))
+        return msgspec.structs.replace(read, groups=(ResourceGroup((Level(self._site.unit, 1),)),))
 
     def _simple(self, fields: Fields) -> Alternative:
         """So many cores of one host."""
@@ -186,7 +186,7 @@ class Reader:
             raise WrongField("cpus", f"{cpus:g} is no number of cores here", hint="give 0.01 to 1, or whole cores")
         unit = Level(self._site.unit, max(1, int(cpus)))
         hosts = (Level("host", 1),) if "host" in self._levels and unit.name != "host" else ()
-        return Alternative((Group((*hosts, unit), fields.where),))
+        return Alternative((ResourceGroup((*hosts, unit), fields.where),))
 
     def _check_where(self, where: str) -> None:
         if where not in self._checked:
@@ -262,7 +262,7 @@ def _in(path: str, value: float | str, *, least: float = 0.0) -> float:
         return duration(value, least=least)
 
 
-def _narrowed(group: Group, where: str) -> Group:
+def _narrowed(group: ResourceGroup, where: str) -> ResourceGroup:
     if not where:
         return group
     return msgspec.structs.replace(group, where=f"({where}) and ({group.where})" if group.where else where)

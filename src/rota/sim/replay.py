@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from rota.plan.ask import Ask
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.site.resources import Resource, Site
@@ -134,7 +134,7 @@ class _Replay:
         return min(moments, default=None)
 
     def _ask(self, job: SwfJob) -> Ask:
-        group = Group((Level(_UNIT, job.procs),))
+        group = ResourceGroup((Level(_UNIT, job.procs),))
         return Ask(alternatives=(Alternative((group,), job.run if self._exact else job.requested),), user=job.user)
 
     def _begin(self, place: int, now: float, resources: int) -> None:

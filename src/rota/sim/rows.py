@@ -10,7 +10,7 @@ from msgspec import Struct
 from rota.errors import BadInput
 from rota.plan.language.expression import Kind, Value
 from rota.plan.site.bitset import parse_spans
-from rota.plan.site.resources import Figures, Resource, Site
+from rota.plan.site.resources import HostFigures, Resource, Site
 from rota.sim.values import Moments, WrongField, did_you_mean, field, shown, size
 
 Row = dict[str, str | int | float | bool | list[int] | None]
@@ -168,8 +168,8 @@ def _kinds(values: Mapping[int, dict[str, Value]], unit: str) -> dict[str, Kind]
     return kinds
 
 
-def _figures(hosts: Mapping[str, Host], known: set[str]) -> dict[str, Figures]:
-    found: dict[str, Figures] = {}
+def _figures(hosts: Mapping[str, Host], known: set[str]) -> dict[str, HostFigures]:
+    found: dict[str, HostFigures] = {}
     for name, host in hosts.items():
         with field(f"hosts.{name}"):
             if name not in known:
@@ -183,5 +183,5 @@ def _figures(hosts: Mapping[str, Host], known: set[str]) -> dict[str, Figures]:
                 mem = None if host.mem is None else size(host.mem)
             with field("disk"):
                 disk = None if host.disk is None else size(host.disk)
-            found[name] = Figures(mem=mem, disk=disk, gpus=host.gpus, limits=dict(host.limits))
+            found[name] = HostFigures(mem=mem, disk=disk, gpus=host.gpus, limits=dict(host.limits))
     return found

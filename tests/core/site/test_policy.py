@@ -11,9 +11,9 @@ from rota.core.site.policy import placed_rules, policy_of, queues_of, quotas_of,
 from rota.errors import BadInput
 from rota.plan.language.weekly_hours import Weekly, parse_weekly
 from rota.plan.policy.policy import DEFAULT_QUEUES, Queue
-from rota.plan.policy.policy_records import BUILT_IN_RULES, check_queue, check_rule, placed_record
+from rota.plan.policy.policy_records import BUILT_IN_RULES, check_queue, check_rule, ranked_rule_record
 from rota.plan.policy.quota_records import check_period, check_quota, new_period, new_quota
-from rota.plan.policy.quota_rules import Who
+from rota.plan.policy.quota_rules import QuotaSubject
 from rota.plan.policy.rule_syntax import read_rule
 from rota.plan.site.clock import Clock
 
@@ -55,8 +55,8 @@ def test_a_queue_that_cannot_be_is_refused(name: str, value: Any, message: str) 
 
 
 def test_rules_of_the_site_stand_among_the_built_in_ones_by_their_rank() -> None:
-    first = placed_record(read_rule({"name": "first", "reject": "x"}), 1.0)
-    changed = placed_record(read_rule({"name": "default-queue", "default": {"queue": "night"}}), 100.0)
+    first = ranked_rule_record(read_rule({"name": "first", "reject": "x"}), 1.0)
+    changed = ranked_rule_record(read_rule({"name": "default-queue", "default": {"queue": "night"}}), 100.0)
     records = {"rule": {"first": first, "default-queue": changed, "no-root": {"removed": True}}}
     found = placed_rules(records)
     assert [each.rule.name for each in found] == [
@@ -97,7 +97,7 @@ def test_quotas_hold_always_and_those_of_a_set_in_its_periods() -> None:
     )
     quotas = quotas_of(records, 32, CLOCK)
     assert quotas is not None
-    bob = quotas.counted(Who(user="bob"))
+    bob = quotas.counted(QuotaSubject(user="bob"))
     assert bob is not None
     thursday, monday = 10 * 3600.0, 4 * DAY + 10 * 3600.0  # 1970-01-01 was a Thursday
     assert quotas.refusal(bob, 16, thursday, thursday + 60) is None, "a one-off period wins over weekly ones"

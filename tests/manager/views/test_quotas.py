@@ -9,7 +9,7 @@ from rota.core.world import World
 from rota.manager.views.quotas import view
 from rota.plan.dispatch.planning import Planning
 from rota.plan.policy.quota_records import sets_of
-from rota.plan.policy.quota_rules import Who
+from rota.plan.policy.quota_rules import QuotaSubject
 from rota.plan.policy.quotas import Quotas
 
 
@@ -39,7 +39,7 @@ def test_of_many_holders_those_nearest_to_a_limit_are_told() -> None:
     quotas = Quotas(sets_of(records)[""], total=200)
     job = 0
     for number in range(1, 31):
-        who = Who(user=f"user{number:02}", project="p")
+        who = QuotaSubject(user=f"user{number:02}", project="p")
         for _ in range(3 if number == 7 else 1):
             job += 1
             counted = quotas.counted(who)

@@ -6,7 +6,7 @@ from rota.plan.ask import Ask
 from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_leases import ids_of, still_there
 from rota.plan.dispatch.plan_queue import PlanQueue
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import Need
 from rota.plan.placement import Held, Reserved
@@ -26,7 +26,9 @@ class Alike:
     """`Terms` of a site where every job asks for two cores."""
 
     def __init__(self, types: Types | None = None) -> None:
-        self._ask = Ask(alternatives=(Alternative((Group((Level("core", 2),)),), 60.0),), types=types or Types())
+        self._ask = Ask(
+            alternatives=(Alternative((ResourceGroup((Level("core", 2),)),), 60.0),), types=types or Types()
+        )
 
     def ask(self, job: int) -> Ask:
         del job

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rota.plan.ask import Ask
 from rota.plan.explain.replanning import lifted
 from rota.plan.explain.rivals import begins
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
 from rota.plan.planner.entry import WAITING
@@ -20,7 +20,7 @@ from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
 from rota.plan.reasons import Cause
 from rota.plan.site.clock import Clock
-from rota.plan.site.resources import Figures, Resource, Site
+from rota.plan.site.resources import HostFigures, Resource, Site
 from tests.dose import dose
 
 HOSTS = {"a": (1, 2), "b": (3, 4), "c": (5, 6)}
@@ -33,12 +33,12 @@ RULES: tuple[dict[str, list[float]], ...] = (
 
 sizes = st.sampled_from(
     (
-        Group((Level("core", 1),)),
-        Group((Level("core", 2),)),
-        Group((Level("core", 4),)),
-        Group((Level("host", 1), Level("core", 2))),
-        Group((Level("host", 2), Level("core", 1))),
-        Group((Level("core", 1),), "host = 'a'"),
+        ResourceGroup((Level("core", 1),)),
+        ResourceGroup((Level("core", 2),)),
+        ResourceGroup((Level("core", 4),)),
+        ResourceGroup((Level("host", 1), Level("core", 2))),
+        ResourceGroup((Level("host", 2), Level("core", 1))),
+        ResourceGroup((Level("core", 1),), "host = 'a'"),
     )
 )
 
@@ -72,7 +72,7 @@ def asks(draw: st.DrawFn, *, reserve: bool = True) -> Ask:
 sites = st.builds(
     lambda until, hours, away, mem: Site(
         [Resource(id, {"host": host}) for host, ids in HOSTS.items() for id in ids],
-        hosts={host: Figures(mem=3) for host in HOSTS} if mem else None,
+        hosts={host: HostFigures(mem=3) for host in HOSTS} if mem else None,
         until={id: moment for host, moment in until.items() for id in HOSTS[host]},
         hours=hours,
         clock=Clock(UTC),
@@ -142,7 +142,7 @@ HOUR = 3600.0
 
 
 def job(cores: int, walltime: float | None = HOUR, **more: Any) -> Ask:
-    return Ask(alternatives=(Alternative((Group((Level("core", cores),)),), walltime),), **more)
+    return Ask(alternatives=(Alternative((ResourceGroup((Level("core", cores),)),), walltime),), **more)
 
 
 def site(**more: Any) -> Site:

@@ -9,7 +9,7 @@ import pytest
 from rota.errors import Bug
 from rota.plan.ask import Ask
 from rota.plan.explain.whatif import ask_when, copy_of
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
@@ -27,7 +27,7 @@ CORES = Site([Resource(id, {"host": f"h{(id + 1) // 2}"}) for id in range(1, 5)]
 
 
 def asks(cores: int, walltime: float = 10.0, **more: Any) -> Ask:
-    return Ask(alternatives=(Alternative((Group((Level("core", cores),)),), walltime),), **more)
+    return Ask(alternatives=(Alternative((ResourceGroup((Level("core", cores),)),), walltime),), **more)
 
 
 def everything(value: Any, seen: dict[int, int] | None = None) -> Any:

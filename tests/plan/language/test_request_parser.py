@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.language.expression import Kind, text
-from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.request_parser import check_alternative, parse_request, request_text
 from tests.plan.language.expressions import expressions
 
@@ -22,8 +22,8 @@ def refusal(request: str) -> BadInput:
     return refused.value
 
 
-def one(*levels: tuple[str, int | str], where: str = "") -> Group:
-    return Group(tuple(Level(name, number) for name, number in levels), where)
+def one(*levels: tuple[str, int | str], where: str = "") -> ResourceGroup:
+    return ResourceGroup(tuple(Level(name, number) for name, number in levels), where)
 
 
 def test_levels_are_nested_and_ten_and_nothing_are_ten_hours() -> None:
@@ -204,7 +204,7 @@ def test_the_longest_request_can_be_read_back() -> None:
 names = st.sampled_from(["host", "core", "switch", "gpu", "a_1", "Z"])
 several = st.lists(st.builds(Level, names, st.integers(1, 999_999_999)), min_size=1, unique_by=lambda x: x.name)
 single = st.builds(lambda name, word: [Level(name, word)], names, st.sampled_from([ALL, BEST, HALF_BEST]))
-groups = st.builds(Group, (several | single).map(tuple), st.just("") | expressions().map(text))
+groups = st.builds(ResourceGroup, (several | single).map(tuple), st.just("") | expressions().map(text))
 alternatives = st.builds(
     Alternative,
     st.lists(groups, min_size=1, max_size=4).map(tuple),

@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from rota.plan.ask import Ask
-from rota.plan.language.request import BEST, Alternative, Group, Level
+from rota.plan.language.request import BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner.entry import BLOCKED, RUNNING, WAITING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
-from rota.plan.site.resources import Figures, Resource, Site
-from rota.plan.timeline.step_function import Steps
+from rota.plan.site.resources import HostFigures, Resource, Site
+from rota.plan.timeline.step_function import StepFunction
 
 
 def site(cores: int, *, hosts: int = 1, usable: set[int] | None = None, mem: int | None = None) -> Site:
     resources = [Resource(id, {"host": f"n{(id - 1) * hosts // cores}", "x": id}) for id in range(1, cores + 1)]
-    figures = {f"n{number}": Figures(mem=mem) for number in range(hosts)} if mem is not None else {}
+    figures = {f"n{number}": HostFigures(mem=mem) for number in range(hosts)} if mem is not None else {}
     return Site(resources, usable=usable, hosts=figures)
 
 
 def ask(number: int | str, length: float | None, where: str = "", level: str = "core", **terms: Any) -> Ask:
-    group = Group((Level(level, number),), where)
+    group = ResourceGroup((Level(level, number),), where)
     names = {name: terms.pop(name) for name in list(terms) if name in Types.__struct_fields__}
     return Ask(alternatives=(Alternative((group,), length),), types=Types(**names), **terms)
 
@@ -322,7 +322,7 @@ def test_somebody_whose_parent_failed_gives_back_what_it_was_promised() -> None:
 
 
 def test_what_was_freed_between_two_questions_is_not_forgotten_by_the_second() -> None:
-    steps = Steps()
+    steps = StepFunction()
     for start, end in ((0, 10), (10, 20), (20, 30)):
         steps.add(start, end, 1)
     assert steps.over(0, 5, 0).until == 30

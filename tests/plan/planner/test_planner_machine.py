@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from rota.plan.ask import Ask
 from rota.plan.explain.whatif import copy_of
-from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner.backfill import PriorityClass
 from rota.plan.planner.entry import RUNNING, WAITING, Entry
@@ -23,7 +23,7 @@ from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.availability import closed_spans
 from rota.plan.site.clock import Clock
-from rota.plan.site.resources import Figures, Resource, Site
+from rota.plan.site.resources import HostFigures, Resource, Site
 from rota.plan.timeline.slots import Slots
 from tests.dose import half, histories
 from tests.plan.brute import Brute, may_share
@@ -38,20 +38,20 @@ LAYOUTS = (
 )
 
 GROUPS = (
-    Group((Level("core", 1),)),
-    Group((Level("core", 1),)),
-    Group((Level("core", 2),)),
-    Group((Level("core", 3),)),
-    Group((Level("core", 5),)),
-    Group((Level("nodes", 1),)),
-    Group((Level("nodes", 2),)),
-    Group((Level("host", 1), Level("core", 2))),
-    Group((Level("host", 2), Level("core", 1))),
-    Group((Level("core", 1),), "gpu = true"),
-    Group((Level("core", 2),), "speed >= 2"),
-    Group((Level("nodes", ALL),)),
-    Group((Level("core", BEST),)),
-    Group((Level("core", HALF_BEST),), "not gpu = true"),
+    ResourceGroup((Level("core", 1),)),
+    ResourceGroup((Level("core", 1),)),
+    ResourceGroup((Level("core", 2),)),
+    ResourceGroup((Level("core", 3),)),
+    ResourceGroup((Level("core", 5),)),
+    ResourceGroup((Level("nodes", 1),)),
+    ResourceGroup((Level("nodes", 2),)),
+    ResourceGroup((Level("host", 1), Level("core", 2))),
+    ResourceGroup((Level("host", 2), Level("core", 1))),
+    ResourceGroup((Level("core", 1),), "gpu = true"),
+    ResourceGroup((Level("core", 2),), "speed >= 2"),
+    ResourceGroup((Level("nodes", ALL),)),
+    ResourceGroup((Level("core", BEST),)),
+    ResourceGroup((Level("core", HALF_BEST),), "not gpu = true"),
 )
 
 #: Of besteffort jobs that may hold what others hold as well.
@@ -144,7 +144,7 @@ class Plans(RuleBasedStateMachine):
         return [each.id for each in self.resources if each.values["host"] not in self.lost]
 
     def site(self) -> Site:
-        figures = {host: Figures(mem=most) for host, most in self.mem.items()}
+        figures = {host: HostFigures(mem=most) for host, most in self.mem.items()}
         return Site(
             self.resources, hosts=figures, usable=self.usable(), until=self.until, hours=self.hours, clock=CLOCK
         )
@@ -189,7 +189,7 @@ class Plans(RuleBasedStateMachine):
         self._submit(Ask(alternatives=tuple(some), user=user, at=self.now + gap), real=real)
 
     @rule(group=st.sampled_from(GROUPS[:8]), user=users, real=reals)
-    def submit_without_walltime(self, group: Group, user: str, real: float) -> None:
+    def submit_without_walltime(self, group: ResourceGroup, user: str, real: float) -> None:
         self._submit(Ask(alternatives=(Alternative((group,)),), user=user, time_s=25.0), real=real)
 
     @rule(
@@ -198,13 +198,13 @@ class Plans(RuleBasedStateMachine):
         length=st.sampled_from((50.0, 80.0)),
         name=st.sampled_from(("", "box")),
     )
-    def submit_container(self, group: Group, real: float, length: float, name: str) -> None:
+    def submit_container(self, group: ResourceGroup, real: float, length: float, name: str) -> None:
         types = Types(container=True)
         ask = Ask(alternatives=(Alternative((group,), length),), user="ann", name=name, types=types)
         self._submit(ask, real=real)
 
     @rule(data=st.data(), group=st.sampled_from(GROUPS[:8]), real=reals, nested=st.booleans())
-    def submit_inner(self, data: st.DataObject, group: Group, real: float, nested: bool) -> None:
+    def submit_inner(self, data: st.DataObject, group: ResourceGroup, real: float, nested: bool) -> None:
         homes = [entry.id for entry in self.planner.entries.values() if entry.ask.types.container]
         home = data.draw(st.sampled_from([*homes, "box", 999]))
         types = Types(inner=str(home), container=nested)
@@ -212,7 +212,7 @@ class Plans(RuleBasedStateMachine):
         self._submit(Ask(alternatives=(Alternative((group,), walltime),), user="bob", types=types), real=real)
 
     @rule(group=st.sampled_from(GROUPS[:8]), user=users, real=reals, data=st.data())
-    def submit_sharing(self, group: Group, user: str, real: float, data: st.DataObject) -> None:
+    def submit_sharing(self, group: ResourceGroup, user: str, real: float, data: st.DataObject) -> None:
         types = data.draw(
             st.sampled_from(
                 (
@@ -231,13 +231,13 @@ class Plans(RuleBasedStateMachine):
         self._submit(ask, real=real)
 
     @rule(group=st.sampled_from(GROUPS[:8]), user=users, real=reals, terms=st.sampled_from(LOW_TERMS))
-    def submit_besteffort_that_shares(self, group: Group, user: str, real: float, terms: Types) -> None:
+    def submit_besteffort_that_shares(self, group: ResourceGroup, user: str, real: float, terms: Types) -> None:
         self._submit(
             Ask(alternatives=(Alternative((group,), 40.0),), user=user, queue="besteffort", types=terms), real=real
         )
 
     @rule(group=st.sampled_from(GROUPS[:8]), user=users, real=reals, mem=st.integers(0, 2))
-    def submit_besteffort(self, group: Group, user: str, real: float, mem: int) -> None:
+    def submit_besteffort(self, group: ResourceGroup, user: str, real: float, mem: int) -> None:
         ask = Ask(
             alternatives=(Alternative((group,), 40.0),),
             user=user,
@@ -285,7 +285,7 @@ class Plans(RuleBasedStateMachine):
 
     @precondition(lambda self: any(self._modifiable(entry) for entry in self.planner.entries.values()))
     @rule(data=st.data(), priority=st.integers(0, 2), group=st.sampled_from(GROUPS[:8]))
-    def modify_one(self, data: st.DataObject, priority: int, group: Group) -> None:
+    def modify_one(self, data: st.DataObject, priority: int, group: ResourceGroup) -> None:
         there = sorted(entry.id for entry in self.planner.entries.values() if self._modifiable(entry))
         id = data.draw(st.sampled_from(there))
         old = self.planner.entries[id].ask

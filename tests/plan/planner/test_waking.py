@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.ask import Ask
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner.overrun import new_end
 from rota.plan.planner.planner import Planner
@@ -24,7 +24,7 @@ def site_of(asleep: dict[str, float | None], *, hosts: str = "abcd", cores: int 
 
 
 def ask(number: int = 1, walltime_s: float = 50.0, level: str = "core", **fields: object) -> Ask:
-    return Ask(alternatives=(Alternative((Group((Level(level, number),)),), walltime_s),), **fields)  # type: ignore[arg-type]
+    return Ask(alternatives=(Alternative((ResourceGroup((Level(level, number),)),), walltime_s),), **fields)  # type: ignore[arg-type]
 
 
 def place(planner: Planner, id: int, what: Ask, now: float = 0.0) -> tuple[float | None, list[int]]:
@@ -72,7 +72,7 @@ def test_a_block_in_which_everybody_is_awake_goes_before_one_in_which_only_the_f
     site = Site(resources, levels=("switch", "host", "core"), asleep={"b": -50.0}, wake_s=WAKE_S)
     planner = Planner(site, Policy())
     planner.submit(1, ask(3, 60.0), 0.0)
-    groups = (Group((Level("switch", 1), Level("host", 2))),)
+    groups = (ResourceGroup((Level("switch", 1), Level("host", 2))),)
     entry = planner.submit(2, Ask(alternatives=(Alternative(groups, 50.0),)), 0.0)
     assert entry.start == 60.0, "when b is long awake"
     assert site.ids(entry.resources) == [3, 4]

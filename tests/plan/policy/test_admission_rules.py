@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.errors import BadInput
-from rota.plan.policy.admission_rules import OF_ONE_HOST, Facts, Rule, Verdict, holds, judge
+from rota.plan.policy.admission_rules import OF_ONE_HOST, AdmissionRule, JobFacts, Verdict, holds, judge
 from rota.plan.policy.rule_syntax import BUILT_IN, CONDITIONS, FIELDS, from_words, read_rule, write_rule
 
 HOUR = 3600.0
 GIB = 1 << 30
 
 
-def verdict(facts: Facts, *rules: dict[str, Any], **more: Any) -> Verdict:
+def verdict(facts: JobFacts, *rules: dict[str, Any], **more: Any) -> Verdict:
     return judge([read_rule({"name": f"r{at}", **rule}) for at, rule in enumerate(rules, 1)], facts, **more)
 
 
-def matches(facts: Facts, match: dict[str, Any], **more: Any) -> bool:
+def matches(facts: JobFacts, match: dict[str, Any], **more: Any) -> bool:
     return bool(verdict(facts, {"match": match, "reject": "no"}, **more).rejected_by)
 
 
@@ -29,11 +29,11 @@ def matches(facts: Facts, match: dict[str, Any], **more: Any) -> bool:
 
 
 def test_a_rule_without_conditions_matches_every_job() -> None:
-    assert matches(Facts(), {})
+    assert matches(JobFacts(), {})
 
 
 def test_all_conditions_must_hold_and_of_one_field_any_of_its_values() -> None:
-    bob = Facts(user="bob", queue="night")
+    bob = JobFacts(user="bob", queue="night")
     assert matches(bob, {"user": ["eve", "bob"], "queue": "night"})
     assert not matches(bob, {"user": "bob", "queue": "default"})
 
@@ -46,11 +46,11 @@ def test_all_conditions_must_hold_and_of_one_field_any_of_its_values() -> None:
     ],
 )  # fmt: skip
 def test_values_are_patterns_that_may_be_negated(user: str, pattern: Any, expected: bool) -> None:
-    assert matches(Facts(user=user), {"user": pattern}) is expected
+    assert matches(JobFacts(user=user), {"user": pattern}) is expected
 
 
 def test_a_type_is_matched_with_or_without_what_it_names() -> None:
-    inner = Facts(type=("inner=12", "idempotent"))
+    inner = JobFacts(type=("inner=12", "idempotent"))
     assert matches(inner, {"type": "inner"})
     assert matches(inner, {"type": "inner=12"})
     assert not matches(inner, {"type": "inner=13"})
@@ -64,34 +64,34 @@ def test_a_type_is_matched_with_or_without_what_it_names() -> None:
 )  # fmt: skip
 def test_a_request_uses_nodes_if_it_names_them_or_something_larger(uses: tuple[str, ...], expected: bool) -> None:
     levels = ("switch", "host", "cpu", "core")
-    assert matches(Facts(uses=uses), {"uses": "nodes"}, levels=levels) is expected
+    assert matches(JobFacts(uses=uses), {"uses": "nodes"}, levels=levels) is expected
 
 
 def test_a_property_is_used_only_if_it_is_named() -> None:
-    assert matches(Facts(uses=("gpu",)), {"uses": "gpu"})
-    assert not matches(Facts(uses=("host",)), {"uses": "gpu"})
+    assert matches(JobFacts(uses=("gpu",)), {"uses": "gpu"})
+    assert not matches(JobFacts(uses=("host",)), {"uses": "gpu"})
 
 
 def test_a_job_without_a_walltime_asks_for_more_than_any() -> None:
-    assert matches(Facts(), {"walltime_over": "100d"})
-    assert matches(Facts(walltime=11 * HOUR), {"walltime_over": "10h"})
-    assert not matches(Facts(walltime=10 * HOUR), {"walltime_over": "10h"})
+    assert matches(JobFacts(), {"walltime_over": "100d"})
+    assert matches(JobFacts(walltime=11 * HOUR), {"walltime_over": "10h"})
+    assert not matches(JobFacts(walltime=10 * HOUR), {"walltime_over": "10h"})
 
 
 def test_the_longest_alternative_counts() -> None:
-    asked = Facts(walltime=HOUR, walltimes=(2 * HOUR, None))
+    asked = JobFacts(walltime=HOUR, walltimes=(2 * HOUR, None))
     assert matches(asked, {"walltime_over": "90m"})
     assert not matches(asked, {"walltime_over": "2h"})
-    assert matches(Facts(walltimes=(HOUR, None)), {"walltime_over": "2h"})
+    assert matches(JobFacts(walltimes=(HOUR, None)), {"walltime_over": "2h"})
 
 
 def test_amounts_and_marks_are_matched() -> None:
-    large = Facts(cpus=450, mem=5 * GIB, interactive=True)
+    large = JobFacts(cpus=450, mem=5 * GIB, interactive=True)
     assert matches(large, {"cpus_over": 4, "mem_over": "4G", "interactive": True})
     assert not matches(large, {"cpus_over": 4.5})
     assert not matches(large, {"interactive": "no"})
-    assert matches(Facts(reservation=True, reservations=3), {"reservation": True, "reservations_over": 2})
-    assert not matches(Facts(reservation=True, reservations=2), {"reservation": True, "reservations_over": 2})
+    assert matches(JobFacts(reservation=True, reservations=3), {"reservation": True, "reservations_over": 2})
+    assert not matches(JobFacts(reservation=True, reservations=2), {"reservation": True, "reservations_over": 2})
 
 
 # ------------------------------------------------------------------ what changes
@@ -99,7 +99,7 @@ def test_amounts_and_marks_are_matched() -> None:
 
 def test_rules_are_applied_in_order_each_to_what_the_one_before_has_made() -> None:
     found = verdict(
-        Facts(user="bob"),
+        JobFacts(user="bob"),
         {"match": {"user": "bob"}, "set": {"queue": "night"}},
         {"match": {"queue": "night"}, "default": {"walltime": "8h", "priority": 3}},
         {"match": {"queue": "default"}, "reject": "never reached"},
@@ -114,80 +114,83 @@ def test_rules_are_applied_in_order_each_to_what_the_one_before_has_made() -> No
 
 
 def test_a_reject_ends_it_with_its_name_and_message() -> None:
-    found = verdict(Facts(), {"set": {"priority": 9}}, {"reject": "not today"}, {"set": {"priority": 1}})
+    found = verdict(JobFacts(), {"set": {"priority": 9}}, {"reject": "not today"}, {"set": {"priority": 1}})
     assert (found.rejected_by, found.message, found.facts.priority) == ("r2", "not today", 9)
 
 
 def test_a_default_leaves_what_the_job_says() -> None:
     rule = {"default": {"walltime": "2h", "mem": "4G", "project": "x", "queue": "night", "type": "idempotent"}}
-    given = Facts(walltime=HOUR, mem=GIB, given=("mem",), project="y", queue="q", type=("noop",))
+    given = JobFacts(walltime=HOUR, mem=GIB, given=("mem",), project="y", queue="q", type=("noop",))
     assert verdict(given, rule).facts == given
-    filled = verdict(Facts(mem=GIB), rule).facts
+    filled = verdict(JobFacts(mem=GIB), rule).facts
     assert (filled.walltime, filled.mem, filled.given) == (2 * HOUR, 4 * GIB, ("mem",))
     assert (filled.project, filled.queue, filled.type) == ("x", "night", ("idempotent",))
 
 
 def test_a_default_walltime_is_for_jobs_to_which_neither_request_nor_queue_give_one() -> None:
     rule = {"default": {"walltime": "2h"}}
-    assert verdict(Facts(walltimes=(HOUR,)), rule).facts.walltime is None
-    assert verdict(Facts(walltimes=(HOUR, None)), rule).facts.walltime == 2 * HOUR
-    assert verdict(Facts(queue="q"), rule, queue_walltimes={"q": HOUR}).facts.walltime == HOUR
+    assert verdict(JobFacts(walltimes=(HOUR,)), rule).facts.walltime is None
+    assert verdict(JobFacts(walltimes=(HOUR, None)), rule).facts.walltime == 2 * HOUR
+    assert verdict(JobFacts(queue="q"), rule, queue_walltimes={"q": HOUR}).facts.walltime == HOUR
 
 
 def test_a_cap_holds_down_also_what_has_no_end_and_every_alternative() -> None:
     rule = {"cap": {"walltime": "12h"}}
-    assert verdict(Facts(), rule).facts.walltime == 12 * HOUR
-    assert verdict(Facts(walltime=HOUR), rule).facts.walltime == HOUR
-    found = verdict(Facts(walltimes=(20 * HOUR, HOUR, None)), rule).facts
+    assert verdict(JobFacts(), rule).facts.walltime == 12 * HOUR
+    assert verdict(JobFacts(walltime=HOUR), rule).facts.walltime == HOUR
+    found = verdict(JobFacts(walltimes=(20 * HOUR, HOUR, None)), rule).facts
     assert (found.walltime, found.walltimes) == (12 * HOUR, (12 * HOUR, HOUR, None))
 
 
 def test_a_cap_holds_down_what_the_queue_gives() -> None:
     assert (
-        verdict(Facts(queue="q"), {"cap": {"walltime": "1h"}}, queue_walltimes={"q": 9 * HOUR}).facts.walltime
+        verdict(JobFacts(queue="q"), {"cap": {"walltime": "1h"}}, queue_walltimes={"q": 9 * HOUR}).facts.walltime
         == HOUR
     )
     assert (
-        verdict(Facts(queue="q"), {"cap": {"walltime": "9h"}}, queue_walltimes={"q": HOUR}).facts.walltime == HOUR
+        verdict(JobFacts(queue="q"), {"cap": {"walltime": "9h"}}, queue_walltimes={"q": HOUR}).facts.walltime
+        == HOUR
     )
 
 
 def test_only_what_was_taken_from_the_user_is_told() -> None:
     rule = {"cap": {"walltime": "1h", "mem": "1G", "priority": 5}}
-    assert [s.field for s in verdict(Facts(walltime=2 * HOUR, priority=9, mem=2 * GIB), rule).steps if s.told] == [
+    assert [
+        s.field for s in verdict(JobFacts(walltime=2 * HOUR, priority=9, mem=2 * GIB), rule).steps if s.told
+    ] == [
         "walltime",
         "priority",
     ]
-    assert [s.field for s in verdict(Facts(mem=2 * GIB, given=("mem",)), rule).steps if s.told] == ["mem"]
-    assert not any(s.told for s in verdict(Facts(priority=1), {"set": {"priority": 2}}).steps)
+    assert [s.field for s in verdict(JobFacts(mem=2 * GIB, given=("mem",)), rule).steps if s.told] == ["mem"]
+    assert not any(s.told for s in verdict(JobFacts(priority=1), {"set": {"priority": 2}}).steps)
 
 
 def test_setting_a_walltime_decides_it_for_every_alternative() -> None:
-    found = verdict(Facts(walltimes=(HOUR, None)), {"set": {"walltime": "3h"}}).facts
+    found = verdict(JobFacts(walltimes=(HOUR, None)), {"set": {"walltime": "3h"}}).facts
     assert (found.walltime, found.walltimes) == (3 * HOUR, (3 * HOUR, None))
 
 
 def test_a_type_is_added_to_those_there_are() -> None:
-    found = verdict(Facts(type=("container",)), {"set": {"type": ["idempotent", "container"]}}).facts
+    found = verdict(JobFacts(type=("container",)), {"set": {"type": ["idempotent", "container"]}}).facts
     assert found.type == ("container", "idempotent")
 
 
 def test_a_job_always_has_a_queue() -> None:
-    assert judge([], Facts()).facts.queue == "default"
+    assert judge([], JobFacts()).facts.queue == "default"
 
 
 # ------------------------------------------------------------------ what is built in
 
 
 def test_the_built_in_rules_do_what_they_say() -> None:
-    plain = judge(BUILT_IN, Facts(user="ann")).facts
+    plain = judge(BUILT_IN, JobFacts(user="ann")).facts
     assert (plain.queue, plain.walltime) == ("default", None)
-    assert judge(BUILT_IN, Facts(uses=("host",))).facts.walltime == 2 * HOUR
-    assert judge(BUILT_IN, Facts(interactive=True, walltime=20 * HOUR)).facts.walltime == 12 * HOUR
-    assert judge(BUILT_IN, Facts(reservation=True, reservations=2)).rejected_by == ""
-    assert judge(BUILT_IN, Facts(reservation=True, reservations=3)).rejected_by == "reservations"
-    assert judge(BUILT_IN, Facts(user="root")).rejected_by == ""
-    assert judge(BUILT_IN, Facts(user="root", system=True)).rejected_by == "no-root"
+    assert judge(BUILT_IN, JobFacts(uses=("host",))).facts.walltime == 2 * HOUR
+    assert judge(BUILT_IN, JobFacts(interactive=True, walltime=20 * HOUR)).facts.walltime == 12 * HOUR
+    assert judge(BUILT_IN, JobFacts(reservation=True, reservations=2)).rejected_by == ""
+    assert judge(BUILT_IN, JobFacts(reservation=True, reservations=3)).rejected_by == "reservations"
+    assert judge(BUILT_IN, JobFacts(user="root")).rejected_by == ""
+    assert judge(BUILT_IN, JobFacts(user="root", system=True)).rejected_by == "no-root"
 
 
 # ------------------------------------------------------------------ how they are written
@@ -270,24 +273,24 @@ def _some(names: list[str], *, least: int) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def rule(**parts: Any) -> Rule:
+def rule(**parts: Any) -> AdmissionRule:
     return read_rule({"name": "r", **parts})
 
 
 def test_a_rule_binds_jobs_to_nodes_beside_what_they_say_themselves() -> None:
     bind = rule(match={"queue": "gpu"}, set={"where": "gpu=yes and mem >= 64"})
-    assert judge([bind], Facts(queue="gpu")).facts.where == "gpu=yes and mem>=64"
-    both = judge([bind], Facts(queue="gpu", where="mem>=64 or switch='a'")).facts
+    assert judge([bind], JobFacts(queue="gpu")).facts.where == "gpu=yes and mem>=64"
+    both = judge([bind], JobFacts(queue="gpu", where="mem>=64 or switch='a'")).facts
     assert both.where == "(mem>=64 or switch='a') and gpu=yes and mem>=64"
     assert judge([bind], both).facts == both, "a second time it changes nothing"
-    assert judge([bind], Facts(queue="default")).facts.where == ""
+    assert judge([bind], JobFacts(queue="default")).facts.where == ""
 
 
 def test_a_default_leaves_jobs_alone_that_speak_of_properties() -> None:
     fill = rule(default={"where": "gpu = no"})
-    assert judge([fill], Facts()).facts.where == "gpu=no"
-    assert judge([fill], Facts(where="mem>1")).facts.where == "mem>1"
-    assert judge([fill], Facts(wheres=("mem>1",))).facts.where == ""
+    assert judge([fill], JobFacts()).facts.where == "gpu=no"
+    assert judge([fill], JobFacts(where="mem>1")).facts.where == "mem>1"
+    assert judge([fill], JobFacts(wheres=("mem>1",))).facts.where == ""
 
 
 @pytest.mark.parametrize(
@@ -314,7 +317,7 @@ def test_a_default_leaves_jobs_alone_that_speak_of_properties() -> None:
 def test_rules_match_expressions_unix_groups_types_of_the_site_and_administrators(
     match: dict[str, Any], expected: bool
 ) -> None:
-    facts = Facts(
+    facts = JobFacts(
         where="gpu=yes and mem>=64", wheres=("switch='a'",), unix_group=("ann", "staff"), type=("type:yop=5",)
     )
     assert holds(rule(match=match, set={"priority": 1}).match, facts) is expected
@@ -322,8 +325,8 @@ def test_rules_match_expressions_unix_groups_types_of_the_site_and_administrator
 
 def test_a_job_that_says_nothing_of_properties_can_be_matched() -> None:
     match = rule(match={"where": ""}, set={"priority": 1}).match
-    assert holds(match, Facts())
-    assert not holds(match, Facts(where="gpu=yes"))
+    assert holds(match, JobFacts())
+    assert not holds(match, JobFacts(where="gpu=yes"))
 
 
 @pytest.mark.parametrize(
@@ -362,7 +365,7 @@ def test_after_a_cap_nothing_is_above_it_and_nothing_was_raised(
     data: dict[str, Any], amount: int, walltime: float | None, walltimes: list[float | None]
 ) -> None:
     rule = read_rule({**data, "match": {}})
-    facts = Facts(
+    facts = JobFacts(
         walltime=walltime, walltimes=tuple(walltimes), priority=amount % 256, cpus=amount, mem=amount, disk=amount,
         time=amount + 1.0, gpus=amount, retries=amount,
     )  # fmt: skip

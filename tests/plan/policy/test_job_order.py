@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rota.plan.ask import Ask
 from rota.plan.policy.decay import Usage
-from rota.plan.policy.fair_share import Targets, karma, multifactor, parts
+from rota.plan.policy.fair_share import Targets, karma, multifactor, share_targets
 from rota.plan.policy.job_order import order_key, rank, starves
 from rota.plan.policy.policy import FairShare, Queue
 from rota.plan.policy.usage_history import DAY_S, HOUR_S, History
@@ -86,10 +86,10 @@ def test_use_is_the_sum_of_what_is_left_of_each(added: list[tuple[str, float, fl
 
 def test_active_users_have_jobs_or_use() -> None:
     usage = usage_of(alice=10.0, bob=0.0)
-    assert usage.crowd([("carol", ""), ("alice", "")]) == {("carol", ""), ("alice", "")}
-    assert usage.crowd([]) == {("alice", "")}
+    assert usage.active([("carol", ""), ("alice", "")]) == {("carol", ""), ("alice", "")}
+    assert usage.active([]) == {("alice", "")}
     usage.add("eve", "", 1e9, 1e9, 0.0)
-    assert usage.crowd() == {("eve", "")}, "a millionth of all use is a trace"
+    assert usage.active() == {("eve", "")}, "a millionth of all use is a trace"
 
 
 def test_karma_is_use_and_asking_above_the_target() -> None:
@@ -97,7 +97,7 @@ def test_karma_is_use_and_asking_above_the_target() -> None:
     usage.add("alice", "p", 30.0, 60.0, 0.0)
     usage.add("bob", "q", 70.0, 40.0, 0.0)
     fair = FairShare(project=2.0, used=3.0, asked=5.0)
-    targets = Targets(Queue(order="fairshare", shares={"alice": 0.2, "project:p": 0.1}), usage.crowd())
+    targets = Targets(Queue(order="fairshare", shares={"alice": 0.2, "project:p": 0.1}), usage.active())
     found = karma(ask("alice", project="p"), usage=usage, targets=targets, fair_share=fair)
     assert found == pytest.approx(2 * (0.3 - 0.1) + 3 * (0.3 - 0.2) + 5 * (0.6 - 0.2))
     found = karma(ask("bob", project="q"), usage=usage, targets=targets, fair_share=fair)
@@ -108,7 +108,7 @@ def test_without_shares_of_projects_everybody_should_have_the_same() -> None:
     usage = Usage(7 * DAY)
     usage.add("alice", "p", 30.0, 60.0, 0.0)
     usage.add("bob", "q", 70.0, 40.0, 0.0)
-    targets = Targets(Queue(order="fairshare", shares={"alice": 0.2}), usage.crowd([("carol", ""), ("eve", "")]))
+    targets = Targets(Queue(order="fairshare", shares={"alice": 0.2}), usage.active([("carol", ""), ("eve", "")]))
     assert karma(ask("alice", project="p"), usage=usage, targets=targets, fair_share=FAIR) == pytest.approx(
         0.3 - 0.2 + 0.6 - 0.2
     )
@@ -120,7 +120,7 @@ def test_without_shares_of_projects_everybody_should_have_the_same() -> None:
 def test_a_project_counts_by_itself_only_where_projects_have_shares() -> None:
     def weight(fair: FairShare, **shares: float) -> float:
         targets = Targets(Queue(shares={name.replace("_", ":"): share for name, share in shares.items()}), ())
-        return parts(("ann", "x"), usage=Usage(1.0), targets=targets, fair_share=fair)[0].weight
+        return share_targets(("ann", "x"), usage=Usage(1.0), targets=targets, fair_share=fair)[0].weight
 
     assert weight(FAIR) == weight(FAIR, ann=0.5) == 0.0
     assert weight(FAIR, project_x=0.5) == 1.0
@@ -204,7 +204,7 @@ def test_nothing_used_of_nothing_is_nothing() -> None:
 
 def test_five_users_go_in_order_of_their_use() -> None:
     usage = usage_of(a=500.0, b=100.0, c=400.0, d=0.0, e=200.0)
-    targets = Targets(FAIRSHARE, usage.crowd((user, "") for user in "abcde"))
+    targets = Targets(FAIRSHARE, usage.active((user, "") for user in "abcde"))
 
     def key(user: str) -> float:
         asked = ask(user)
@@ -215,7 +215,7 @@ def test_five_users_go_in_order_of_their_use() -> None:
 
 def test_multifactor_adds_waiting_share_and_priority() -> None:
     usage = usage_of(alice=75.0, bob=25.0)
-    targets = Targets(MULTIFACTOR, usage.crowd())
+    targets = Targets(MULTIFACTOR, usage.active())
     found = multifactor(ask(priority=51), waited_s=3.5 * DAY, usage=usage, targets=targets, fair_share=FAIR)
     assert found == pytest.approx(500 + 1000 * 2**-1.5 + 20)
     assert multifactor(ask("new"), waited_s=70 * DAY, usage=usage, targets=targets, fair_share=FAIR) == 2000
@@ -225,7 +225,7 @@ def test_multifactor_weighs_the_share_of_a_project_where_projects_have_some() ->
     usage = Usage(7 * DAY)
     usage.add("ann", "p", 50.0, 50.0, 0.0)
     usage.add("bob", "q", 50.0, 50.0, 0.0)
-    targets = Targets(Queue(order="multifactor", shares={"project:p": 0.75, "project:q": 0.25}), usage.crowd())
+    targets = Targets(Queue(order="multifactor", shares={"project:p": 0.75, "project:q": 0.25}), usage.active())
 
     def factor(user: str, project: str) -> float:
         asked = ask(user, project=project)
@@ -244,7 +244,7 @@ def test_higher_multifactor_goes_first_and_fifo_does_not_care() -> None:
     usage = usage_of(alice=75.0, bob=25.0)
 
     def key(queue: Queue, user: str) -> float:
-        targets = None if queue.order == "fifo" else Targets(queue, usage.crowd())
+        targets = None if queue.order == "fifo" else Targets(queue, usage.active())
         return order_key(queue, ask(user), submitted=0.0, now=1.0, usage=usage, targets=targets, fair_share=FAIR)
 
     assert key(MULTIFACTOR, "bob") < key(MULTIFACTOR, "alice")
@@ -257,7 +257,7 @@ def test_who_waited_too_long_goes_before_all_of_the_queue() -> None:
 
     def ranked(user: str, submitted: float, priority: int = 0, of: Queue = queue) -> tuple[float, ...]:
         asked = ask(user, priority=priority)
-        targets = None if of.order == "fifo" else Targets(of, usage.crowd())
+        targets = None if of.order == "fifo" else Targets(of, usage.active())
         return rank(of, asked, submitted=submitted, now=200.0, usage=usage, targets=targets, fair_share=FAIR)
 
     assert not starves(queue, submitted=100.0, now=200.0)

@@ -11,17 +11,17 @@ from rota.errors import BadInput, Bug
 from rota.plan.ask import Ask
 from rota.plan.language.types import Types
 from rota.plan.policy.calendar_document import parse_calendar
-from rota.plan.policy.quota_rules import Who, parse_rules, type_names, who_asks
-from rota.plan.policy.quota_use import Holder
-from rota.plan.policy.quotas import Counted, Quotas, Refusal
+from rota.plan.policy.quota_rules import QuotaSubject, parse_rules, quota_subject, type_names
+from rota.plan.policy.quota_use import QuotaHolder
+from rota.plan.policy.quotas import QuotaCounters, Quotas, Refusal
 from rota.plan.site.calendar import Calendar
 from rota.plan.site.clock import SECOND, Clock, find_zone
 
 HOUR = 3600.0
 DAY = 24 * HOUR
 
-ALICE = Who(user="alice", project="p")
-BOB = Who(user="bob", project="p")
+ALICE = QuotaSubject(user="alice", project="p")
+BOB = QuotaSubject(user="bob", project="p")
 
 Rules = dict[str, list[float | str]]
 
@@ -36,24 +36,24 @@ def week(periodical: list[list[str]], sets: dict[str, Rules], oneshot: list[list
     return parse_calendar(found, Clock(find_zone("Europe/Paris"), datetime(2026, 1, 5)))
 
 
-def handle(quotas: Quotas, who: Who) -> Counted:
+def handle(quotas: Quotas, who: QuotaSubject) -> QuotaCounters:
     found = quotas.counted(who)
     assert found is not None
     return found
 
 
-def refused(quotas: Quotas, who: Who, resources: int, start: float, end: float) -> Refusal:
+def refused(quotas: Quotas, who: QuotaSubject, resources: int, start: float, end: float) -> Refusal:
     found = quotas.refusal(handle(quotas, who), resources, start, end)
     assert found is not None
     assert found.again > start
     return found
 
 
-def allowed(quotas: Quotas, who: Who, resources: int, start: float, end: float) -> bool:
+def allowed(quotas: Quotas, who: QuotaSubject, resources: int, start: float, end: float) -> bool:
     return quotas.refusal(handle(quotas, who), resources, start, end) is None
 
 
-def take(quotas: Quotas, who: Who, job: int, resources: int, start: float, end: float) -> None:
+def take(quotas: Quotas, who: QuotaSubject, job: int, resources: int, start: float, end: float) -> None:
     quotas.take(handle(quotas, who), job, resources, start, end)
 
 
@@ -112,14 +112,16 @@ def test_a_bad_rule_of_the_calendar_names_its_set() -> None:
 def test_who_is_read_from_the_ask() -> None:
     types = Types(idempotent=True, inner="3", timesharing=("*", "*"), postpone=0.0)
     ask = Ask(alternatives=(), user="u", project="p", queue="q", types=types)
-    assert who_asks(ask) == Who("q", "p", frozenset({"idempotent", "inner", "timesharing", "postpone"}), "u")
+    assert quota_subject(ask) == QuotaSubject(
+        "q", "p", frozenset({"idempotent", "inner", "timesharing", "postpone"}), "u"
+    )
     assert type_names(Types()) == frozenset()
 
 
 def test_types_of_the_site_are_counted_by_their_names() -> None:
     assert type_names(Types(free=("type:cost=5", "type:yop"))) == {"type:cost", "type:yop"}
     quotas = made({"*,*,type:yop,*": [4], "*,*,/,*": [8]})
-    yop, nop = Who(types=frozenset({"type:yop"})), Who(types=frozenset({"type:nop"}))
+    yop, nop = QuotaSubject(types=frozenset({"type:yop"})), QuotaSubject(types=frozenset({"type:nop"}))
     take(quotas, yop, 1, 4, 0.0, 10.0)
     assert refused(quotas, yop, 1, 0.0, 5.0).rule == "*,*,type:yop,*"
     counted = quotas.counted(nop)
@@ -130,7 +132,7 @@ def test_types_of_the_site_are_counted_by_their_names() -> None:
 
 def test_who_is_exempt_is_counted_nowhere() -> None:
     quotas = made({"*,*,*,*": [4], "*,*,deploy,/": [1], "/,*,*,*": [0]})
-    assert quotas.counted(Who(types=frozenset({"no_quotas", "deploy"}))) is None
+    assert quotas.counted(QuotaSubject(types=frozenset({"no_quotas", "deploy"}))) is None
 
 
 @pytest.mark.parametrize(
@@ -159,7 +161,7 @@ def test_together_is_one_counter_and_each_is_one_for_everybody() -> None:
 
 def test_a_user_who_is_called_like_a_sign_is_one_user() -> None:
     quotas = made({"*,*,*,/": [4], "*,*,*,*": [100]})
-    take(quotas, Who(user="*"), 1, 4, 0.0, 10.0)
+    take(quotas, QuotaSubject(user="*"), 1, 4, 0.0, 10.0)
     assert allowed(quotas, ALICE, 4, 0.0, 10.0)
 
 
@@ -175,25 +177,25 @@ def test_all_matching_rules_hold() -> None:
 
 def test_types_are_counted_by_name_together_or_each() -> None:
     quotas = made({"*,*,deploy,*": [2], "*,*,/,*": [-1, 2]})
-    deploy = Who(types=frozenset({"deploy"}))
-    both = Who(types=frozenset({"deploy", "idempotent"}))
+    deploy = QuotaSubject(types=frozenset({"deploy"}))
+    both = QuotaSubject(types=frozenset({"deploy", "idempotent"}))
     take(quotas, both, 1, 2, 0.0, 10.0)
     assert refused(quotas, deploy, 1, 0.0, 5.0).rule == "*,*,deploy,*"
-    take(quotas, Who(types=frozenset({"idempotent"})), 2, 9, 0.0, 10.0)
-    found = refused(quotas, Who(types=frozenset({"idempotent"})), 1, 0.0, 5.0)
+    take(quotas, QuotaSubject(types=frozenset({"idempotent"})), 2, 9, 0.0, 10.0)
+    found = refused(quotas, QuotaSubject(types=frozenset({"idempotent"})), 1, 0.0, 5.0)
     assert (found.rule, found.what, found.limit, found.holders) == ("*,*,/,*", "jobs", 2, [1, 2])
-    assert quotas.counted(Who()) is None
+    assert quotas.counted(QuotaSubject()) is None
 
 
 def test_containers_are_not_counted_and_their_inner_jobs_are() -> None:
     quotas = made({"*,*,*,*": [4], "*,*,container,*": [0]})
-    assert quotas.counted(Who(types=frozenset({"container"}))) is None
-    assert quotas.counted(Who(types=frozenset({"container", "inner"}))) is None
-    assert not allowed(quotas, Who(types=frozenset({"inner"})), 5, 0.0, 1.0)
+    assert quotas.counted(QuotaSubject(types=frozenset({"container"}))) is None
+    assert quotas.counted(QuotaSubject(types=frozenset({"container", "inner"}))) is None
+    assert not allowed(quotas, QuotaSubject(types=frozenset({"inner"})), 5, 0.0, 1.0)
 
 
 def test_besteffort_counts_only_in_its_own_queue() -> None:
-    besteffort = Who(queue="besteffort", types=frozenset({"besteffort"}))
+    besteffort = QuotaSubject(queue="besteffort", types=frozenset({"besteffort"}))
     assert made({"*,*,*,*": [1], "*,*,*,/": [1], "*,*,besteffort,*": [1]}).counted(besteffort) is None
     for key in ("besteffort,*,*,*", "/,*,*,*", "/,*,besteffort,*"):
         assert not allowed(made({key: [1]}), besteffort, 2, 0.0, 1.0)
@@ -399,12 +401,12 @@ def test_each_who_holds_something_is_named_and_those_together_are_one() -> None:
     take(quotas, BOB, 3, 2, 0, HOUR)
     each, project, night = quotas.uses({1, 3}, 10.0)
     assert sorted(each.holders) == [
-        Holder(("*", "*", "*", "/alice"), 3, 1, None),
-        Holder(("*", "*", "*", "/bob"), 2, 1, None),
+        QuotaHolder(("*", "*", "*", "/alice"), 3, 1, None),
+        QuotaHolder(("*", "*", "*", "/bob"), 2, 1, None),
     ]
     assert project.rule.resources == 16
-    assert project.holders == [Holder(("*", "p", "*", "*"), 5, 2, None)]
-    assert night.holders == [Holder(("night", "*", "*", "*"), 0, 0, None)]
+    assert project.holders == [QuotaHolder(("*", "p", "*", "*"), 5, 2, None)]
+    assert night.holders == [QuotaHolder(("night", "*", "*", "*"), 0, 0, None)]
     assert all(use.applies for use in (each, project, night))
 
 
@@ -412,7 +414,7 @@ def test_who_holds_nothing_any_more_is_not_named() -> None:
     quotas = made({"*,*,*,/": [4, -1, 10]})
     take(quotas, ALICE, 1, 3, 0, HOUR)
     (use,) = quotas.uses({1}, 10.0)
-    assert use.holders == [Holder(("*", "*", "*", "/alice"), 3, 1, 3 * 3600 * SECOND)]
+    assert use.holders == [QuotaHolder(("*", "*", "*", "/alice"), 3, 1, 3 * 3600 * SECOND)]
     quotas.give(handle(quotas, ALICE), 1)
     (use,) = quotas.uses({1}, 10.0)
     assert use.holders == []
@@ -426,7 +428,7 @@ def test_resource_hours_of_a_period_are_those_of_ended_and_running_jobs_until_it
     take(quotas, ALICE, 2, 7, 11 * HOUR, 12 * HOUR)  # it only is planned
     (use,) = quotas.uses({1}, 10 * HOUR)
     assert use.applies
-    assert use.holders == [Holder(("*", "*", "*", "/alice"), 2, 1, 8 * 3600 * SECOND)]
+    assert use.holders == [QuotaHolder(("*", "*", "*", "/alice"), 2, 1, 8 * 3600 * SECOND)]
     (use,) = quotas.uses(set(), 19 * HOUR)
     assert not use.applies
     assert use.holders == []

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.policy.calendar_document import parse_calendar
-from rota.plan.policy.quota_rules import Who
+from rota.plan.policy.quota_rules import QuotaSubject
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.clock import Clock, find_zone
-from rota.plan.timeline.step_function import Steps
+from rota.plan.timeline.step_function import StepFunction
 from tests.dose import dose, half
 
 MINUTE = 60.0
@@ -31,7 +31,7 @@ Values = tuple[int, int, int]  # resources, jobs, resource-minutes
 
 @dataclass
 class Job:
-    who: Who
+    who: QuotaSubject
     resources: int
     start: int
     end: int
@@ -130,7 +130,7 @@ def rule_sets() -> st.SearchStrategy[dict[str, Values]]:
 
 
 WHO = st.builds(
-    Who,
+    QuotaSubject,
     queue=st.sampled_from(["default", "default", "default", "besteffort"]),
     project=st.sampled_from(["p", "q"]),
     types=st.sampled_from([(), (), ("deploy",), ("deploy", "noop"), ("container",)]).map(frozenset),
@@ -177,7 +177,7 @@ def quotas_of(model: Model) -> Quotas:
 @dose(60)
 @given(models(), STEPS)
 def test_refusals_are_exact_and_again_skips_no_start(
-    model: Model, steps: list[tuple[Who, int, int, int, bool]]
+    model: Model, steps: list[tuple[QuotaSubject, int, int, int, bool]]
 ) -> None:
     quotas = quotas_of(model)
     for number, (who, resources, start, length, gives) in enumerate(steps):
@@ -219,7 +219,7 @@ def test_refusals_are_exact_and_again_skips_no_start(
 @dose(60)
 @given(models(), STEPS, st.data())
 def test_who_is_taken_out_can_be_put_back_and_nothing_else_has_changed(
-    model: Model, steps: list[tuple[Who, int, int, int, bool]], data: st.DataObject
+    model: Model, steps: list[tuple[QuotaSubject, int, int, int, bool]], data: st.DataObject
 ) -> None:
     quotas = quotas_of(model)
     placed: dict[int, Job] = {}
@@ -265,7 +265,7 @@ def test_who_is_taken_out_can_be_put_back_and_nothing_else_has_changed(
     st.sampled_from([inf, 12, 20]),
 )
 def test_steps_are_the_sum_of_what_was_added(ops: list[tuple[str, int, int, int]], bound: float) -> None:
-    steps = Steps()
+    steps = StepFunction()
     added: list[tuple[int, int, int]] = []
 
     def amount_at(moment: int) -> int:
@@ -297,7 +297,7 @@ def test_steps_are_the_sum_of_what_was_added(ops: list[tuple[str, int, int, int]
 @dose(half(150))
 @given(models(), STEPS, st.data())
 def test_the_use_of_each_rule_is_what_its_running_and_ended_jobs_hold(
-    model: Model, steps: list[tuple[Who, int, int, int, bool]], data: st.DataObject
+    model: Model, steps: list[tuple[QuotaSubject, int, int, int, bool]], data: st.DataObject
 ) -> None:
     quotas = quotas_of(model)
     inside = sorted(minute for _name, minutes in model.periods() for minute in minutes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.ask import Ask
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.weekly_hours import Weekly
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy
@@ -107,7 +107,7 @@ def site_with(hours: dict[str, str], *, hosts: str = "ab", cores: int = 1, zone:
 
 
 def ask(cores: int, walltime_s: float | None, *, time_s: float = 60.0) -> Ask:
-    return Ask(alternatives=(Alternative((Group((Level("core", cores),)),), walltime_s),), time_s=time_s)
+    return Ask(alternatives=(Alternative((ResourceGroup((Level("core", cores),)),), walltime_s),), time_s=time_s)
 
 
 def planned(planner: Planner, id: int, what: Ask, now: float) -> tuple[float | None, list[int]]:
@@ -175,8 +175,8 @@ def test_the_plan_is_looked_at_again_before_the_hours_that_it_knows_are_over() -
 
 def test_a_reservation_outside_the_hours_is_rejected() -> None:
     planner = Planner(site_with({"a": NIGHTS}, hosts="a"), Policy(), now=MONDAY)
-    refused = Ask(alternatives=(Alternative((Group((Level("core", 1),)),), 1 * H),), at=MONDAY + 10 * H)
-    granted = Ask(alternatives=(Alternative((Group((Level("core", 1),)),), 1 * H),), at=MONDAY + 22 * H)
+    refused = Ask(alternatives=(Alternative((ResourceGroup((Level("core", 1),)),), 1 * H),), at=MONDAY + 10 * H)
+    granted = Ask(alternatives=(Alternative((ResourceGroup((Level("core", 1),)),), 1 * H),), at=MONDAY + 22 * H)
     planner.submit(1, refused, MONDAY)
     planner.submit(2, granted, MONDAY)
     assert planner.entries.keys() == {2}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.site.resources import Resource, Site
 from rota.plan.timeline.shapes import Blocks, Shape
 from tests.dose import dose, half
@@ -40,7 +40,7 @@ def sites(draw: st.DrawFn, most: int = 12) -> list[Resource]:
 
 
 @st.composite
-def groups(draw: st.DrawFn) -> Group:
+def groups(draw: st.DrawFn) -> ResourceGroup:
     where = draw(st.sampled_from(sorted(WHERE)))
     names = draw(
         st.sampled_from(
@@ -53,7 +53,7 @@ def groups(draw: st.DrawFn) -> Group:
     numbers: list[int | str] = [draw(st.integers(1, 3)) for _name in names]
     if len(names) == 1 and draw(st.integers(0, 3)) == 0:
         numbers = [draw(st.sampled_from((ALL, BEST, HALF_BEST)))]
-    return Group(tuple(Level(name, number) for name, number in zip(names, numbers, strict=True)), where)
+    return ResourceGroup(tuple(Level(name, number) for name, number in zip(names, numbers, strict=True)), where)
 
 
 @st.composite
@@ -114,8 +114,8 @@ def test_groups_that_take_different_resources_are_found_whenever_they_can_be(cas
 
 def test_all_of_nothing_cannot_be_had_beside_other_groups() -> None:
     resources = [Resource(id, {"host": "a", "gpu": False}) for id in (1, 2)]
-    one = Group((Level("core", 1),))
-    none = Group((Level("core", ALL),), where="gpu = true")
+    one = ResourceGroup((Level("core", 1),))
+    none = ResourceGroup((Level("core", ALL),), where="gpu = true")
     _site, shape, _naive = made(resources, {1, 2}, Alternative((one, none, one)))
     assert not shape.possible
 
@@ -170,7 +170,7 @@ def test_upper_levels_need_not_be_whole() -> None:
     site = Site(P32, levels=("h0", "host", "h2", "core"))
 
     def take(*levels: tuple[str, int]) -> str:
-        group = Group(tuple(Level(name, number) for name, number in levels))
+        group = ResourceGroup(tuple(Level(name, number) for name, number in levels))
         return site.spans(Shape(Alternative((group,)), site, within=site.usable).choose(site.everything))
 
     assert take(("h0", 2), ("host", 1)) == "1-8,17-24"
@@ -182,5 +182,5 @@ def test_upper_levels_need_not_be_whole() -> None:
 @pytest.mark.parametrize(("word", "taken"), [(ALL, ""), (BEST, "9-32"), (HALF_BEST, "9-16")])
 def test_words_instead_of_a_number_of_hosts(word: str, taken: str) -> None:
     site = Site(P32)
-    shape = Shape(Alternative((Group((Level("nodes", word),)),)), site, within=site.usable)
+    shape = Shape(Alternative((ResourceGroup((Level("nodes", word),)),)), site, within=site.usable)
     assert site.spans(shape.choose(site.everything & ~1)) == taken

@@ -10,20 +10,20 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.site.resources import Resource, Site
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Shape
-from rota.plan.timeline.slots import Choosing, Counted, Slots
+from rota.plan.timeline.slots import Choosing, CountedSlots, Slots
 from tests.dose import dose, half
 
 FAR = 40
 SITE = Site([Resource(id, {"host": "aabbbc"[id - 1]}) for id in range(1, 7)])
 GROUPS = (
-    *(Group((Level("core", number),)) for number in (1, 2, 3, 6)),
-    Group((Level("host", 1),)),
-    Group((Level("host", 2),)),
-    Group((Level("host", 2), Level("core", 1))),
+    *(ResourceGroup((Level("core", number),)) for number in (1, 2, 3, 6)),
+    ResourceGroup((Level("host", 1),)),
+    ResourceGroup((Level("host", 2),)),
+    ResourceGroup((Level("host", 2), Level("core", 1))),
 )
 SHAPES = [Shape(Alternative((group,)), SITE, within=SITE.usable) for group in GROUPS]
 
@@ -151,7 +151,7 @@ def test_moments_at_which_more_may_be_chosen_are_tried_as_well(
 def test_numbers_alone_are_counted_second_by_second(
     data: st.DataObject, number: int, length: int, after: int
 ) -> None:
-    slots, seconds = Counted(6, 0), [6] * (2 * FAR)
+    slots, seconds = CountedSlots(6, 0), [6] * (2 * FAR)
     for start, end in data.draw(st.lists(spans, max_size=8)):
         if start >= end:
             continue
@@ -160,7 +160,7 @@ def test_numbers_alone_are_counted_second_by_second(
         for second in range(start, int(min(end, 2 * FAR))):
             seconds[second] -= some
     assert [slots.free[slots.index(second)] for second in range(2 * FAR)] == seconds
-    shape = Shape(Alternative((Group((Level("core", number),)),)), SITE, within=SITE.usable)
+    shape = Shape(Alternative((ResourceGroup((Level("core", number),)),)), SITE, within=SITE.usable)
     expected = None
     for start in range(after, 2 * FAR):
         window = seconds[start : start + length] + [seconds[-1]] * max(0, start + length - 2 * FAR)
@@ -180,7 +180,7 @@ def test_a_bound_never_skips_a_start_that_is_possible(data: st.DataObject) -> No
         length = data.draw(
             st.one_of(st.integers(1, 30), st.floats(0.25, 30).map(lambda each: round(each * 4) / 4))
         )
-        shape = Shape(Alternative((Group((Level("core", number),)),)), SITE, within=SITE.usable)
+        shape = Shape(Alternative((ResourceGroup((Level("core", number),)),)), SITE, within=SITE.usable)
         found = slots.earliest(shape, length, after=0)
         assert found is not None
         assert bounds.start(number, length) <= found[0]

@@ -8,7 +8,7 @@ from msgspec import Struct, to_builtins
 
 from rota.core.site.policy import placed_rules, queues_of
 from rota.plan.policy.policy import DEFAULT_QUEUES
-from rota.plan.policy.policy_records import BUILT_IN_RULES, Placed
+from rota.plan.policy.policy_records import BUILT_IN_RULES, RankedRule
 from rota.plan.policy.rule_syntax import write_rule
 from rota.wire.views import SiteView
 
@@ -84,7 +84,7 @@ def rules_view(site: SiteView) -> RulesView:
     )
 
 
-def _rule(place: int, each: Placed) -> RuleView:
+def _rule(place: int, each: RankedRule) -> RuleView:
     replaces = not each.built_in and each.rule.name in BUILT_IN_RULES
     return RuleView(
         position=place, rank=each.rank, built_in=each.built_in, replaces=replaces, **write_rule(each.rule)

@@ -22,7 +22,7 @@ from rota.core.attempts.parts import all_leased
 from rota.core.world import World
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import FairShare, Policy
-from rota.plan.policy.usage_history import KEPT_S, Who
+from rota.plan.policy.usage_history import KEPT_S, UserProject
 from rota.plan.size import CORE
 
 KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
@@ -30,7 +30,7 @@ KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
 
 def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
     """Rows of the accounts, up to the hour of number `end`, as they are kept for a restart."""
-    steps: dict[Who, list[tuple[int, int, int]]] = {}
+    steps: dict[UserProject, list[tuple[int, int, int]]] = {}
     add = world.usage_history.add
     for hour, user, project, _queue, *row in rows:
         used, asked = row[USED], row[GIVEN]

@@ -18,7 +18,7 @@ from rota.core.world import World
 from rota.errors import BadInput, NeverFits, NotFound
 from rota.plan.ask import Ask
 from rota.plan.language.expression import parse, text
-from rota.plan.language.request import Alternative, Group, Level
+from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.request_parser import check_alternative, parse_request
 from rota.plan.language.type_parser import parse_types
 from rota.plan.packing.packing_reasons import amount
@@ -174,12 +174,12 @@ def ask_of(spec: Spec, size: Size) -> Ask:
 def _alternatives(spec: Spec, size: Size) -> tuple[Alternative, ...]:
     if not spec.request:
         cores = max(1, -(-size.cpus // CORE))
-        group = Group((Level("host", 1), Level("core", cores)), spec.where)
+        group = ResourceGroup((Level("host", 1), Level("core", cores)), spec.where)
         return (Alternative((group,), spec.walltime_s),)
     found = []
     for written in spec.request:
         alternative = parse_request(written)
-        groups = tuple(Group(group.levels, _both(group.where, spec.where)) for group in alternative.groups)
+        groups = tuple(ResourceGroup(group.levels, _both(group.where, spec.where)) for group in alternative.groups)
         found.append(Alternative(groups, alternative.walltime_s or spec.walltime_s))
     return tuple(found)
 

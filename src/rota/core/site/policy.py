@@ -10,15 +10,15 @@ from rota.core.states import TERMINAL
 from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.plan.policy.admission_rules import Rule
+from rota.plan.policy.admission_rules import AdmissionRule
 from rota.plan.policy.policy import DEFAULT_QUEUES, Policy, Queue
 from rota.plan.policy.policy_records import (
     BUILT_IN_RULES,
     FAIR_SHARE,
-    Placed,
+    RankedRule,
     read_fair_share,
-    read_placed,
     read_queue,
+    read_ranked_rule,
 )
 from rota.plan.policy.quota_records import quotas_from
 from rota.plan.policy.quotas import Quotas, Spent
@@ -68,17 +68,17 @@ def restore_spent(world: World, text: str) -> None:
 # ------------------------------------------------------------------ rules
 
 
-def placed_rules(records: Records) -> list[Placed]:
+def placed_rules(records: Records) -> list[RankedRule]:
     """The admission rules in their order, with their places."""
-    found: dict[str, Placed | None] = {**BUILT_IN_RULES}
+    found: dict[str, RankedRule | None] = {**BUILT_IN_RULES}
     for name, value in records.get("rule", {}).items():
-        found[name] = read_placed(name, value)
+        found[name] = read_ranked_rule(name, value)
     return sorted(
         (each for each in found.values() if each is not None), key=lambda each: (each.rank, each.rule.name)
     )
 
 
-def rules_of(records: Records) -> list[Rule]:
+def rules_of(records: Records) -> list[AdmissionRule]:
     """The admission rules in their order."""
     return [each.rule for each in placed_rules(records)]
 

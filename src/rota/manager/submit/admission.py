@@ -28,7 +28,7 @@ from rota.plan.language.request import Alternative
 from rota.plan.language.request_parser import parse_request, request_text
 from rota.plan.language.type_parser import parse_types, type_words
 from rota.plan.planner.endangered import unanswered
-from rota.plan.policy.admission_rules import LAST_QUEUE, Facts, Rule, Step, Verdict, judge
+from rota.plan.policy.admission_rules import LAST_QUEUE, AdmissionRule, FieldChange, JobFacts, Verdict, judge
 from rota.plan.policy.policy import BESTEFFORT, Queue
 from rota.plan.policy.quota_rules import NO_QUOTAS
 from rota.plan.policy.rule_syntax import shown_value
@@ -76,7 +76,7 @@ class Rulebook:
 
     def __init__(self, records: Records, *, system: bool = False) -> None:
         self.queues: dict[str, Queue] = queues_of(records)
-        self.rules: list[Rule] = rules_of(records)
+        self.rules: list[AdmissionRule] = rules_of(records)
         self.counts_reservations = any(_COUNTED in rule.match for rule in self.rules)
         self.asks_for_unix_groups = any(_UNIX_GROUP in rule.match for rule in self.rules)
         self._levels = levels_of(records)
@@ -159,7 +159,7 @@ class Rulebook:
         most = queue.max_priority if queue is not None else None
         if most is None or facts.priority <= most:
             return verdict
-        step = Step(f"{_OF_QUEUE}{facts.queue}", "cap", "priority", facts.priority, most, told=True)
+        step = FieldChange(f"{_OF_QUEUE}{facts.queue}", "cap", "priority", facts.priority, most, warn=True)
         return msgspec.structs.replace(
             verdict, facts=msgspec.structs.replace(facts, priority=most), steps=(*verdict.steps, step)
         )
@@ -181,7 +181,7 @@ def _is_limited(queue: Queue) -> bool:
     return queue.closed or queue.admins_only or queue.max_priority is not None
 
 
-def _passes_by(rule: Rule, *, system: bool) -> bool:
+def _passes_by(rule: AdmissionRule, *, system: bool) -> bool:
     """Can it match no job without request, types and reservation?"""
     match = rule.match
     if match.get("reservation") is True or match.get("interactive") is True:
@@ -313,11 +313,11 @@ def notices(verdict: Verdict) -> tuple[str, ...]:
         f"{step.field} {shown_value(step.field, step.old)} is more than allowed; "
         f"it is {shown_value(step.field, step.new)} ({_source(step)})"
         for step in verdict.steps
-        if step.told
+        if step.warn
     )
 
 
-def _source(step: Step) -> str:
+def _source(step: FieldChange) -> str:
     if step.rule.startswith(_OF_QUEUE):
         return f"queue '{step.rule.removeprefix(_OF_QUEUE)}'"
     return f"rule '{step.rule}'"
@@ -326,11 +326,11 @@ def _source(step: Step) -> str:
 # ------------------------------------------------------------------ specifications and what rules see of them
 
 
-def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False, by: By = _ANYBODY) -> Facts:
+def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False, by: By = _ANYBODY) -> JobFacts:
     """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
     alternatives = _alternatives(spec)
     wheres = dict.fromkeys(group.where for each in alternatives for group in each.groups)
-    return Facts(
+    return JobFacts(
         user=spec.user,
         queue=spec.queue,
         project=spec.project,
@@ -369,7 +369,7 @@ def _where(spec: Spec) -> str:
         raise BadInput(f"field 'where': {error.message}", hint=error.hint) from None
 
 
-def respecified(spec: Spec, facts: Facts) -> Spec:
+def respecified(spec: Spec, facts: JobFacts) -> Spec:
     """The specification as the rules want it."""
     size = msgspec.structs.replace(
         spec.size, cpus=facts.cpus, mem=facts.mem, disk=facts.disk, time_s=facts.time, gpus=facts.gpus

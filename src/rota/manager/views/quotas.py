@@ -9,8 +9,8 @@ from rota.core.machines.hosts import site_now
 from rota.core.site.planning_terms import WorldTerms
 from rota.core.world import World
 from rota.plan.policy.quota_records import read_quota
-from rota.plan.policy.quota_rules import EACH, FIELDS, NO_LIMIT, Rule
-from rota.plan.policy.quota_use import Holder, Use
+from rota.plan.policy.quota_rules import EACH, FIELDS, NO_LIMIT, QuotaRule
+from rota.plan.policy.quota_use import RuleHolder, RuleUse
 from rota.plan.site.clock import SECOND
 from rota.wire.views import QuotaHolder, QuotasView, QuotaUse
 
@@ -41,7 +41,7 @@ def _nothing(*, applies: bool) -> QuotaUse:
     return QuotaUse(applies=applies, resources=None, jobs=None, resource_hours=None, holders=[], more=0)
 
 
-def _use(use: Use) -> QuotaUse:
+def _use(use: RuleUse) -> QuotaUse:
     rule = use.rule
     first = nlargest(_HOLDERS, use.holders, key=lambda each: (_fullness(rule, each), each.resources, each.jobs))
     return QuotaUse(
@@ -54,13 +54,13 @@ def _use(use: Use) -> QuotaUse:
     )
 
 
-def _fullness(rule: Rule, holder: Holder) -> float:
+def _fullness(rule: QuotaRule, holder: RuleHolder) -> float:
     """The part of a limit that is held, of the one of which it is most. More than nothing of 0 is far too much."""
     limits = ((holder.resources, rule.resources), (holder.jobs, rule.jobs), (holder.area or 0, rule.area))
     return max(held / limit if limit else held * 1e9 for held, limit in limits if limit != NO_LIMIT)
 
 
-def _holder(rule: Rule, holder: Holder) -> QuotaHolder:
+def _holder(rule: QuotaRule, holder: RuleHolder) -> QuotaHolder:
     names = zip(FIELDS, rule.pattern, holder.names, strict=True)
     return QuotaHolder(
         who={field: name.removeprefix(EACH) for field, part, name in names if part == EACH},

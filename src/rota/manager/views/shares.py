@@ -13,9 +13,9 @@ from rota.core.world import World
 from rota.errors import NotFound
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.fair_share import Targets, project_weight
-from rota.plan.policy.fair_share_report import Standing, standings
+from rota.plan.policy.fair_share_report import ShareReport, share_reports
 from rota.plan.policy.policy import FairShare, Queue
-from rota.plan.policy.usage_history import Who
+from rota.plan.policy.usage_history import UserProject
 from rota.wire.sums import (
     FairShareView,
     ProjectShareView,
@@ -38,19 +38,19 @@ def view(world: World, wall: float, *, queue: str = "") -> SharesView:
         if (name == queue if queue else each.order != "fifo" or each.shares)
     }
     usage = usage_now(world, policy.fair_share, wall)
-    crowd = usage.crowd(_with_jobs(world))
+    active = usage.active(_with_jobs(world))
     return SharesView(
         at=datetime.fromtimestamp(wall, UTC),
         version=world.site_version,
         fair_share=FairShareView(**structs.asdict(policy.fair_share)),
         queues=[
-            _queue(name, each, usage=usage, crowd=crowd, fair_share=policy.fair_share, wall=wall)
+            _queue(name, each, usage=usage, active=active, fair_share=policy.fair_share, wall=wall)
             for name, each in shown.items()
         ],
     )
 
 
-def _with_jobs(world: World) -> set[Who]:
+def _with_jobs(world: World) -> set[UserProject]:
     """Who has jobs that run, or that a plan knows of."""
     found = {(job.spec.user, job.spec.project) for job, _host in all_leased(world)}
     planner = world.placement.planner
@@ -60,10 +60,10 @@ def _with_jobs(world: World) -> set[Who]:
 
 
 def _queue(
-    name: str, queue: Queue, *, usage: Usage, crowd: set[Who], fair_share: FairShare, wall: float
+    name: str, queue: Queue, *, usage: Usage, active: set[UserProject], fair_share: FairShare, wall: float
 ) -> QueueSharesView:
-    targets = Targets(queue, crowd)
-    found = standings(crowd, usage=usage, targets=targets, fair_share=fair_share)
+    targets = Targets(queue, active)
+    found = share_reports(active, usage=usage, targets=targets, fair_share=fair_share)
     return QueueSharesView(
         queue=name,
         order=queue.order,
@@ -78,12 +78,12 @@ def _queue(
                 target=targets.project(project),
                 target_by=targets.project_by(project),
             )
-            for project in sorted({project for _user, project in crowd} | set(targets.projects))
+            for project in sorted({project for _user, project in active} | set(targets.projects))
         ],
     )
 
 
-def _standing(each: Standing, *, usage: Usage, targets: Targets, wall: float) -> StandingView:
+def _standing(each: ShareReport, *, usage: Usage, targets: Targets, wall: float) -> StandingView:
     user, project = each.who
     return StandingView(
         user=user,

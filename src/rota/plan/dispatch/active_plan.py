@@ -18,7 +18,7 @@ from rota.plan.packing.packing import Packing
 from rota.plan.placement import Chosen, News, Opened, Preempted, Reserved, Terms
 from rota.plan.planner.entry import RUNNING, Begin
 from rota.plan.planner.shortfall import count_missing, with_promise
-from rota.plan.site.resources import Figures
+from rota.plan.site.resources import HostFigures
 from rota.plan.size import Size
 
 #: The name of a reservation that is only asked about.
@@ -287,7 +287,7 @@ class ActivePlan:
 
     def _has_room(self, host: str, size: Size) -> bool:
         """Is there memory and the like beside what is in no plan: jobs that take no core?"""
-        figures = self.planner.site.figures.get(host, Figures())
+        figures = self.planner.site.figures.get(host, HostFigures())
         _cpus, mem, disk, gpus, _number = self._packing.in_use(host)
         return (
             (bool(size.cpus) or self._packing.takes_more(host))

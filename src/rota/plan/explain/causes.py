@@ -26,7 +26,7 @@ from rota.plan.explain.trials import (
 from rota.plan.planner import waking
 from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
-from rota.plan.policy.quota_rules import Rule
+from rota.plan.policy.quota_rules import QuotaRule
 
 #: In larger plans nobody is asked: a copy of the plan would take too long.
 MOST_ENTRIES: Final = 1000
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
     """Something that may be a cause."""
 
     kind: str
-    rule: Rule | None = None
+    rule: QuotaRule | None = None
     limit: str = ""
 
 
@@ -49,7 +49,7 @@ class Blamed(NamedTuple):
 
     kind: str
     found: TrialResult
-    rule: Rule | None = None
+    rule: QuotaRule | None = None
     limit: str = ""
     length: float = 0.0  #: of WALLTIME, the longest that helps
     jobs: tuple[Entry, ...] = ()  #: of JOBS and of WALLTIME, who is in the way

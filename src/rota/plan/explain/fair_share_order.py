@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rota.plan.planner.entry import Entry
-from rota.plan.policy.fair_share_report import standing
-from rota.plan.policy.usage_history import Who
+from rota.plan.policy.fair_share_report import share_report
+from rota.plan.policy.usage_history import UserProject
 from rota.plan.reasons import Waits
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def first_by_share(planner: Passes, entry: Entry) -> list[Waits]:
         return []
     targets = planner.targets()[name]
 
-    def stands(who: Who) -> str:
-        return standing(who, usage=planner.usage, targets=targets, fair_share=planner.policy.fair_share).why
+    def stands(who: UserProject) -> str:
+        return share_report(who, usage=planner.usage, targets=targets, fair_share=planner.policy.fair_share).why
 
     first = before[0].ask
     many = f"{len(before):,} later jobs go" if len(before) > 1 else "a later job goes"

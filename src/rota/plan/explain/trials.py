@@ -14,9 +14,9 @@ import msgspec
 from rota.plan.explain.whatif import copy_of
 from rota.plan.planner.entry import SUSPENDED, Entry, Option
 from rota.plan.planner.planner import Planner
-from rota.plan.policy.quota_counters import Counter
-from rota.plan.policy.quota_rules import Rule
-from rota.plan.policy.quotas import Counted
+from rota.plan.policy.quota_counters import QuotaCounter
+from rota.plan.policy.quota_rules import QuotaRule
+from rota.plan.policy.quotas import QuotaCounters
 from rota.plan.reasons import Waits
 from rota.plan.site.availability import closing, closures
 from rota.plan.site.resources import Site
@@ -70,7 +70,7 @@ class Trial:
 
     # -- what there is to take away
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[QuotaRule]:
         """The quotas that count this job."""
         counted = self.planner.quotas and self.entry.counted
         return [rule for counter in counted.counters for rule in counter.rules] if counted else []
@@ -82,7 +82,7 @@ class Trial:
     def place(
         self,
         *gone: str,
-        rules: tuple[Rule, ...] = (),
+        rules: tuple[QuotaRule, ...] = (),
         limits: tuple[str, ...] = (),
         jobs: frozenset[int] | None = None,
         length: float | None = None,
@@ -163,11 +163,11 @@ def _is_gone(other: Entry, gone: tuple[str, ...], jobs: frozenset[int] | None) -
     return JOBS in gone and (jobs is None or other.id in jobs)
 
 
-def _counted_without(counted: Counted, rules: tuple[Rule, ...]) -> Counted | None:
-    counters: list[Counter] = []
+def _counted_without(counted: QuotaCounters, rules: tuple[QuotaRule, ...]) -> QuotaCounters | None:
+    counters: list[QuotaCounter] = []
     for counter in counted.counters:
         if left := tuple(rule for rule in counter.rules if rule not in rules):
             other = copy(counter)
             other.rules = left
             counters.append(other)
-    return Counted(tuple(counters), counted.hour_sets) if counters else None
+    return QuotaCounters(tuple(counters), counted.hour_sets) if counters else None

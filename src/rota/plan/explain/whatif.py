@@ -17,7 +17,7 @@ from rota.plan.planner.entry import WAITING, Entry
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.suspension import Exactly, Pinned
 from rota.plan.policy.decay import Usage
-from rota.plan.policy.quota_counters import Counter
+from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quotas import Quotas
 from rota.plan.policy.usage_history import History
 from rota.plan.reasons import Waits
@@ -26,12 +26,25 @@ from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Shape
-from rota.plan.timeline.slots import Counted, Slots
-from rota.plan.timeline.step_function import Steps
+from rota.plan.timeline.slots import CountedSlots, Slots
+from rota.plan.timeline.step_function import StepFunction
 
 #: Copied field by field.
 _MUTABLE: Final = frozenset(
-    (Planner, PriorityClass, Slots, Counted, Bounds, Ledger, Steps, Usage, History, Quotas, Counter, Pinned)
+    (
+        Planner,
+        PriorityClass,
+        Slots,
+        CountedSlots,
+        Bounds,
+        Ledger,
+        StepFunction,
+        Usage,
+        History,
+        Quotas,
+        QuotaCounter,
+        Pinned,
+    )
 )
 #: Never changed once they are made, but for what they remember of their own work.
 _SHARED: Final = frozenset((Site, Shape, Exactly))

@@ -23,7 +23,7 @@ class Level(Struct, frozen=True, array_like=True, gc=False):
     number: int | str  #: or `ALL`, `BEST`, `HALF_BEST`
 
 
-class Group(Struct, frozen=True, array_like=True, gc=False):
+class ResourceGroup(Struct, frozen=True, array_like=True, gc=False):
     """Nested blocks: ``/a=2/b=3`` is two a-blocks, in each three whole b-blocks."""
 
     levels: tuple[Level, ...]
@@ -33,5 +33,5 @@ class Group(Struct, frozen=True, array_like=True, gc=False):
 class Alternative(Struct, frozen=True, array_like=True, gc=False):
     """Groups that take different resources, together, for so long."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[ResourceGroup, ...]
     walltime_s: float | None = None

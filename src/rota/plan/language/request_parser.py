@@ -30,7 +30,7 @@ from rota.plan.language.reading import (
     shown,
     suggestion,
 )
-from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group, Level
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.units import MAX_SECONDS, format_duration, parse_duration
 
 #: What people call a host.
@@ -38,7 +38,7 @@ ALIASES: Final = {"node": "host", "nodes": "host"}
 MOST_GROUPS: Final = 256
 MOST_DIGITS: Final = 9
 
-_ONE_CORE: Final = (Group((Level("core", 1),)),)
+_ONE_CORE: Final = (ResourceGroup((Level("core", 1),)),)
 _WORDS: Final = (ALL, BEST, HALF_BEST)
 _NUMBER_END: Final = re.compile(r"[/+,{}= \t\r\n]|$")
 _BRACE_OR_QUOTE: Final = re.compile(r"['\"}]")
@@ -108,9 +108,9 @@ class _Group:
     where: Expression | None
 
     @property
-    def group(self) -> Group:
+    def group(self) -> ResourceGroup:
         where = "" if self.where is None else expression.text(self.where)
-        return Group(tuple(level.level for level in self.levels), where)
+        return ResourceGroup(tuple(level.level for level in self.levels), where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from math import inf
 from typing import NamedTuple
 
 from rota.plan.ask import Ask
-from rota.plan.policy.quotas import Counted
+from rota.plan.policy.quotas import QuotaCounters
 from rota.plan.reasons import Waits
 from rota.plan.timeline.ledger import Taking
 from rota.plan.timeline.shapes import Shape
@@ -51,7 +51,7 @@ class Entry:
         self.least = 0  #: no alternative needs fewer resources
         self.shortest = 0.0  #: no alternative is shorter
         self.charged = -inf  #: up to when its use counts already, in fair share
-        self.counted: Counted | None = None  #: the quotas it is counted in
+        self.counted: QuotaCounters | None = None  #: the quotas it is counted in
         self.taking: Taking | None = None  #: what it takes of each host
         self.everywhere: Taking = {}  #: what it takes of limits of the site
         self.after: set[int] = set()  #: jobs that must complete first

@@ -12,7 +12,7 @@ from heapq import heapify, heappush
 from math import inf
 
 from rota.plan.ask import Ask
-from rota.plan.language.request import Group
+from rota.plan.language.request import ResourceGroup
 from rota.plan.planner import backfill, suspension
 from rota.plan.planner.entry import RUNNING, WAITING, Entry, by_rank
 from rota.plan.planner.timesharing import WHOLE
@@ -25,7 +25,7 @@ from rota.plan.site.resources import Site
 from rota.plan.timeline.ledger import Ledger
 from rota.plan.timeline.search_bounds import Bounds
 from rota.plan.timeline.shapes import Shape
-from rota.plan.timeline.slots import Counted, Slots
+from rota.plan.timeline.slots import CountedSlots, Slots
 
 #: Who was planned where: start, end, resources, container, alternative.
 Place = tuple[Entry, float, float, int, int, int]
@@ -98,7 +98,9 @@ class Holdings:
     def empty(self) -> None:
         """An empty plan over the present site."""
         site = self.site
-        self.slots: Slots = Counted(site.count, self.now) if self.counted else Slots(site.everything, self.now)
+        self.slots: Slots = (
+            CountedSlots(site.count, self.now) if self.counted else Slots(site.everything, self.now)
+        )
         #: when what may not be used, and what only a job with a walltime may be placed before
         self.closures: list[Closure] = [] if self.counted else closures(site, self.now)
         self.closing = closing(self.closures, self.now)
@@ -108,7 +110,7 @@ class Holdings:
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
         self.special: dict[int, Entry] = {}  #: who may hold resources together with others
         self.bounds: dict[object, Bounds] = {}
-        self._shapes: dict[tuple[Group, ...], Shape] = {}  #: what each request means here
+        self._shapes: dict[tuple[ResourceGroup, ...], Shape] = {}  #: what each request means here
 
     def _close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
         """Nothing may be had of these resources while they may not be used."""

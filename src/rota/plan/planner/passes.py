@@ -117,8 +117,8 @@ class Passes(Search):
         shared = {name: queue for name, queue in self.policy.queues.items() if queue.order != "fifo"}
         if not shared:
             return {}
-        crowd = self.usage.crowd({(entry.ask.user, entry.ask.project) for entry in self.entries.values()})
-        return {name: Targets(queue, crowd) for name, queue in shared.items()}
+        active = self.usage.active({(entry.ask.user, entry.ask.project) for entry in self.entries.values()})
+        return {name: Targets(queue, active) for name, queue in shared.items()}
 
     def charge_running(self, now: float) -> None:
         """What running jobs used up to now counts, where use matters."""

@@ -27,7 +27,7 @@ from rota.plan.planner.passes import REFRESH_S, Passes
 from rota.plan.planner.timesharing import may_share
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
-from rota.plan.policy.quota_rules import who_asks
+from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.policy.quotas import Quotas
 from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
@@ -176,7 +176,7 @@ class Planner(Passes):
             if entry.state == RUNNING:
                 self.charge_rest(entry, now)
             if entry.counted is not None and self.quotas is not None:
-                self.quotas.spend(entry.counted, who_asks(entry.ask), width, entry.start, now)
+                self.quotas.spend(entry.counted, quota_subject(entry.ask), width, entry.start, now)
         matters = not again and self._tell_children(entry, now, complete=complete, ran=was_running)
         self._empty(entry, now)
         self.slots.forget_before(now)

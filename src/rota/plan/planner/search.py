@@ -12,7 +12,7 @@ from rota.plan.planner.entry import WAITING, Entry, Option
 from rota.plan.planner.holdings import Holdings
 from rota.plan.planner.timesharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.planner.waking import ready_times
-from rota.plan.policy.quota_rules import who_asks
+from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.policy.quotas import Refusal
 from rota.plan.reasons import Waits
 from rota.plan.timeline.search_bounds import Bounds
@@ -50,7 +50,7 @@ class Search(Holdings):
             entry.trouble = self._impossible(entry, usable)
         entry.counted = None
         if self.quotas is not None and not ask.types.container:
-            entry.counted = self.quotas.counted(who_asks(ask))
+            entry.counted = self.quotas.counted(quota_subject(ask))
         if (pinned := self.suspended.get(entry.id)) is not None:
             entry.trouble = None
             suspension.prepare(self, pinned)

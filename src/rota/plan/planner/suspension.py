@@ -17,7 +17,7 @@ import msgspec
 from rota.plan.ask import Ask
 from rota.plan.planner import backfill, overrun
 from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, Entry, Option, by_rank
-from rota.plan.policy.quota_rules import who_asks
+from rota.plan.policy.quota_rules import quota_subject
 from rota.plan.reasons import Waits
 from rota.plan.timeline.shapes import Shape, Short
 
@@ -86,7 +86,7 @@ def suspend(planner: Planner, id: int, now: float, *, left_s: float) -> None:
     planner.charge(entry, now)
     if entry.counted is not None and planner.quotas is not None:
         width = entry.resources.bit_count()
-        planner.quotas.spend(entry.counted, who_asks(entry.ask), width, entry.start, now)
+        planner.quotas.spend(entry.counted, quota_subject(entry.ask), width, entry.start, now)
     hard = bool(entry.options) and entry.options[min(entry.alternative, len(entry.options) - 1)].hard
     planner.drop(entry, since=now)
     planner.untangle(id)

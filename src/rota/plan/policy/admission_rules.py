@@ -34,7 +34,7 @@ LEARNED: Final = ("mem", "disk", "time")
 OF_ONE_HOST: Final = ("cpus", "gpus")
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class JobFacts(Struct, frozen=True, kw_only=True):
     """A job as rules see it. Fields are called as people call them."""
 
     user: str = ""
@@ -65,7 +65,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     admin: bool = False  #: an administrator gave it
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class AdmissionRule(Struct, frozen=True, kw_only=True):
     """One rule, read and checked."""
 
     name: str
@@ -75,7 +75,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     message: str = ""  #: of a reject
 
 
-class Step(Struct, frozen=True):
+class FieldChange(Struct, frozen=True):
     """A field that a rule changed."""
 
     rule: str
@@ -83,22 +83,22 @@ class Step(Struct, frozen=True):
     field: str
     old: Value | None
     new: Value
-    told: bool = False  #: it took something away that the user gave
+    warn: bool = False  #: it lowered what the user gave
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
     """What became of a job."""
 
-    facts: Facts  #: as it is after the rules, up to the one that refused it
+    facts: JobFacts  #: as it is after the rules, up to the one that refused it
     matched: tuple[str, ...] = ()  #: rules, in order
-    steps: tuple[Step, ...] = ()
+    steps: tuple[FieldChange, ...] = ()
     rejected_by: str = ""  #: a rule
     message: str = ""
 
 
 def judge(
-    rules: Sequence[Rule],
-    facts: Facts,
+    rules: Sequence[AdmissionRule],
+    facts: JobFacts,
     *,
     queue_walltimes: Mapping[str, float] = {},
     levels: Sequence[str] = LEVELS,
@@ -106,7 +106,7 @@ def judge(
     """Apply the rules in order. `queue_walltimes`: of queues that give one to jobs that have none; `levels`:
     of the site, the largest first."""
     matched: list[str] = []
-    steps: list[Step] = []
+    steps: list[FieldChange] = []
     caps: dict[str, float] = {}
     for rule in rules:
         if not holds(rule.match, facts, levels=levels, queue_walltimes=queue_walltimes):
@@ -135,7 +135,7 @@ def judge(
 
 def holds(
     match: Mapping[str, Value],
-    facts: Facts,
+    facts: JobFacts,
     *,
     levels: Sequence[str] = LEVELS,
     queue_walltimes: Mapping[str, float] = {},
@@ -145,7 +145,7 @@ def holds(
     return all(_holds(name, wanted, facts, levels, usual) for name, wanted in match.items())
 
 
-def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str], usual: float | None) -> bool:
+def _holds(name: str, wanted: Value, facts: JobFacts, levels: Sequence[str], usual: float | None) -> bool:
     if name.endswith("_over"):
         assert isinstance(wanted, int | float)
         return _amount(name.removesuffix("_over"), facts, usual) > wanted
@@ -164,14 +164,14 @@ def _holds(name: str, wanted: Value, facts: Facts, levels: Sequence[str], usual:
     return _any_of(wanted, (getattr(facts, name),))
 
 
-def _said_of_properties(facts: Facts) -> tuple[str, ...]:
+def _said_of_properties(facts: JobFacts) -> tuple[str, ...]:
     """The expressions of a job, and the properties that they name; for a job without any, nothing said."""
     texts = [text for text in (facts.where, *facts.wheres) if text]
     names = {name for text in texts for name in expression.names(expression.parse(text))}
     return (*texts, *sorted(names)) or ("",)
 
 
-def _amount(field: str, facts: Facts, usual: float | None) -> float:
+def _amount(field: str, facts: JobFacts, usual: float | None) -> float:
     """How much of something it asks for. Without a walltime it has the `usual` one of its queue, or asks for all
     the time there is."""
     if field == "walltime":
@@ -181,7 +181,7 @@ def _amount(field: str, facts: Facts, usual: float | None) -> float:
     return amount
 
 
-def _longest(facts: Facts, usual: float | None = None) -> float:
+def _longest(facts: JobFacts, usual: float | None = None) -> float:
     otherwise = math.inf if usual is None else usual
     own = otherwise if facts.walltime is None else facts.walltime
     return max((own if each is None else each for each in facts.walltimes), default=own)
@@ -212,8 +212,12 @@ def _level(name: str) -> str:
 
 
 def _applied(
-    rule: Rule, facts: Facts, steps: list[Step], queue_walltimes: Mapping[str, float], caps: dict[str, float]
-) -> Facts:
+    rule: AdmissionRule,
+    facts: JobFacts,
+    steps: list[FieldChange],
+    queue_walltimes: Mapping[str, float],
+    caps: dict[str, float],
+) -> JobFacts:
     for field in sorted(rule.values, key=lambda each: each == "type"):  # what it is decides last
         value = rule.values[field]
         if field in OF_ONE_HOST and facts.walltimes:
@@ -237,15 +241,15 @@ def _applied(
         given = old is not None and (field in facts.given or field not in LEARNED)
         numbers = isinstance(old, int | float) and isinstance(value, int | float)
         taken = rule.does == "cap" and given and numbers and old > value  # type: ignore[operator]
-        steps.append(Step(rule.name, rule.does, field, old, value, told=taken))
+        steps.append(FieldChange(rule.name, rule.does, field, old, value, warn=taken))
         facts = _follow(field, new)
         for other in ("queue", "type"):
             if (now := getattr(facts, other)) != (was := getattr(new, other)):
-                steps.append(Step(rule.name, rule.does, other, was, now))
+                steps.append(FieldChange(rule.name, rule.does, other, was, now))
     return facts
 
 
-def _follow(field: str, facts: Facts) -> Facts:
+def _follow(field: str, facts: JobFacts) -> JobFacts:
     """What else is so now that this field was changed."""
     by_queue, by_type = facts.queue == BESTEFFORT, BESTEFFORT in facts.type
     if by_queue == by_type:
@@ -258,12 +262,12 @@ def _follow(field: str, facts: Facts) -> Facts:
     return facts
 
 
-def _longest_given(facts: Facts) -> float | None:
+def _longest_given(facts: JobFacts) -> float | None:
     longest = _longest(facts)
     return longest if math.isfinite(longest) else None
 
 
-def _is_given(field: str, value: Value, facts: Facts, queue_walltimes: Mapping[str, float]) -> bool:
+def _is_given(field: str, value: Value, facts: JobFacts, queue_walltimes: Mapping[str, float]) -> bool:
     """A default fills what neither the job nor its queue says."""
     if field == "type" and isinstance(value, tuple) and BESTEFFORT in value:
         return bool(facts.type) or facts.queue not in ("", LAST_QUEUE, BESTEFFORT)
@@ -280,7 +284,7 @@ def _is_given(field: str, value: Value, facts: Facts, queue_walltimes: Mapping[s
     return bool(getattr(facts, field))
 
 
-def _capped(field: str, most: Value, facts: Facts, queue_walltimes: Mapping[str, float]) -> Facts:
+def _capped(field: str, most: Value, facts: JobFacts, queue_walltimes: Mapping[str, float]) -> JobFacts:
     assert isinstance(most, int | float)
     if field != "walltime":
         return facts if getattr(facts, field) <= most else msgspec.structs.replace(facts, **{field: most})
@@ -291,7 +295,7 @@ def _capped(field: str, most: Value, facts: Facts, queue_walltimes: Mapping[str,
     return msgspec.structs.replace(facts, walltime=most, walltimes=each)
 
 
-def _set(field: str, value: Value, facts: Facts, *, whole: bool) -> Facts:
+def _set(field: str, value: Value, facts: JobFacts, *, whole: bool) -> JobFacts:
     if field == "type":
         assert isinstance(value, tuple)
         more = tuple(word for word in value if word not in facts.type)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from math import log
 from typing import Final
 
-from rota.plan.policy.usage_history import HOUR_S, History, Who
+from rota.plan.policy.usage_history import HOUR_S, History, UserProject
 
 _MOST_HALVINGS: Final = 64.0
 #: Less than this part of all use is nothing that anybody has to be shared with for.
@@ -32,7 +32,7 @@ class Usage:
         self._history = history if window_s is not None else None
         self._looked = -1  #: at which span the window was last looked at
         self._as_of = 0.0
-        self._pairs: dict[Who, list[float]] = {}  #: used, asked
+        self._pairs: dict[UserProject, list[float]] = {}  #: used, asked
         self._used: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._by_project: dict[str, float] = {}
@@ -61,7 +61,7 @@ class Usage:
             self._history.add((user, project), used, asked, at)
         self._add((user, project), used, asked, at)
 
-    def charge(self, who: Who, width: float, since: float, until: float) -> None:
+    def charge(self, who: UserProject, width: float, since: float, until: float) -> None:
         """So many resources were held, as they were asked for, from one moment to another: it fades meanwhile."""
         held = width * max(0.0, until - since)
         if self._history is not None:
@@ -71,7 +71,7 @@ class Usage:
             held = width * self.half_life_s / log(2) * (1 - 0.5**halvings)
         self._add(who, held, held, until)
 
-    def _add(self, who: Who, used: float, asked: float, at: float) -> None:
+    def _add(self, who: UserProject, used: float, asked: float, at: float) -> None:
         halvings = (at - self._as_of) / self.half_life_s
         if abs(halvings) > _MOST_HALVINGS:
             # Numbers would grow beyond measure: everything as of now.
@@ -143,7 +143,7 @@ class Usage:
         """The project's part of all use."""
         return _share(self._by_project.get(project, 0.0), self._all_used)
 
-    def crowd(self, jobs: Iterable[Who] = ()) -> set[Who]:
+    def active(self, jobs: Iterable[UserProject] = ()) -> set[UserProject]:
         """Who has use that counts, or is among these, who have waiting or running jobs."""
         least_used, least_asked = _TRACE * self._all_used, _TRACE * self._all_asked
         found = {who for who, (used, asked) in self._pairs.items() if used > least_used or asked > least_asked}

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from rota.plan.ask import Ask
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PROJECT, FairShare, Queue
-from rota.plan.policy.usage_history import Who
+from rota.plan.policy.usage_history import UserProject
 
 _WEEK_S: Final = 7 * 86400.0
 
@@ -19,13 +19,13 @@ _WEEK_S: Final = 7 * 86400.0
 class Targets:
     """The parts of the site that users and projects should have, by the shares of one queue."""
 
-    def __init__(self, queue: Queue, crowd: Iterable[Who]) -> None:
+    def __init__(self, queue: Queue, active: Iterable[UserProject]) -> None:
         self._shares = queue.shares
         users: set[str] = set()
         self._of_project: dict[str, set[str]] = {}  #: its active users
         self._of_user: dict[str, set[str]] = {}  #: the projects that a user is active in
         projects = {name.removeprefix(PROJECT) for name in queue.shares if name.startswith(PROJECT)}
-        for user, project in crowd:
+        for user, project in active:
             users.add(user)
             if projects:
                 self._of_project.setdefault(project, set()).add(user)
@@ -68,7 +68,7 @@ class Targets:
         return "rest" if self.by_project else "equal"
 
 
-class Part(NamedTuple):
+class ShareTarget(NamedTuple):
     """One of the three parts of karma: a weight, and how far a share is above its target."""
 
     name: str  #: project, used or asked
@@ -86,31 +86,37 @@ def project_weight(fair_share: FairShare, targets: Targets) -> float:
     return fair_share.project if fair_share.project is not None else float(targets.by_project)
 
 
-def parts(who: Who, *, usage: Usage, targets: Targets, fair_share: FairShare) -> tuple[Part, Part, Part]:
+def share_targets(
+    who: UserProject, *, usage: Usage, targets: Targets, fair_share: FairShare
+) -> tuple[ShareTarget, ShareTarget, ShareTarget]:
     """What a user's karma in a project is made of."""
     user, project = who
     goal = targets.user(user, project)
     return (
-        Part(
+        ShareTarget(
             "project",
             project_weight(fair_share, targets),
             usage.share_of_project(project),
             targets.project(project),
         ),
-        Part("used", fair_share.used, usage.share_used(user), goal),
-        Part("asked", fair_share.asked, usage.share_asked(user), goal),
+        ShareTarget("used", fair_share.used, usage.share_used(user), goal),
+        ShareTarget("asked", fair_share.asked, usage.share_asked(user), goal),
     )
 
 
 def karma(ask: Ask, *, usage: Usage, targets: Targets, fair_share: FairShare) -> float:
     """How far above their share the user and the project are; the lowest goes first."""
-    of_project, used, asked = parts((ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share)
+    of_project, used, asked = share_targets(
+        (ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share
+    )
     return of_project.value + used.value + asked.value
 
 
 def multifactor(ask: Ask, *, waited_s: float, usage: Usage, targets: Targets, fair_share: FairShare) -> float:
     """Waiting, share and priority in one number; the highest goes first. A target of 0 is always exceeded."""
-    of_project, used, _asked = parts((ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share)
+    of_project, used, _asked = share_targets(
+        (ask.user, ask.project), usage=usage, targets=targets, fair_share=fair_share
+    )
     share = _left(used)
     if of_project.weight > 0:
         whole = of_project.weight + used.weight
@@ -118,5 +124,5 @@ def multifactor(ask: Ask, *, waited_s: float, usage: Usage, targets: Targets, fa
     return 1000 * min(1.0, max(0.0, waited_s) / _WEEK_S) + 1000 * share + 100 * ask.priority / 255
 
 
-def _left(part: Part) -> float:
+def _left(part: ShareTarget) -> float:
     return 2.0 ** -(part.share / part.target) if part.target > 0 else 0.0

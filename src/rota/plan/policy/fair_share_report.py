@@ -1,4 +1,4 @@
-"""Who stands how in a queue that goes by fair share, and why, in numbers and in words."""
+"""The karma of users in a fair-share queue and what it comes from, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rota.plan.policy.decay import Usage
-from rota.plan.policy.fair_share import Part, Targets, parts
+from rota.plan.policy.fair_share import ShareTarget, Targets, share_targets
 from rota.plan.policy.policy import FairShare
-from rota.plan.policy.usage_history import Who
+from rota.plan.policy.usage_history import UserProject
 
 
-class Standing(NamedTuple):
-    """A user in a project: the lower the karma, the earlier the jobs go."""
+class ShareReport(NamedTuple):
+    """The karma of a user in a project. Jobs with lower karma go first."""
 
-    who: Who
+    who: UserProject
     karma: float
-    parts: tuple[Part, Part, Part]
+    parts: tuple[ShareTarget, ShareTarget, ShareTarget]
 
     @property
     def why(self) -> str:
-        """What the karma comes from, in words."""
+        """What the karma comes from, as a sentence."""
         user, project = self.who
         of_project, used, asked = self.parts
         words = []
@@ -34,17 +34,19 @@ class Standing(NamedTuple):
         return "; ".join(words) or "no weight is above 0"
 
 
-def _percent(part: Part) -> str:
+def _percent(part: ShareTarget) -> str:
     return f"{part.share:.0%} of all (target {part.target:.0%})"
 
 
-def standing(who: Who, *, usage: Usage, targets: Targets, fair_share: FairShare) -> Standing:
-    """How one stands."""
-    found = parts(who, usage=usage, targets=targets, fair_share=fair_share)
-    return Standing(who, sum(each.value for each in found), found)
+def share_report(who: UserProject, *, usage: Usage, targets: Targets, fair_share: FairShare) -> ShareReport:
+    """The report on one user and project."""
+    found = share_targets(who, usage=usage, targets=targets, fair_share=fair_share)
+    return ShareReport(who, sum(each.value for each in found), found)
 
 
-def standings(crowd: Iterable[Who], *, usage: Usage, targets: Targets, fair_share: FairShare) -> list[Standing]:
-    """All of them, whoever goes first at the top."""
-    found = [standing(who, usage=usage, targets=targets, fair_share=fair_share) for who in crowd]
+def share_reports(
+    active: Iterable[UserProject], *, usage: Usage, targets: Targets, fair_share: FairShare
+) -> list[ShareReport]:
+    """Reports on all of these, lowest karma first."""
+    found = [share_report(who, usage=usage, targets=targets, fair_share=fair_share) for who in active]
     return sorted(found, key=lambda each: (each.karma, each.who))

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rota.errors import BadInput
-from rota.plan.policy.admission_rules import Rule
+from rota.plan.policy.admission_rules import AdmissionRule
 from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDERS, FairShare, Queue
 from rota.plan.policy.rule_syntax import BUILT_IN, check_name, read_rule, write_rule
 from rota.plan.policy.usage_history import KEPT_S
@@ -115,17 +115,17 @@ def _converted(what: str, value: Any, kind: Any) -> Any:
 # ------------------------------------------------------------------ rules
 
 
-class Placed(Struct, frozen=True):
+class RankedRule(Struct, frozen=True):
     """A rule and its place."""
 
     rank: float
-    rule: Rule
+    rule: AdmissionRule
     built_in: bool  #: as every site has it
 
 
 #: Rules that come with Rota, with room between them.
 BUILT_IN_RULES: Final = {
-    rule.name: Placed(100.0 * place, rule, built_in=True) for place, rule in enumerate(BUILT_IN, 1)
+    rule.name: RankedRule(100.0 * place, rule, built_in=True) for place, rule in enumerate(BUILT_IN, 1)
 }
 
 REMOVED: Final = {"removed": True}
@@ -133,10 +133,10 @@ REMOVED: Final = {"removed": True}
 
 def check_rule(name: str, value: Any) -> None:
     """Raise `BadInput` unless there may be such a record of a rule."""
-    read_placed(name, value)
+    read_ranked_rule(name, value)
 
 
-def read_placed(name: str, value: Any) -> Placed | None:
+def read_ranked_rule(name: str, value: Any) -> RankedRule | None:
     """The rule that a record holds; None: a built-in rule is not wanted. Raises `BadInput`."""
     check_name(name)
     if value == REMOVED:
@@ -151,10 +151,10 @@ def read_placed(name: str, value: Any) -> Placed | None:
         raise BadInput(f"rule '{name}': 'rank' must be a number, its place among the rules")
     if body.pop("name", name) != name:
         raise BadInput(f"rule '{name}': its value has another name")
-    return Placed(float(rank), read_rule(body, name=name), built_in=False)
+    return RankedRule(float(rank), read_rule(body, name=name), built_in=False)
 
 
-def placed_record(rule: Rule, rank: float) -> dict[str, Any]:
+def ranked_rule_record(rule: AdmissionRule, rank: float) -> dict[str, Any]:
     """The record of a rule at this place."""
     body = write_rule(rule)
     del body["name"]

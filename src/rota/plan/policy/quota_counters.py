@@ -10,16 +10,16 @@ from math import inf
 from typing import Final, NamedTuple
 
 from rota.errors import Bug
-from rota.plan.policy.quota_rules import NO_LIMIT, Rule
-from rota.plan.site.calendar import Occurrence, Piece
-from rota.plan.timeline.step_function import Steps
+from rota.plan.policy.quota_rules import NO_LIMIT, QuotaRule
+from rota.plan.site.calendar import CalendarPiece, Occurrence
+from rota.plan.timeline.step_function import StepFunction
 
 RESOURCES: Final = "resources"
 JOBS: Final = "jobs"
 HOURS: Final = "resource-hours"
 
 
-class Held(NamedTuple):
+class QuotaHolding(NamedTuple):
     """What a job holds, and when."""
 
     resources: int
@@ -27,68 +27,68 @@ class Held(NamedTuple):
     end: int
 
 
-class Counter:
+class QuotaCounter:
     """What the jobs hold that some rules count together."""
 
     __slots__ = ("areas", "jobs", "rules", "steps")
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[QuotaRule, ...]) -> None:
         self.rules = rules
-        self.jobs: dict[int, Held] = {}
-        self.steps: dict[str, Steps] = {}
+        self.jobs: dict[int, QuotaHolding] = {}
+        self.steps: dict[str, StepFunction] = {}
         #: resources × microseconds within each period of a set that limits them
         self.areas: dict[Occurrence, int] = {}
         for rule in rules:
             if rule.resources != NO_LIMIT:
-                self.steps.setdefault(RESOURCES, Steps())
+                self.steps.setdefault(RESOURCES, StepFunction())
             if rule.jobs != NO_LIMIT:
-                self.steps.setdefault(JOBS, Steps())
+                self.steps.setdefault(JOBS, StepFunction())
             if rule.area != NO_LIMIT and not rule.set:
-                self.steps.setdefault(HOURS, Steps())
+                self.steps.setdefault(HOURS, StepFunction())
 
     def last(self) -> float:
         """When the last of its jobs ends."""
         return max((held.end for held in self.jobs.values()), default=-inf)
 
 
-class Hit(NamedTuple):
+class QuotaHit(NamedTuple):
     """A limit that a job would exceed if it started at a certain moment."""
 
-    rule: Rule
+    rule: QuotaRule
     what: str
     again: float  #: no start before this moment is possible
-    counter: Counter
+    counter: QuotaCounter
     since: int
     until: int  #: those who hold something within [since, until) are in the way; nobody if it is empty
 
 
-def alone(rule: Rule, resources: int) -> str:
+def alone(rule: QuotaRule, resources: int) -> str:
     """What a job that is too much alone has too much of."""
     if 0 <= rule.resources < resources:
         return RESOURCES
     return JOBS if rule.jobs == 0 else HOURS
 
 
-def always(counter: Counter, rule: Rule, resources: int, start: int, length: int) -> Hit | None:
+def always(counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int) -> QuotaHit | None:
     """A rule without a calendar: too much at an instant, of any of the three."""
-    worst: Hit | None = None
+    worst: QuotaHit | None = None
     limits = ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1), (HOURS, rule.area, resources * length))
     for what, limit, own in limits:
         if limit == NO_LIMIT or not own or length <= 0:
             continue
         if own > limit:
-            return Hit(rule, what, inf, counter, start, start)
+            return QuotaHit(rule, what, inf, counter, start, start)
         over = counter.steps[what].over(start, start + length, limit - own)
         if over is not None and (worst is None or over.until > worst.again):
-            worst = Hit(rule, what, over.until, counter, over.at, over.at + 1)
+            worst = QuotaHit(rule, what, over.until, counter, over.at, over.at + 1)
     return worst
 
 
 def within(
-    counter: Counter, rule: Rule, resources: int, start: int, length: int, pieces: list[Piece]
-) -> Hit | None:
+    counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int, pieces: list[CalendarPiece]
+) -> QuotaHit | None:
     """A rule of the calendar: too much at an instant at which its set applies, or in all of a period."""
-    worst: Hit | None = None
+    worst: QuotaHit | None = None
     for what, limit, own in ((RESOURCES, rule.resources, resources), (JOBS, rule.jobs, 1)):
         if limit == NO_LIMIT or not own:
             continue
@@ -110,18 +110,18 @@ def within(
 
 
 def _at_instants(
-    counter: Counter, rule: Rule, what: str, room: int, start: int, length: int, piece: Piece
-) -> Hit | None:
+    counter: QuotaCounter, rule: QuotaRule, what: str, room: int, start: int, length: int, piece: CalendarPiece
+) -> QuotaHit | None:
     first, last = max(start, piece.start), min(start + length, piece.end)
     if room < 0:
-        return Hit(rule, what, piece.end, counter, first, first)
+        return QuotaHit(rule, what, piece.end, counter, first, first)
     over = counter.steps[what].over(first, last, room, length=length, bound=piece.end)
-    return Hit(rule, what, over.until, counter, over.at, over.at + 1) if over is not None else None
+    return QuotaHit(rule, what, over.until, counter, over.at, over.at + 1) if over is not None else None
 
 
 def _in_all(
-    counter: Counter, rule: Rule, resources: int, start: int, length: int, occurrence: Occurrence
-) -> Hit | None:
+    counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int, occurrence: Occurrence
+) -> QuotaHit | None:
     overlap = occurrence.overlap(start, start + length)
     used = counter.areas.get(occurrence, 0)
     if not overlap or used + resources * overlap <= rule.area:
@@ -129,7 +129,7 @@ def _in_all(
     room = max(0, (rule.area - used) // resources)
     again = _first_within(occurrence, start, length, room)
     since, until = occurrence.parts[0][0], occurrence.parts[-1][1]
-    return Hit(rule, HOURS, again, counter, since, until if used else since)
+    return QuotaHit(rule, HOURS, again, counter, since, until if used else since)
 
 
 def _first_within(occurrence: Occurrence, start: int, length: int, room: int) -> int:

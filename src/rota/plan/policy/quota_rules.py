@@ -36,7 +36,7 @@ _PLAIN: Final = Types()
 Pattern = tuple[str, str, str, str]
 
 
-class Who(NamedTuple):
+class QuotaSubject(NamedTuple):
     """What quotas look at in a job."""
 
     queue: str = "default"
@@ -45,9 +45,9 @@ class Who(NamedTuple):
     user: str = ""
 
 
-def who_asks(ask: Ask) -> Who:
+def quota_subject(ask: Ask) -> QuotaSubject:
     """The job's queue, project, types and user."""
-    return Who(ask.queue, ask.project, type_names(ask.types), ask.user)
+    return QuotaSubject(ask.queue, ask.project, type_names(ask.types), ask.user)
 
 
 def type_names(types: Types) -> frozenset[str]:
@@ -63,7 +63,7 @@ def _has(value: object) -> bool:
     return value is not None and value is not False and value != ""
 
 
-class Rule(NamedTuple):
+class QuotaRule(NamedTuple):
     """One rule, always or within a set of the calendar. -1: no limit."""
 
     pattern: Pattern
@@ -86,12 +86,12 @@ class Rule(NamedTuple):
         )
 
 
-def parse_rules(rules: Mapping[str, Sequence[float | str]], *, total: int, name: str = "") -> list[Rule]:
+def parse_rules(rules: Mapping[str, Sequence[float | str]], *, total: int, name: str = "") -> list[QuotaRule]:
     """The rules of one set; `total` resources are ALL. Raises `BadInput`."""
     return [_parse_rule(key, values, total=total, name=name) for key, values in rules.items()]
 
 
-def _parse_rule(key: str, values: object, *, total: int, name: str) -> Rule:
+def _parse_rule(key: str, values: object, *, total: int, name: str) -> QuotaRule:
     quota = f"quota '{key}'" + (f" of '{name}'" if name else "")
     parts = [part.strip() for part in key.split(",")]
     if len(parts) != len(FIELDS):
@@ -120,7 +120,7 @@ def _parse_rule(key: str, values: object, *, total: int, name: str) -> Rule:
     resources, jobs, hours = limits
     area = NO_LIMIT if hours == NO_LIMIT else round(hours * 3600 * SECOND)
     pattern = (parts[0], parts[1], parts[2], parts[3])
-    return Rule(pattern, name, int(resources), int(jobs), area, hours)
+    return QuotaRule(pattern, name, int(resources), int(jobs), area, hours)
 
 
 def _parse_value(value: object, where: str, *, total: int) -> float:
@@ -133,7 +133,7 @@ def _parse_value(value: object, where: str, *, total: int) -> float:
     return value
 
 
-def counters_of(pattern: Pattern, who: Who) -> list[Pattern]:
+def counters_of(pattern: Pattern, who: QuotaSubject) -> list[Pattern]:
     """Under which names this rule counts such a job: none if it does not concern it.
 
     Containers are never counted, their inner jobs are; nor is who is exempt. Besteffort counts in its own queue,

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from rota.plan.policy.quota_counters import Counter
-from rota.plan.policy.quota_rules import EACH, NO_LIMIT, Pattern, Rule
+from rota.plan.policy.quota_counters import QuotaCounter
+from rota.plan.policy.quota_rules import EACH, NO_LIMIT, Pattern, QuotaRule
 from rota.plan.site.calendar import Occurrence
 
 
-class Holder(NamedTuple):
+class RuleHolder(NamedTuple):
     """Those whose jobs a rule counts together, and what they hold."""
 
     names: Pattern  #: as the rule has it; in place of each `/` a `/` and the name of this one
@@ -22,33 +22,33 @@ class Holder(NamedTuple):
     area: int | None
 
 
-class Use(NamedTuple):
+class RuleUse(NamedTuple):
     """A rule, and who holds what it counts."""
 
-    rule: Rule
+    rule: QuotaRule
     applies: bool
-    holders: list[Holder]  #: where the rule counts each separately, only those who hold something
+    holders: list[RuleHolder]  #: where the rule counts each separately, only those who hold something
 
 
 def use_of(
-    rule: Rule,
-    cells: Iterable[tuple[Pattern, Counter]],
+    rule: QuotaRule,
+    cells: Iterable[tuple[Pattern, QuotaCounter]],
     running: AbstractSet[int],
     present: Sequence[Occurrence],
-) -> Use:
+) -> RuleUse:
     """The use of one rule by jobs that run. `present`: the periods in which we are."""
     periods = [each for each in present if each.set == rule.set]
     found = [_holder(rule, names, counter, running, periods) for names, counter in cells]
     if EACH in rule.pattern:
         found = [each for each in found if each.jobs or each.area]
     elif not found:
-        found = [Holder(rule.pattern, 0, 0, None if rule.area == NO_LIMIT else 0)]
-    return Use(rule, not rule.set or bool(periods), found)
+        found = [RuleHolder(rule.pattern, 0, 0, None if rule.area == NO_LIMIT else 0)]
+    return RuleUse(rule, not rule.set or bool(periods), found)
 
 
 def _holder(
-    rule: Rule, names: Pattern, counter: Counter, running: AbstractSet[int], periods: list[Occurrence]
-) -> Holder:
+    rule: QuotaRule, names: Pattern, counter: QuotaCounter, running: AbstractSet[int], periods: list[Occurrence]
+) -> RuleHolder:
     there = [counter.jobs[job] for job in counter.jobs.keys() & running]
     area: int | None = None
     if rule.area != NO_LIMIT and not rule.set:
@@ -64,4 +64,4 @@ def _holder(
             ),
             default=0,
         )
-    return Holder(names, sum(held.resources for held in there), len(there), area)
+    return RuleHolder(names, sum(held.resources for held in there), len(there), area)

@@ -18,10 +18,20 @@ from math import inf
 from typing import Final, NamedTuple
 
 from rota.errors import Bug
-from rota.plan.policy.quota_counters import HOURS, JOBS, RESOURCES, Counter, Held, Hit, alone, always, within
-from rota.plan.policy.quota_rules import NO_LIMIT, Pattern, Rule, Who, counters_of, parse_rules
-from rota.plan.policy.quota_use import Use, use_of
-from rota.plan.site.calendar import Calendar, Occurrence, Piece
+from rota.plan.policy.quota_counters import (
+    HOURS,
+    JOBS,
+    RESOURCES,
+    QuotaCounter,
+    QuotaHit,
+    QuotaHolding,
+    alone,
+    always,
+    within,
+)
+from rota.plan.policy.quota_rules import NO_LIMIT, Pattern, QuotaRule, QuotaSubject, counters_of, parse_rules
+from rota.plan.policy.quota_use import RuleUse, use_of
+from rota.plan.site.calendar import Calendar, CalendarPiece, Occurrence
 from rota.plan.site.clock import SECOND, moment
 
 #: Nobody looks further ahead in a calendar for a period in which a job fits.
@@ -29,17 +39,17 @@ HORIZON: Final = 2 * 365 * 86400 * SECOND
 _REMEMBERED: Final = 10_000
 
 
-class Counted(NamedTuple):
+class QuotaCounters(NamedTuple):
     """The counters that a kind of job is counted in: a handle for `Quotas`."""
 
-    counters: tuple[Counter, ...]
+    counters: tuple[QuotaCounter, ...]
     hour_sets: frozenset[str]  #: sets that limit its resource-hours
 
 
 class Spent(NamedTuple):
     """Whose jobs, that have ended, used something of which period."""
 
-    who: Who
+    who: QuotaSubject
     set: str
     start: int  #: of the period, as its end: moments of `rota.plan.site.clock`
     end: int
@@ -50,7 +60,7 @@ class Refusal:
 
     __slots__ = ("_hit", "again", "calendar", "limit", "rule", "what")
 
-    def __init__(self, hit: Hit, again: float) -> None:
+    def __init__(self, hit: QuotaHit, again: float) -> None:
         self._hit = hit
         self.rule = str(hit.rule)
         self.what = hit.what
@@ -87,14 +97,14 @@ class Quotas:
             for name, of_set in calendar.sets.items():
                 parsed += parse_rules(of_set, total=total, name=name)
         self._calendar = calendar
-        self._rules: dict[Pattern, list[Rule]] = {}
+        self._rules: dict[Pattern, list[QuotaRule]] = {}
         for rule in parsed:
             if (rule.resources, rule.jobs, rule.area) != (NO_LIMIT, NO_LIMIT, NO_LIMIT):
                 self._rules.setdefault(rule.pattern, []).append(rule)
-        self._counted: dict[Who, Counted | None] = {}
-        self._counters: dict[tuple[Pattern, Pattern], Counter] = {}
+        self._counted: dict[QuotaSubject, QuotaCounters | None] = {}
+        self._counters: dict[tuple[Pattern, Pattern], QuotaCounter] = {}
         #: (rule, resources, length) → no start within [from, to) is possible, whoever else is there
-        self._impossible: dict[tuple[Rule, int, int], tuple[int, int]] = {}
+        self._impossible: dict[tuple[QuotaRule, int, int], tuple[int, int]] = {}
         self.spent: dict[Spent, int] = {}  #: resources × microseconds
         self.newly_spent = False  #: since somebody who keeps it looked
 
@@ -108,7 +118,7 @@ class Quotas:
         new._counted, new._counters, new._impossible, new.spent = {}, {}, {}, {}
         return new
 
-    def counted(self, who: Who) -> Counted | None:
+    def counted(self, who: QuotaSubject) -> QuotaCounters | None:
         """Where such a job is counted; None: no rule concerns it."""
         try:
             return self._counted[who]
@@ -116,30 +126,30 @@ class Quotas:
             found = self._counted[who] = self._find_counters(who)
             return found
 
-    def _find_counters(self, who: Who) -> Counted | None:
-        counters: list[Counter] = []
+    def _find_counters(self, who: QuotaSubject) -> QuotaCounters | None:
+        counters: list[QuotaCounter] = []
         hour_sets: set[str] = set()
         for pattern, rules in self._rules.items():
             for names in counters_of(pattern, who):
                 counter = self._counters.get((pattern, names))
                 if counter is None:
-                    counter = self._counters[pattern, names] = Counter(tuple(rules))
+                    counter = self._counters[pattern, names] = QuotaCounter(tuple(rules))
                 counters.append(counter)
                 hour_sets.update(rule.set for rule in rules if rule.set and rule.area != NO_LIMIT)
-        return Counted(tuple(counters), frozenset(hour_sets)) if counters else None
+        return QuotaCounters(tuple(counters), frozenset(hour_sets)) if counters else None
 
     # -- use
 
-    def take(self, counted: Counted, job: int, resources: int, start: float, end: float) -> None:
+    def take(self, counted: QuotaCounters, job: int, resources: int, start: float, end: float) -> None:
         """From now on this job holds so many resources during [start, end)."""
-        held = Held(resources, moment(start), moment(end))
+        held = QuotaHolding(resources, moment(start), moment(end))
         if job in counted.counters[0].jobs:
             raise Bug(f"job {job} is counted in its quotas already")
         for counter in counted.counters:
             counter.jobs[job] = held
         self._count(counted, held, 1)
 
-    def give(self, counted: Counted, job: int) -> None:
+    def give(self, counted: QuotaCounters, job: int) -> None:
         """It holds nothing any more, now or later."""
         if job not in counted.counters[0].jobs:
             raise Bug(f"job {job} is not counted in its quotas")
@@ -147,7 +157,7 @@ class Quotas:
             held = counter.jobs.pop(job)
         self._count(counted, held, -1)
 
-    def _count(self, counted: Counted, held: Held, times: int) -> None:
+    def _count(self, counted: QuotaCounters, held: QuotaHolding, times: int) -> None:
         resources, start, end = held
         amounts = {RESOURCES: resources, JOBS: 1, HOURS: resources * (end - start)}
         for counter in counted.counters:
@@ -156,7 +166,7 @@ class Quotas:
         for occurrence in self._occurrences(start, end, counted.hour_sets):
             _use(counted, occurrence, times * resources * occurrence.overlap(start, end))
 
-    def _pieces(self, start: int, end: int) -> list[Piece]:
+    def _pieces(self, start: int, end: int) -> list[CalendarPiece]:
         return self._calendar.pieces(start, min(end, start + HORIZON)) if self._calendar is not None else []
 
     def _occurrences(self, start: int, end: int, sets: frozenset[str]) -> Iterator[Occurrence]:
@@ -169,7 +179,7 @@ class Quotas:
 
     # -- what is over
 
-    def spend(self, counted: Counted, who: Who, resources: int, start: float, end: float) -> None:
+    def spend(self, counted: QuotaCounters, who: QuotaSubject, resources: int, start: float, end: float) -> None:
         """A job has ended that held so many resources: what it used of a period that is not over stays used."""
         if not counted.hour_sets:
             return
@@ -205,11 +215,11 @@ class Quotas:
 
     # -- questions
 
-    def uses(self, running: AbstractSet[int], now: float) -> list[Use]:
+    def uses(self, running: AbstractSet[int], now: float) -> list[RuleUse]:
         """What these of the jobs hold under each rule, and whether it applies now."""
         at = moment(now)
         present = [occurrence for piece in self._pieces(at, at + 1) for occurrence in piece.occurrences]
-        cells: dict[Pattern, list[tuple[Pattern, Counter]]] = {}
+        cells: dict[Pattern, list[tuple[Pattern, QuotaCounter]]] = {}
         for (pattern, names), counter in self._counters.items():
             cells.setdefault(pattern, []).append((names, counter))
         return [
@@ -218,17 +228,17 @@ class Quotas:
             for rule in rules
         ]
 
-    def following(self, counted: Counted, after: float) -> float:
+    def following(self, counted: QuotaCounters, after: float) -> float:
         """When one of the jobs that are counted with it begins or ends next."""
         first = moment(after)
         moments = (each for counter in counted.counters for held in counter.jobs.values() for each in held[1:])
         return min((each / SECOND for each in moments if each > first), default=inf)
 
-    def starts(self, counted: Counted) -> list[float]:
+    def starts(self, counted: QuotaCounters) -> list[float]:
         """When the jobs that are counted with it begin."""
         return [held.start / SECOND for counter in counted.counters for held in counter.jobs.values()]
 
-    def refusal(self, counted: Counted, resources: int, start: float, end: float) -> Refusal | None:
+    def refusal(self, counted: QuotaCounters, resources: int, start: float, end: float) -> Refusal | None:
         """Which rule such a job would break if it held so many resources during [start, end)."""
         first = moment(start)
         length = moment(end) - first
@@ -250,10 +260,10 @@ class Quotas:
         # The one that never lets it go is the one to name.
         return Refusal(worst, inf)
 
-    def _hit(self, counted: Counted, resources: int, start: int, length: int) -> Hit | None:
+    def _hit(self, counted: QuotaCounters, resources: int, start: int, length: int) -> QuotaHit | None:
         """The limit in the way at this start that stays there for longest."""
-        worst: Hit | None = None
-        pieces: list[Piece] | None = None
+        worst: QuotaHit | None = None
+        pieces: list[CalendarPiece] | None = None
         for counter in counted.counters:
             for rule in counter.rules:
                 if not rule.set:
@@ -267,21 +277,27 @@ class Quotas:
         return worst
 
     def _in_periods(
-        self, counter: Counter, rule: Rule, resources: int, start: int, length: int, pieces: list[Piece]
-    ) -> Hit | None:
+        self,
+        counter: QuotaCounter,
+        rule: QuotaRule,
+        resources: int,
+        start: int,
+        length: int,
+        pieces: list[CalendarPiece],
+    ) -> QuotaHit | None:
         if length > 0 and rule.tight(resources, length):
             possible = self._possible(counter, rule, resources, start, length)
             if possible > start:
-                return Hit(rule, alone(rule, resources), possible, counter, start, start)
+                return QuotaHit(rule, alone(rule, resources), possible, counter, start, start)
         return within(counter, rule, resources, start, length, pieces)
 
-    def _possible(self, counter: Counter, rule: Rule, resources: int, start: int, length: int) -> float:
+    def _possible(self, counter: QuotaCounter, rule: QuotaRule, resources: int, start: int, length: int) -> float:
         """When it could start if nobody else were there."""
         key = (rule, resources, length)
         known_from, known_to = self._impossible.get(key, (start, start))
         if not known_from <= start <= known_to:
             known_from, known_to = start, start
-        empty = Counter(counter.rules)
+        empty = QuotaCounter(counter.rules)
         at: float = known_to
         while at <= start + HORIZON:
             hit = within(empty, rule, resources, int(at), length, self._pieces(int(at), int(at) + length))
@@ -294,7 +310,7 @@ class Quotas:
         return at if at <= start + HORIZON else inf
 
 
-def _use(counted: Counted, occurrence: Occurrence, area: int) -> None:
+def _use(counted: QuotaCounters, occurrence: Occurrence, area: int) -> None:
     """So much more of a period is used, or, if it is negative, less."""
     for counter in counted.counters:
         used = counter.areas.get(occurrence, 0) + area

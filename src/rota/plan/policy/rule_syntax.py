@@ -16,7 +16,7 @@ from rota.errors import BadInput
 from rota.plan.language import expression
 from rota.plan.language.retry_codes import retry_codes
 from rota.plan.language.type_parser import parse_types
-from rota.plan.policy.admission_rules import Rule, Value
+from rota.plan.policy.admission_rules import AdmissionRule, Value
 from rota.units import format_duration, format_size, parse_duration, parse_size
 
 ACTIONS: Final = ("default", "cap", "set", "reject")
@@ -173,7 +173,7 @@ def check_name(name: str) -> None:
         )
 
 
-def read_rule(data: object, *, name: str = "") -> Rule:
+def read_rule(data: object, *, name: str = "") -> AdmissionRule:
     """The rule that a JSON value is. `name`: what it is called where the value does not say. Raises `BadInput`."""
     if not isinstance(data, Mapping):
         raise BadInput("a rule is a JSON object", hint=f"with the keys {', '.join(KEYS)}")
@@ -187,7 +187,7 @@ def read_rule(data: object, *, name: str = "") -> Rule:
         raise BadInput(f"rule '{name}': {error.message}", hint=error.hint) from None
 
 
-def _read(data: Mapping[str, object], name: str) -> Rule:
+def _read(data: Mapping[str, object], name: str) -> AdmissionRule:
     for key in data:
         if key not in KEYS:
             raise _unknown("key", key, KEYS)
@@ -206,7 +206,7 @@ def _read(data: Mapping[str, object], name: str) -> Rule:
             raise BadInput("'reject' needs a message, one line of text")
         if len(message.encode()) > LONGEST * 4:
             raise BadInput(f"the message is longer than {LONGEST * 4} bytes")
-        return Rule(name=name, match=match, does=action, message=message.strip())
+        return AdmissionRule(name=name, match=match, does=action, message=message.strip())
     fields = data[action]
     if not isinstance(fields, Mapping) or not fields:
         raise BadInput(f"'{action}' must be an object of fields", hint=f'write it like {{"{action}": {{…}}}}')
@@ -218,7 +218,7 @@ def _read(data: Mapping[str, object], name: str) -> Rule:
                 hint = "every job has a value of it; " + hint
             raise BadInput(f"{action}: field '{key}' cannot have one", hint=hint)
         values[key] = _value(action, key, value, FIELDS[key][0] if key in FIELDS else None)
-    return Rule(name=name, match=match, does=action, values=values)
+    return AdmissionRule(name=name, match=match, does=action, values=values)
 
 
 def _value(where: str, key: str, value: object, read: Reader | None) -> Value:
@@ -275,7 +275,7 @@ def shown_value(field: str, value: Value | None) -> str | int | float | bool | l
     return value
 
 
-def write_rule(rule: Rule) -> dict[str, Any]:
+def write_rule(rule: AdmissionRule) -> dict[str, Any]:
     """The rule as a JSON value that `read_rule` reads."""
     body: dict[str, Any] = {"name": rule.name}
     if rule.match:

@@ -17,14 +17,14 @@ _TIERS: Final = ((3 * DAY_S, HOUR_S), (35 * DAY_S, DAY_S), (400 * DAY_S, 7 * DAY
 KEPT_S: Final = _TIERS[-1][0]
 
 #: User and project.
-Who = tuple[str, str]
+UserProject = tuple[str, str]
 
 
 class Used(NamedTuple):
     """Core-seconds of one user and project, as of a moment."""
 
     at: float
-    who: Who
+    who: UserProject
     used: float
     asked: float
 
@@ -35,14 +35,14 @@ class History:
     def __init__(self, *, first_s: float = HOUR_S) -> None:
         self.first_s = first_s  #: the shortest span
         #: (length of the span, its number) → who → [used, asked]
-        self._spans: dict[tuple[float, int], dict[Who, list[float]]] = {}
+        self._spans: dict[tuple[float, int], dict[UserProject, list[float]]] = {}
         self._compacted = 0.0
 
-    def add(self, who: Who, used: float, asked: float, at: float) -> None:
+    def add(self, who: UserProject, used: float, asked: float, at: float) -> None:
         """So much was used, and asked for, at that time."""
         self._add((self.first_s, int(at // self.first_s)), who, used, asked)
 
-    def _add(self, span: tuple[float, int], who: Who, used: float, asked: float) -> None:
+    def _add(self, span: tuple[float, int], who: UserProject, used: float, asked: float) -> None:
         rows = self._spans.get(span)
         if rows is None:
             rows = self._spans[span] = {}

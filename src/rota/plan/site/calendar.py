@@ -42,7 +42,7 @@ class Occurrence:
         return total
 
 
-class Piece(NamedTuple):
+class CalendarPiece(NamedTuple):
     """A stretch in which the same occurrences apply."""
 
     start: int
@@ -74,7 +74,7 @@ class Calendar:
         self._weekly = tuple(weekly)
         self._oneshot = [Occurrence(name, ((start, end),)) for start, end, name in sorted(oneshot)]
         self._days: dict[date, list[Occurrence]] = {}
-        self._pieces: list[Piece] = []
+        self._pieces: list[CalendarPiece] = []
         self._starts: list[int] = []
 
     def periods(self, start: float, end: float) -> list[Period]:
@@ -85,7 +85,7 @@ class Calendar:
             found.append(Period(max(start, piece.start / SECOND), min(end, piece.end / SECOND), sets))
         return found
 
-    def pieces(self, start: int, end: int) -> list[Piece]:
+    def pieces(self, start: int, end: int) -> list[CalendarPiece]:
         """The same in moments; the first and the last piece may reach beyond."""
         if start >= end:
             return []
@@ -146,7 +146,7 @@ class Calendar:
         return tuple(parts)
 
 
-def _cut(occurrences: list[Occurrence], start: int, end: int) -> list[Piece]:
+def _cut(occurrences: list[Occurrence], start: int, end: int) -> list[CalendarPiece]:
     """Pieces that cover [start, end), cut wherever an occurrence begins or ends."""
     begin: dict[int, list[Occurrence]] = {}
     finish: dict[int, list[Occurrence]] = {}
@@ -156,10 +156,10 @@ def _cut(occurrences: list[Occurrence], start: int, end: int) -> list[Piece]:
                 begin.setdefault(max(begins, start), []).append(occurrence)
                 finish.setdefault(ends, []).append(occurrence)
     edges = sorted({start, *begin, *(edge for edge in finish if edge < end)})
-    pieces: list[Piece] = []
+    pieces: list[CalendarPiece] = []
     now: tuple[Occurrence, ...] = ()
     for edge, following in zip(edges, [*edges[1:], end], strict=True):
         ended = finish.get(edge, [])
         now = (*(occurrence for occurrence in now if occurrence not in ended), *begin.get(edge, []))
-        pieces.append(Piece(edge, following, now))
+        pieces.append(CalendarPiece(edge, following, now))
     return pieces

@@ -39,7 +39,7 @@ class Resource(Struct, frozen=True):
     values: dict[str, Value]  #: levels of the hierarchy and properties alike
 
 
-class Figures(Struct, frozen=True):
+class HostFigures(Struct, frozen=True):
     """What a host has besides resources; None is unlimited."""
 
     mem: int | None = None
@@ -56,7 +56,7 @@ class Site:
         resources: Sequence[Resource],
         *,
         levels: tuple[str, ...] = ("host", "core"),
-        hosts: Mapping[str, Figures] | None = None,
+        hosts: Mapping[str, HostFigures] | None = None,
         kinds: Mapping[str, Kind] | None = None,
         usable: Collection[int] | None = None,
         until: Mapping[int, float] | None = None,

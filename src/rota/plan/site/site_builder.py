@@ -15,7 +15,7 @@ import msgspec
 from rota.plan.language.expression import Value
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import PREFER_SETTING, HostRecord, NodeRecord, Records, kinds_of, levels_of
-from rota.plan.site.resources import ABSENT, ASLEEP, DRAINED, SUSPECTED, Figures, Resource, Site
+from rota.plan.site.resources import ABSENT, ASLEEP, DRAINED, SUSPECTED, HostFigures, Resource, Site
 from rota.plan.size import Capacity
 
 
@@ -110,9 +110,9 @@ def node_record(records: Records, host: str) -> NodeRecord | None:
     return None if found is None else msgspec.convert(found, NodeRecord)
 
 
-def _figures(record: HostRecord, found: Capacity | None) -> Figures:
+def _figures(record: HostRecord, found: Capacity | None) -> HostFigures:
     """An administrator's word goes before what a runner found."""
-    return Figures(
+    return HostFigures(
         mem=record.mem if record.mem is not None or found is None else found.mem,
         disk=record.disk if record.disk is not None or found is None else found.disk,
         gpus=record.gpus or (found.gpus if found is not None else 0),

@@ -11,8 +11,8 @@ from math import inf
 
 from rota.plan.ask import Ask
 from rota.plan.site.clock import SECOND, moment
-from rota.plan.site.resources import Figures, Site
-from rota.plan.timeline.step_function import Steps
+from rota.plan.site.resources import HostFigures, Site
+from rota.plan.timeline.step_function import StepFunction
 
 #: The place of what belongs to no host.
 EVERYWHERE = ""
@@ -27,10 +27,12 @@ class Ledger:
     def __init__(self, site: Site, limits: Mapping[str, int] | None = None) -> None:
         self._site = site
         self._limits = dict(limits or {})  #: limits of the whole site
-        self._capacity = {host: _capacities(site.figures.get(host, Figures())) for host in site.hosts}
+        self._capacity = {host: _capacities(site.figures.get(host, HostFigures())) for host in site.hosts}
         self._named = {name for capacity in self._capacity.values() for name in capacity}
-        self._used: dict[tuple[str, str], Steps] = {}
-        self._guests: dict[tuple[str, str], Steps] = {}  #: the same with besteffort jobs, which others do not see
+        self._used: dict[tuple[str, str], StepFunction] = {}
+        self._guests: dict[
+            tuple[str, str], StepFunction
+        ] = {}  #: the same with besteffort jobs, which others do not see
         self._held: dict[int, list[tuple[str, str, int, int, int]]] = {}
         self._low: set[int] = set()  #: besteffort jobs that hold something
         self._ends: list[int] = []  #: moments at which something is given back, ascending, one for each job
@@ -97,7 +99,7 @@ class Ledger:
         return None if value is None else str(value)
 
     def _enough(
-        self, used: dict[tuple[str, str], Steps], host: str, name: str, amount: int, span: tuple[int, int]
+        self, used: dict[tuple[str, str], StepFunction], host: str, name: str, amount: int, span: tuple[int, int]
     ) -> bool:
         capacity = self._capacity[host].get(name, 0 if name == "gpus" else None)
         if capacity is None:
@@ -171,7 +173,7 @@ class Ledger:
             for host, name, amount, first, last in held:
                 steps = used.get((host, name))
                 if steps is None:
-                    steps = used[host, name] = Steps()
+                    steps = used[host, name] = StepFunction()
                 steps.add(first, last, times * amount)
 
     def ends(self) -> list[float]:
@@ -188,7 +190,7 @@ class Ledger:
         return (job if job >= -1 else ~job for job in found)  # suspended ones hold theirs under another number
 
 
-def _capacities(figures: Figures) -> dict[str, int]:
+def _capacities(figures: HostFigures) -> dict[str, int]:
     found = {f"limit {name}": units for name, units in figures.limits.items()}
     if figures.mem is not None:
         found["mem"] = figures.mem

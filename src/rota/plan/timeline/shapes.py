@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from rota.errors import BadInput
 from rota.plan.language.expression import Value
-from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Group
+from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, ResourceGroup
 from rota.plan.site.bitset import lowest, positions
 from rota.plan.site.resources import Site
 
@@ -130,7 +130,7 @@ class Blocks:
         return found & self.union
 
 
-class Tree:
+class BlockTree:
     """The blocks of nested levels over some resources: each level's blocks lie in one block of the level above."""
 
     def __init__(self, site: Site, levels: tuple[str, ...], eligible: int) -> None:
@@ -143,13 +143,13 @@ class Tree:
         blocks = [there] if there else []
         self.levels: list[Blocks] = []
         #: for each level but the last, its blocks as sets of the marks of the level below
-        self.over: list[Over] = []
+        self.over: list[NestedBlocks] = []
         for column in columns:
             inside = [_by_value(column, block) for block in blocks]
             blocks = sorted((block for some in inside for block in some), key=itemgetter(0))
             lower = Blocks(blocks)
             if self.levels:
-                self.over.append(Over(self.levels[-1], lower, inside))
+                self.over.append(NestedBlocks(self.levels[-1], lower, inside))
             self.levels.append(lower)
 
 
@@ -175,7 +175,7 @@ def _set(positions: Iterable[int]) -> int:
     return int.from_bytes(found, "little")
 
 
-class Over:
+class NestedBlocks:
     """Blocks of one level, seen as sets of the marks of the level below."""
 
     def __init__(self, upper: Blocks, lower: Blocks, inside: list[list[list[int]]]) -> None:
@@ -209,19 +209,19 @@ class Over:
         return found
 
 
-def tree_of(site: Site, levels: tuple[str, ...], eligible: int) -> Tree:
+def tree_of(site: Site, levels: tuple[str, ...], eligible: int) -> BlockTree:
     """The tree of these levels, made once for each site."""
     key = (levels, eligible)
     found = site.made.get(key)
-    if not isinstance(found, Tree):
-        found = site.made[key] = Tree(site, levels, eligible)
+    if not isinstance(found, BlockTree):
+        found = site.made[key] = BlockTree(site, levels, eligible)
     return found
 
 
-class Fit:
+class GroupFit:
     """One group on one site: nested blocks, and how many of each."""
 
-    def __init__(self, group: Group, site: Site, *, within: int) -> None:
+    def __init__(self, group: ResourceGroup, site: Site, *, within: int) -> None:
         levels = tuple(site.level(level.name) for level in group.levels)
         tree = tree_of(site, levels, site.matching(group.where) & within)
         self.tree = tree
@@ -330,7 +330,7 @@ class Shape:
                     raise BadInput(
                         f"there is no level '{level.name}'", hint=f"levels are {', '.join(site.levels)}"
                     )
-        self.fits = [Fit(group, site, within=within) for group in alternative.groups]
+        self.fits = [GroupFit(group, site, within=within) for group in alternative.groups]
         self.eligible = 0
         self.least = 0
         apart = True
@@ -374,7 +374,7 @@ class Shape:
         narrow_first = sorted(self.fits, key=lambda fit: fit.eligible.bit_count())
         return self._in_turn(narrow_first, free, short) or self._search(free, short)
 
-    def _in_turn(self, fits: list[Fit], free: int, short: Short | None) -> int:
+    def _in_turn(self, fits: list[GroupFit], free: int, short: Short | None) -> int:
         taken = 0
         for fit in fits:
             some = fit.choose(free & ~taken, short)

@@ -221,7 +221,7 @@ def _so_far(sets: Sequence[int], within: int, shape: Shape, *, exact: bool) -> i
     return low
 
 
-class Counted(Slots):
+class CountedSlots(Slots):
     """Only numbers matter: which resources a job takes is nobody's concern."""
 
     def __init__(self, free: int, start: float = -inf) -> None:
@@ -230,7 +230,7 @@ class Counted(Slots):
         self.counts = self.free  # the same list: what is free is a number
 
     def copy(self) -> Slots:
-        new = Counted(0)
+        new = CountedSlots(0)
         new.times = self.times[:]
         new.free = new.counts = self.free[:]
         return new

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 _REMEMBERED: Final = 1000
 
 
-class Over(NamedTuple):
+class Excess(NamedTuple):
     """The last time within a window at which there is too much."""
 
     at: int  #: an instant of it
@@ -20,7 +20,7 @@ class Over(NamedTuple):
     amount: int
 
 
-class Steps:
+class StepFunction:
     """Zero but where something was added. Neighbouring steps always differ."""
 
     __slots__ = ("_amounts", "_freed", "_known", "_times")
@@ -58,7 +58,7 @@ class Steps:
 
     def over(
         self, start: int, end: int, most: int, *, length: int | None = None, bound: float = inf
-    ) -> Over | None:
+    ) -> Excess | None:
         """Where in [start, end) there is more than `most` (≥ 0), or None.
 
         `until` is when there is not, from then on for as long. Where only what lies before `bound` matters the
@@ -77,7 +77,7 @@ class Steps:
             until = self._later(start, step, most, end - start)
         else:
             until = self._fits(step, times[step], most, end - start if length is None else length, bound)
-        return Over(int(max(times[step], start)), int(until), amounts[step])
+        return Excess(int(max(times[step], start)), int(until), amounts[step])
 
     def _later(self, start: int, step: int, most: int, length: int) -> float:
         """The same as `_fits`, from where an earlier question for as much and as long has come to."""

@@ -13,8 +13,8 @@ from rota.cli.input.selectors import files
 
 if TYPE_CHECKING:
     from rota.client.calls import SiteChange
-    from rota.plan.policy.admission_rules import Rule
-    from rota.plan.policy.policy_records import Placed
+    from rota.plan.policy.admission_rules import AdmissionRule
+    from rota.plan.policy.policy_records import RankedRule
     from rota.wire.views import SiteView
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -150,7 +150,7 @@ def set_rule(call: Invocation, name: str, **options: Any) -> int:
     """
     from rota.cli.input import site_records
     from rota.errors import BadInput
-    from rota.plan.policy.policy_records import placed_record
+    from rota.plan.policy.policy_records import ranked_rule_record
     from rota.plan.policy.rule_syntax import ACTIONS, read_rule, write_rule
 
     given = _written(name, options)
@@ -167,7 +167,7 @@ def set_rule(call: Invocation, name: str, **options: Any) -> int:
         made = read_rule({**before, **given}, name=name)
         if made.name != name:
             raise BadInput(f"the file has a rule '{made.name}'", hint=f"call it '{name}', or leave out its name")
-        return [("rule", name, placed_record(made, each.rank))], None
+        return [("rule", name, ranked_rule_record(made, each.rank))], None
 
     with call.connect() as client:
         site_records.change(client, ("rule",), make, about=f"rule set {name}")
@@ -290,7 +290,7 @@ def _from_file(path: str) -> dict[str, Any]:
     return body
 
 
-def _find(name: str, site: SiteView) -> tuple[int, Placed]:
+def _find(name: str, site: SiteView) -> tuple[int, RankedRule]:
     """The rule and its place. Raises `NotFound`."""
     from difflib import get_close_matches
 
@@ -306,24 +306,26 @@ def _find(name: str, site: SiteView) -> tuple[int, Placed]:
     raise NotFound(f"there is no rule '{name}'", hint=hint)
 
 
-def inserted(made: Rule, others: list[Placed], position: int | None) -> tuple[list[SiteChange], int]:
+def inserted(made: AdmissionRule, others: list[RankedRule], position: int | None) -> tuple[list[SiteChange], int]:
     """Records that put a rule at a position among others, and the position."""
     from rota.core.site.policy import STEP
-    from rota.plan.policy.policy_records import placed_record
+    from rota.plan.policy.policy_records import ranked_rule_record
 
     at = len(others) if position is None else min(position - 1, len(others))
     low = others[at - 1].rank if at else (others[0].rank - 2 * STEP if others else 0.0)
     high = others[at].rank if at < len(others) else low + 2 * STEP
     rank = (low + high) / 2
     if low < rank < high:
-        return [("rule", made.name, placed_record(made, rank))], at + 1
+        return [("rule", made.name, ranked_rule_record(made, rank))], at + 1
     # No room is left between the two: all get new places.
     order = [each.rule for each in others]
     order.insert(at, made)
-    return [("rule", each.name, placed_record(each, STEP * place)) for place, each in enumerate(order, 1)], at + 1
+    return [
+        ("rule", each.name, ranked_rule_record(each, STEP * place)) for place, each in enumerate(order, 1)
+    ], at + 1
 
 
-def _body(each: Placed, place: int) -> dict[str, Any]:
+def _body(each: RankedRule, place: int) -> dict[str, Any]:
     from rota.plan.policy.rule_syntax import write_rule
 
     return {**write_rule(each.rule), "position": place, "built_in": each.built_in}
