@@ -11,6 +11,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 
 from tests.dose import PATIENCE
+from tests.warm import COLD
 
 pytest_plugins = ["tests.leftovers", "tests.pace"]
 
@@ -38,3 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         drawn = isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)
         if drawn or item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(PATIENCE))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A test with the mark `cold`, and fixtures that are made for it, begin real processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("cold"):
+            patch.setenv(COLD, "1")
+        return (yield)

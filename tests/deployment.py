@@ -69,8 +69,12 @@ class Deployment:
         options = {"cwd": self.work, "env": self.env, **options}
         return subprocess.Popen([*self.before, ROTA, *args], **options)
 
-    def start(self) -> None:
-        self.ok("manager", "start")
+    def start(self, *, cold: bool = False) -> None:
+        """Start the manager; a cold one, and what that starts, is real whatever other tests have."""
+        if cold:
+            assert self.popen("manager", "start", stdout=subprocess.DEVNULL).wait() == 0, self.logs()
+        else:
+            self.ok("manager", "start")
 
     def manager_pid(self) -> int:
         return int(json.loads((self.home / "manager.json").read_bytes())["pid"])
@@ -152,6 +156,11 @@ def is_alive(pid: int) -> bool:
 def _warm() -> Warm:
     """One for all tests of a process."""
     return Warm(ROTA)
+
+
+def begin(args: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """A runner that belongs to no deployment, with the environment of this process."""
+    return (subprocess.Popen if COLD in os.environ else _warm().popen)(args, **options)
 
 
 def cool_down() -> None:

@@ -18,7 +18,9 @@ from rota.errors import BadInput
 from rota.wire import messages as m
 from rota.wire.views import NewTokenView
 from tests.deployment import LEFT_ALONE, ROTA, Deployment
-from tests.warm import COLD
+
+#: Every process here has an interpreter of its own.
+pytestmark = pytest.mark.cold
 
 # The fields that the contract promises.
 JOB_FIELDS = set(
@@ -28,12 +30,6 @@ JOB_FIELDS = set(
         "ended_at expected_start wall_s cpu_s peak_mem_bytes peak_disk_bytes retries_left"
     ).split()
 )
-
-
-@pytest.fixture(autouse=True)
-def _as_from_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command here has an interpreter of its own."""
-    monkeypatch.setenv(COLD, "1")
 
 
 def one_line(text: str) -> str:

@@ -17,6 +17,8 @@ import pytest
 
 from tests.deployment import Deployment, deployment, is_alive, wait_until
 
+pytestmark = pytest.mark.cold
+
 
 @pytest.fixture
 def rota(tmp_path: Path) -> Iterator[Deployment]:

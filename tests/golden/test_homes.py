@@ -38,7 +38,7 @@ def continued(
     told = unpack(release, name, top)
     adopt(top / "home", rebooted=rebooted)
     with deployment(top, grace="1s", output_days="36500d", **settings) as rota:
-        rota.start()
+        rota.start(cold=True)
         yield rota, told
 
 

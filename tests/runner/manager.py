@@ -22,6 +22,7 @@ from rota.core.jobs.job import Command
 from rota.plan.size import Size
 from rota.wire import codec
 from rota.wire import messages as m
+from tests.deployment import begin
 from tests.leftovers import end_all_of
 
 DEADLINE_S = 60.0
@@ -74,10 +75,10 @@ class FakeManager:
 
     def spawn(self, *prefix: str) -> subprocess.Popen[bytes]:
         """Start a runner, below the command `prefix` if there is one."""
-        process = subprocess.Popen(
+        process = begin(
             [
                 *prefix,
-                sys.executable, "-m", "rota.runner", "--socket", str(self.path),
+                sys.executable, "-P", "-m", "rota.runner", "--socket", str(self.path),
                 "--dir", str(self.runners), "--log", str(self.home / "runner.log"),
             ],
             start_new_session=True,

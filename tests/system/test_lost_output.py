@@ -12,6 +12,8 @@ import pytest
 
 from tests.deployment import Deployment, deployment, wait_until
 
+pytestmark = pytest.mark.cold
+
 KEEP = 600 << 10
 
 
