@@ -30,7 +30,7 @@ def test_only_a_large_job_is_taken_for_the_one_that_the_kernel_killed(
     monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
     """Somebody on this machine was killed for memory while it ran; it was itself killed, by whomever."""
-    monkeypatch.setattr(measure.room, "memory_at_most", lambda: 20_000 * _MIB)
+    monkeypatch.setattr(measure.host_room, "memory_at_most", lambda: 20_000 * _MIB)
     monkeypatch.setattr(measure, "oom_kills", lambda: 7)
     sampler = Sampler()
     mib = measure.own_peak() // _MIB + 300 if large else 1
@@ -43,7 +43,7 @@ def test_only_a_large_job_is_taken_for_the_one_that_the_kernel_killed(
 def test_a_job_that_was_dead_when_it_was_first_looked_at_is_taken_for_it_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(measure.room, "memory_at_most", lambda: 20_000 * _MIB)
+    monkeypatch.setattr(measure.host_room, "memory_at_most", lambda: 20_000 * _MIB)
     monkeypatch.setattr(measure, "oom_kills", lambda: 7)
     sampler = Sampler()
     sampler.begin(time.monotonic())
