@@ -28,11 +28,10 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from rota.runner.contain import procfs
+from rota.runner.contain import procfs, signals
 from rota.runner.contain.cgroup import Group
 from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY
 from rota.runner.contain.process_trail import Trail
-from rota.runner.start import process
 
 _SWEEPS = 20
 _PATIENCE_S = 10.0
@@ -185,6 +184,6 @@ def signal_all(living: Callable[[], list[procfs.Process]], number: int) -> bool:
         if not fresh:
             return True
         for seen in fresh:
-            process.send(seen.pid, seen.start_time, number)
+            signals.send(seen.pid, seen.start_time, number)
             told.add((seen.pid, seen.start_time))
     return False

@@ -8,12 +8,11 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-from rota.runner.contain import procfs
+from rota.runner.contain import procfs, signals
 from rota.runner.contain.process_family import Family
 from rota.runner.contain.task_containment import Holding
 from rota.runner.end.measure import Sampler
 from rota.runner.log import say
-from rota.runner.start import process
 from rota.runner.start.allocation import remove_nodefile
 from rota.runner.task import Task
 
@@ -108,7 +107,7 @@ class Endings:
             fresh = [seen for seen in self.living(task) if seen.pid not in asked]
             if not fresh:
                 break
-            process.ask_to_end(fresh)
+            signals.ask_to_end(fresh)
             asked.update(seen.pid for seen in fresh)
         if task.frozen:
             self.freeze(task, False)  # now it hears what it was told
@@ -149,7 +148,7 @@ class Endings:
     def check(self, now: float) -> None:
         """Look for the processes of tasks whose first one is gone; finish those without any."""
         table, members = self._all()
-        process.kill(self.family.unowned(table))
+        signals.kill(self.family.unowned(table))
         for task in list(self.lingering):
             left = self.holding.inside(task, members[task])
             task.plain = False
@@ -160,7 +159,7 @@ class Endings:
                 continue
             if task.kill_at is None:
                 task.kill_at = now + self._agent.rules.grace_s
-                process.ask_to_end(left)
+                signals.ask_to_end(left)
             elif now >= task.kill_at:
                 self._kill(task, now)
         if self.lingering:
@@ -216,7 +215,7 @@ class Endings:
             left = self.living(task)
             if not left:
                 return
-            process.kill(left)
+            signals.kill(left)
 
     # -------------------------------------------------------------- samples
 

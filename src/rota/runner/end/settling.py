@@ -13,12 +13,12 @@ import time
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Outcome
 from rota.runner import clock
-from rota.runner.contain import fences, mark, procfs
+from rota.runner.contain import fences, mark, procfs, signals
 from rota.runner.contain.fence import Fence
 from rota.runner.identity import node_of
 from rota.runner.log import say
 from rota.runner.report import journal
-from rota.runner.start import process, scratch
+from rota.runner.start import scratch
 from rota.runner.start.allocation import nodefile_path, remove_nodefile
 
 GRACE_S = 5.0
@@ -171,13 +171,13 @@ def _end_survivors(
             counts[key] = counts.get(key, 0) + len(fresh)
             asked.update((seen.pid, seen.start_time) for seen in fresh)
             if elapsed < grace_s:
-                process.ask_to_end(fresh)
+                signals.ask_to_end(fresh)
                 if fence is not None and fresh:
                     fence.freeze(False)  # else it could not hear
             else:
                 if fence is not None:
                     fence.kill()
-                process.kill(processes)
+                signals.kill(processes)
         time.sleep(0.02 if elapsed < 1 else 0.1)
     for fence in fenced.values():
         if fence is not None:

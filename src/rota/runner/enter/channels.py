@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rota.runner import libc
 from rota.runner.contain import procfs
+from rota.runner.contain.signals import signal_sessions
 from rota.runner.enter.conduit import Conduit
 from rota.runner.enter.consoles import Consoles
 from rota.runner.enter.entry_point import Place, place_of
@@ -22,7 +23,7 @@ from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say_exception
 from rota.runner.start import process
 from rota.runner.start.environment import OF_ONE_JOB
-from rota.runner.start.process import CannotRun, Refused, signal_sessions
+from rota.runner.start.process import CannotRun, Refused
 from rota.wire import channels as c
 from rota.wire import codec
 

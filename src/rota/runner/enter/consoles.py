@@ -6,11 +6,12 @@ import signal
 from typing import TYPE_CHECKING
 
 from rota.core.jobs.job import Outcome
+from rota.runner.contain.signals import signal_sessions
 from rota.runner.enter.conduit import Conduit
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say
 from rota.runner.output.capture import Capture
-from rota.runner.start.process import CannotRun, signal_sessions
+from rota.runner.start.process import CannotRun
 from rota.wire import channels as c
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from rota.core.attempts.leases import Finished, NodeFault, Phase
 from rota.core.jobs.job import Outcome
 from rota.plan.size import CORE, Size
 from rota.runner import libc
-from rota.runner.contain import mark, procfs
+from rota.runner.contain import mark, procfs, signals
 from rota.runner.end.behaviours import outcome_word
 from rota.runner.log import say
 from rota.runner.report.journal import Ended, Key, Preparing, Void
-from rota.runner.start import process
 from rota.runner.start.allocation import nodefile_path, write_nodefile
 from rota.runner.start.environment import OF_ONE_JOB, Variables, scratch_goes
 from rota.runner.start.hook_process import Done, Script, said, send, unnamed_file
@@ -233,7 +232,7 @@ class Hooks:
         agent.tasks[task.key] = task
 
     def _end_what_it_left(self, task: Task) -> None:
-        process.kill(self._agent.endings.living(task))
+        signals.kill(self._agent.endings.living(task))
 
     def _flush(self) -> None:
         try:

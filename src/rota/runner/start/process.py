@@ -1,4 +1,4 @@
-"""Start the command of a lease, and send signals to exactly the process that is meant.
+"""Start the command of a lease.
 
 It keeps no state about jobs: what runs and what must end is decided elsewhere.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 
 from rota.core.jobs.job import Command
 from rota.runner import libc
-from rota.runner.contain import procfs
 from rota.runner.start.environment import Environment, Variables
 from rota.runner.start.seats import Pipes
 
@@ -150,44 +148,3 @@ def _found(name: bytes, search: bytes) -> bytes:
     if denied:
         raise CannotRun(126, f"{denied}: not executable")
     raise CannotRun(127, f"{os.fsdecode(name)}: not found")
-
-
-def send(pid: int, start_time: int, number: int, *, slack: int = 0) -> bool:
-    """Signal this very process; False if it is gone.
-
-    A descriptor of the process is taken first and its start time compared after: a number that was
-    used again can not be hit.
-    """
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return False
-    try:
-        if not procfs.lives(pid, start_time, slack=slack):
-            return False
-        signal.pidfd_send_signal(handle, number)
-    except OSError:
-        return False
-    finally:
-        os.close(handle)
-    return True
-
-
-def ask_to_end(processes: list[procfs.Process]) -> None:
-    """TERM, and CONT so that stopped ones hear it."""
-    for seen in processes:
-        if send(seen.pid, seen.start_time, signal.SIGTERM):
-            send(seen.pid, seen.start_time, signal.SIGCONT)
-
-
-def kill(processes: list[procfs.Process]) -> None:
-    """KILL: nothing that is still there afterwards has been told."""
-    for seen in processes:
-        send(seen.pid, seen.start_time, signal.SIGKILL)
-
-
-def signal_sessions(leaders: Container[int], number: int) -> None:
-    """Signal all processes of these sessions, with CONT so that stopped ones hear it."""
-    for seen in procfs.table().values():
-        if seen.session in leaders and seen.alive and send(seen.pid, seen.start_time, number):
-            send(seen.pid, seen.start_time, signal.SIGCONT)
