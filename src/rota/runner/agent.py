@@ -39,9 +39,9 @@ from rota.runner.report.orders import Orders
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.hooks import Hooks
 from rota.runner.start.parts import Parts
-from rota.runner.start.seats import Seat, Seating
+from rota.runner.start.seats import Seating
 from rota.runner.start.starting import Beginnings
-from rota.runner.task import Task
+from rota.runner.task import Seat, Task
 from rota.wire.orders import Rules
 
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM)

@@ -1,25 +1,81 @@
-"""One attempt, from its lease until nothing of it is left. Data only."""
+"""One attempt, from its lease until nothing of it is left, with its seat and its pipes. Data only.
+
+These classes refer to each other, so they share a module. It imports nothing that acts on tasks.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import Any
 
 from rota.core.attempts.leases import Started
+from rota.core.jobs.job import Outcome
+from rota.plan.size import Size
+from rota.runner import libc
 from rota.runner.contain import mark
+from rota.runner.contain.fence import Fence
+from rota.runner.end.afterwards import Afterwards
+from rota.runner.enter.conduit import Conduit
 from rota.runner.output.capture import Capture
 from rota.runner.report.journal import Intent, Key, Spawned, pack
+from rota.runner.start.cores import Share
 from rota.runner.start.environment import Environment, index_entry, job_entry
+from rota.runner.start.hook_process import Script
+from rota.runner.start.scratch import Scratch
+from rota.wire.orders import Grant
 
-if TYPE_CHECKING:
-    from rota.core.jobs.job import Outcome
-    from rota.runner.contain.fence import Fence
-    from rota.runner.end.behaviours import Afterwards
-    from rota.runner.enter.conduit import Conduit
-    from rota.runner.start.cores import Share
-    from rota.runner.start.hook_process import Script
-    from rota.runner.start.scratch import Scratch
-    from rota.runner.start.seats import Line, Pipes, Seat
-    from rota.wire.orders import Grant
+
+class Pipes:
+    """Both ends of a stdout and a stderr pipe, used by one job after the other.
+
+    The runner keeps the writing ends open, so a pipe never reports its end: that all processes of a
+    job are gone is known otherwise, and then whatever it wrote can be read without waiting.
+    """
+
+    __slots__ = ("_actions", "actions_at", "err", "err_write", "out", "out_write", "task")
+
+    def __init__(self, null: int) -> None:
+        self.out, self.out_write = os.pipe()
+        try:
+            self.err, self.err_write = os.pipe()
+        except OSError:
+            os.close(self.out)
+            os.close(self.out_write)
+            raise
+        os.set_blocking(self.out, False)
+        os.set_blocking(self.err, False)
+        self._actions = libc.FileActions([(null, 0), (self.out_write, 1), (self.err_write, 2)])
+        self.actions_at = self._actions.address
+        self.task: Task | None = None
+
+    def close(self) -> None:
+        for fd in (self.out, self.out_write, self.err, self.err_write):
+            os.close(fd)
+        self._actions.close()
+
+
+class Seat:
+    """Room for one job at a time."""
+
+    __slots__ = ("id", "line", "pipes", "share")
+
+    def __init__(self, id: int, line: Line) -> None:
+        self.id = id
+        self.line = line
+        self.share: Share | None = None  #: of the host's cores, picked for its first job without an allocation
+        self.pipes: Pipes | None = None
+
+
+class Line:
+    """The leases of one size that wait, lowest rank first, and the free seats of that size."""
+
+    __slots__ = ("free", "heap", "size", "waiting")
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        self.free: list[Seat] = []
+        self.heap: list[tuple[int, Key]] = []
+        self.waiting = 0  #: fewer than in the heap if some were recalled
 
 
 class Task:

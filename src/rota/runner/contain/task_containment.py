@@ -17,8 +17,7 @@ from rota.runner.contain.fence import Fence, signal_all
 from rota.runner.log import say
 from rota.runner.report import journal
 from rota.runner.start.cores import ANY, Cores, Owner, Share
-from rota.runner.start.seats import Seat
-from rota.runner.task import Task
+from rota.runner.task import Seat, Task
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent

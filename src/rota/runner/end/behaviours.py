@@ -18,6 +18,7 @@ from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Behaved, Outcome
 from rota.runner import libc
 from rota.runner.contain import procfs
+from rota.runner.end.afterwards import SAID_BYTES, Afterwards
 from rota.runner.log import say, say_exception
 from rota.runner.output.capture import Capture
 from rota.runner.report.journal import Ended
@@ -29,45 +30,14 @@ from rota.runner.start.special import fill_environment
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
     from rota.runner.task import Task
-    from rota.wire.orders import RunSpec
 
-_SAID = 200  #: bytes of what a behaviour wrote to stderr that are recorded
 #: Of the grace of a killed job so much is left for its behaviours, however long the command took to end.
 _LEAST_GRACE_S = 5.0
 _RUN = "run:"
 
 
-class Afterwards:
-    """How far one attempt has come with its behaviours."""
-
-    __slots__ = ("by", "done", "outcome", "said", "spent", "todo", "word")
-
-    def __init__(self, task: Task, outcome: Outcome, now: float, grace_s: float) -> None:
-        spec = task.spec
-        self.outcome = outcome  #: of the command
-        self.word = outcome_word(outcome, spec)
-        ok = self.word == "complete"
-        self.todo = list((spec.on_success if ok else spec.on_failure) + spec.on_exit)
-        self.done: list[Behaved] = []
-        self.said = Capture(2 * _SAID)  #: by the one that runs now, on stderr
-        #: Whoever ends a job does not wait for long: all behaviours together have the rest of its grace.
-        self.by: float | None = None
-        if outcome.reason in _URGENT:
-            self.by = max(task.kill_at or now, now + min(grace_s, _LEAST_GRACE_S))
-        self.spent = ""  #: why no more of them may run
-
-
 #: Reasons for which somebody waits for the end.
 _URGENT = {"kill_requested", "lost"}
-
-
-def outcome_word(outcome: Outcome, spec: RunSpec) -> str:
-    """`ROTA_OUTCOME`: complete, failed or cancelled."""
-    if outcome.reason == "kill_requested":
-        return "cancelled"
-    if outcome.reason == "walltime" and spec.done_at_walltime:
-        return "complete"
-    return "complete" if outcome.exit_code == 0 and not outcome.reason else "failed"
 
 
 class Behaviours:
@@ -79,7 +49,12 @@ class Behaviours:
 
     def begin(self, task: Task, outcome: Outcome) -> Outcome | None:
         """The command has ended and nothing of it is left; see `proceed`."""
-        task.afterwards = Afterwards(task, outcome, self._agent.now, self._agent.rules.grace_s)
+        by = None
+        if outcome.reason in _URGENT:
+            # Whoever ends a job does not wait for long: all behaviours together have the rest of its grace.
+            now = self._agent.now
+            by = max(task.kill_at or now, now + min(self._agent.rules.grace_s, _LEAST_GRACE_S))
+        task.afterwards = Afterwards(task.spec, outcome, by=by)
         return self._next(task, task.afterwards)
 
     def proceed(self, task: Task, after: Afterwards) -> Outcome | None:
@@ -192,7 +167,7 @@ class Behaviours:
         finally:
             actions.close()
         agent.endings.holding.started(task, pid, groups)
-        after.said = Capture(2 * _SAID)
+        after.said = Capture(2 * SAID_BYTES)
         pipes.task = task
         return pid
 
@@ -203,7 +178,7 @@ class Behaviours:
             return ""
         parts = [task.message] if task.reason else []
         parts.append(f"signal {-code}" if code < 0 else f"exit {code}")
-        _, said = after.said.read(max(0, after.said.total - _SAID), _SAID)
+        _, said = after.said.read(max(0, after.said.total - SAID_BYTES), SAID_BYTES)
         if words := said.decode("utf-8", "replace").strip():
             parts.append(words)
         return ": ".join(parts)

@@ -10,10 +10,9 @@ import codecs
 import re
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from rota.runner.output.backlog import Backlog
+from rota.runner.output.backlog import Backlog
 
 #: The part of a line that what follows a carriage return overwrites. (A return before a newline is one.)
 _OVERWRITTEN: Final = re.compile(rb"[^\r\n]*\r+(?=[^\r\n])")

@@ -8,11 +8,10 @@ import select
 from typing import TYPE_CHECKING
 
 from rota.runner.output.capture import Capture
-from rota.runner.start.seats import Pipes
+from rota.runner.task import Pipes, Task
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
-    from rota.runner.task import Task
 
 _READ = 65536
 _MAX_READS = 16

@@ -16,7 +16,7 @@ from rota.core.jobs.job import Outcome
 from rota.plan.size import CORE, Size
 from rota.runner import libc
 from rota.runner.contain import mark, procfs, signals
-from rota.runner.end.behaviours import outcome_word
+from rota.runner.end.afterwards import outcome_word
 from rota.runner.log import say
 from rota.runner.report.journal import Ended, Key, Preparing, Void
 from rota.runner.start.allocation import nodefile_path, write_nodefile

@@ -13,7 +13,7 @@ import os
 from rota.core.output import output_file_names
 from rota.runner import libc
 from rota.runner.start.process import CannotRun, Refused
-from rota.runner.start.seats import Pipes
+from rota.runner.task import Pipes
 from rota.wire.orders import Grant, RunSpec
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY

@@ -19,8 +19,7 @@ from rota.runner.report.journal import Intent, Key, Void, pack
 from rota.runner.start.allocation import nodefile_path, write_nodefile
 from rota.runner.start.hooks import EPILOGUE, PROLOGUE, about
 from rota.runner.start.scratch import Scratch
-from rota.runner.start.seats import Line, Seat
-from rota.runner.task import Task
+from rota.runner.task import Line, Seat, Task
 from rota.wire.orders import Grant, Part
 
 if TYPE_CHECKING:

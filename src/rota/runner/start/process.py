@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rota.core.jobs.job import Command
 from rota.runner import libc
 from rota.runner.start.environment import Environment, Variables
-from rota.runner.start.seats import Pipes
+from rota.runner.task import Pipes
 
 SHELL = b"/bin/sh"
 BASH = b"/bin/bash"

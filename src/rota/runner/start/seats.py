@@ -1,74 +1,15 @@
-"""Seats, the pipes they keep, and the leases that wait for a seat of their size.
+"""All seats of a runner, and the leases that wait for a seat of their size.
 
-Data structures only: nothing is started or reported here.
+A data structure only: nothing is started or reported here.
 """
 
 from __future__ import annotations
 
-import os
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
 from rota.plan.size import Size
-from rota.runner import libc
 from rota.runner.report.journal import Key
-
-if TYPE_CHECKING:
-    from rota.runner.start.cores import Share
-    from rota.runner.task import Task
-
-
-class Pipes:
-    """Both ends of a stdout and a stderr pipe, used by one job after the other.
-
-    The runner keeps the writing ends open, so a pipe never reports its end: that all processes of a
-    job are gone is known otherwise, and then whatever it wrote can be read without waiting.
-    """
-
-    __slots__ = ("_actions", "actions_at", "err", "err_write", "out", "out_write", "task")
-
-    def __init__(self, null: int) -> None:
-        self.out, self.out_write = os.pipe()
-        try:
-            self.err, self.err_write = os.pipe()
-        except OSError:
-            os.close(self.out)
-            os.close(self.out_write)
-            raise
-        os.set_blocking(self.out, False)
-        os.set_blocking(self.err, False)
-        self._actions = libc.FileActions([(null, 0), (self.out_write, 1), (self.err_write, 2)])
-        self.actions_at = self._actions.address
-        self.task: Task | None = None
-
-    def close(self) -> None:
-        for fd in (self.out, self.out_write, self.err, self.err_write):
-            os.close(fd)
-        self._actions.close()
-
-
-class Seat:
-    """Room for one job at a time."""
-
-    __slots__ = ("id", "line", "pipes", "share")
-
-    def __init__(self, id: int, line: Line) -> None:
-        self.id = id
-        self.line = line
-        self.share: Share | None = None  #: of the host's cores, picked for its first job without an allocation
-        self.pipes: Pipes | None = None
-
-
-class Line:
-    """The leases of one size that wait, lowest rank first, and the free seats of that size."""
-
-    __slots__ = ("free", "heap", "size", "waiting")
-
-    def __init__(self, size: Size) -> None:
-        self.size = size
-        self.free: list[Seat] = []
-        self.heap: list[tuple[int, Key]] = []
-        self.waiting = 0  #: fewer than in the heap if some were recalled
+from rota.runner.task import Line, Seat, Task
 
 
 class Seating:

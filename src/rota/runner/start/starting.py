@@ -16,9 +16,8 @@ from rota.runner.log import say, say_exception
 from rota.runner.report.journal import Key, Void
 from rota.runner.start.allocation import bind_child
 from rota.runner.start.process import CannotRun, Refused, start_shell
-from rota.runner.start.seats import Line, Seat
 from rota.runner.start.special import Special
-from rota.runner.task import Task
+from rota.runner.task import Line, Seat, Task
 
 if TYPE_CHECKING:
     from rota.runner.agent import Agent
