@@ -152,6 +152,16 @@ class Task:
             if b"\0" not in text:
                 self.text = text
 
+    def fill_environment(self) -> None:
+        """Make the variables of its specification those of this task."""
+        env = self.env
+        env.fill(self.job_entry, self.key[1], self.lease_entry)
+        if self.index_entry is not None:
+            env.at_index(self.index_entry)
+        env.on_cores(None if self.share is None else self.share.entry)
+        if self.scratch is not None:
+            env.in_scratch(self.scratch)
+
     @property
     def shell(self) -> bool:
         """Is it run by a shell, whose exit codes 126 and 127 have a meaning?"""

@@ -149,18 +149,17 @@ agent = Agent(unix_dial(home + "/socket"), home + "/runners")
 if os.path.exists(home + "/proc"):
     tree = Tree()
     tree.proc = home + "/proc"
-    agent.fences = Fences(agent.identity.id, tree)
-tick = agent.endings.tick
+    agent.containment.fences = Fences(agent.identity.id, tree)
 
 def look(now):
     for word in ("stop", "go"):
         if os.path.exists(f"{home}/{word}"):
-            done = all([agent.endings.freeze(task, word == "stop") for task in list(agent.tasks.values())])
+            tasks = list(agent.tasks.by_key.values())
+            done = all([agent.containment.freeze(task, word == "stop") for task in tasks])
             os.rename(f"{home}/{word}", f"{home}/{word}.{done}")
-    tick(now)
-    agent.due(now + 0.01)
+    agent.loop.due(now + 0.01)
 
-agent.endings.tick = look
+agent.ticks.insert(0, look)
 agent.run()
 """
 

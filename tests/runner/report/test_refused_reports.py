@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Outcome
-from rota.runner.report.link import Outbox
+from rota.runner.report.outbox import Outbox
 from rota.wire import codec
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager

@@ -31,10 +31,10 @@ class Orphan:
 class Family:
     """The relation between processes and the tasks of this runner."""
 
-    def __init__(self, own_pid: int) -> None:
+    def __init__(self, own_pid: int, others: Container[int]) -> None:
         self._own = own_pid
         self.orphans: dict[int, Orphan] = {}  #: by pid: children that are not the first of a task
-        self.others: Container[int] = ()  #: children that are no task's
+        self._others = others  #: children that belong to no task
 
     def sort(self, table: dict[int, Process], tasks: Collection[Task]) -> dict[Task, list[Process]]:
         """The processes of each task, living or zombie. Remembers them for the next time."""
@@ -50,7 +50,7 @@ class Family:
             if main is not None:
                 _claim(main, root, children, members)
                 continue
-            if root.pid in self.others:
+            if root.pid in self._others:
                 continue
             orphan = self.orphans.get(root.pid)
             if orphan is None or orphan.start_time != root.start_time:

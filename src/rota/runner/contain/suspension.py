@@ -7,29 +7,48 @@ its walltime does not pass. A task that is being ended is let go on by whoever e
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from rota.core.attempts.leases import Paused
 from rota.plan.site.bitset import spans_of
 from rota.runner import clock
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
+from rota.runner.end.walltime_warnings import Warnings
 from rota.runner.log import say
+from rota.runner.loop import Loop
 from rota.runner.report.journal import Key
-from rota.runner.start.hooks import RESUME, SUSPEND
+from rota.runner.report.outbox import Outbox
+from rota.runner.start.hook_process import RESUME, SUSPEND
+from rota.runner.start.hooks import Hooks
 from rota.runner.task import Task
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
+from rota.runner.task_table import TaskTable
 
 
 class Pausing:
-    """Suspends and resumes the tasks of an agent."""
+    """Suspends and resumes tasks."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        outbox: Outbox,
+        containment: Containment,
+        warnings: Warnings,
+        hooks: Hooks,
+    ) -> None:
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._outbox = outbox
+        self._containment = containment
+        self._warnings = warnings
+        self._hooks = hooks
 
     def order(self, key: Key, on: bool) -> None:
         """Stop a task, or let it go on."""
-        task = self._agent.tasks.get(key)
+        task = self._tasks.by_key.get(key)
         if task is None:
             return  # it has ended, which is told otherwise
         task.wanted_still = on
@@ -38,7 +57,7 @@ class Pausing:
 
     def _proceed(self, task: Task) -> None:
         """One step nearer to what is wanted, or say that it is so."""
-        if task.key not in self._agent.tasks or task.over:
+        if task.key not in self._tasks.by_key or task.over:
             return
         on = task.wanted_still
         if on == (task.still_since is not None) or self._is_ending(task):
@@ -53,7 +72,7 @@ class Pausing:
         return task.kill_at is not None or gone or task.script is not None
 
     def _stop(self, task: Task) -> None:
-        if not self._agent.endings.freeze(task, True):
+        if not self._containment.freeze(task, True):
             say(f"job {task.key[0]} cannot be stopped")
             self._tell(task, "not all of its processes can be stopped")
             return
@@ -67,15 +86,15 @@ class Pausing:
         task.still_s += still_s
         if task.deadline is not None:
             task.deadline += still_s
-            self._agent.due(task.deadline)
-        self._agent.endings.freeze(task, False)
-        self._agent.warnings.moved(task)
+            self._loop.due(task.deadline)
+        self._containment.freeze(task, False)
+        self._warnings.moved(task)
 
     # -------------------------------------------------------------- the site's hooks
 
     def _hook(self, name: str, task: Task) -> None:
         """Run a hook of the site, if there is one: just after a task was stopped, just before it goes on."""
-        rules = self._agent.rules
+        rules = self._rules.current
         path = rules.suspend_hook if name == SUSPEND else rules.resume_hook
         if not path:
             self._after(name, task, "")
@@ -86,14 +105,14 @@ class Pausing:
             b"ROTA_CPU_LIST=" + cores.encode(),
         ]
         task.in_pause_hook = True
-        self._agent.hooks.run(name, task.key, entries, lambda wrong: self._hook_done(name, task, wrong))
+        self._hooks.run(name, task.key, entries, lambda wrong: self._hook_done(name, task, wrong))
 
     def _hook_done(self, name: str, task: Task, wrong: str) -> None:
         task.in_pause_hook = False
         self._after(name, task, wrong)
 
     def _after(self, name: str, task: Task, wrong: str) -> None:
-        if task.key not in self._agent.tasks or task.over:
+        if task.key not in self._tasks.by_key or task.over:
             return
         if name == RESUME and task.still_since is not None and not task.wanted_still and not self._is_ending(task):
             self._go_on(task)
@@ -104,5 +123,5 @@ class Pausing:
     def _tell(self, task: Task, message: str = "") -> None:
         still = task.still_since is not None and not self._is_ending(task)
         at = task.still_at if still else clock.now()
-        self._agent.outbox.paused.append(Paused(*task.key, still, at, message))
-        self._agent.due(self._agent.now)
+        self._outbox.paused.append(Paused(*task.key, still, at, message))
+        self._loop.due(self._loop.now)

@@ -9,18 +9,20 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from rota.errors import BadInput
 from rota.runner.contain import procfs
 from rota.runner.contain.fence import Fence, signal_all
+from rota.runner.contain.fences import Fences
+from rota.runner.contain.process_family import Family
+from rota.runner.current_rules import CurrentRules
 from rota.runner.log import say
-from rota.runner.report import journal
+from rota.runner.loop import Loop
+from rota.runner.report.journal import Contained, Journal, Key
+from rota.runner.start.allocation import remove_nodefile
 from rota.runner.start.cores import ANY, Cores, Owner, Share
 from rota.runner.task import Seat, Task
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
+from rota.runner.task_table import TaskTable
 
 _SWEEPS = 5
 _REMOVE_AGAIN_S = 1.0
@@ -28,14 +30,30 @@ _REMOVE_AGAIN_S = 1.0
 _MEMORY_SLACK = 16 * 1024 * 1024
 
 
-class Holding:
-    """Cores and fences of an agent's tasks."""
+class Containment:
+    """Cores and fences of a runner's tasks."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        # A node is its agent's alone. Elsewhere others may pick too, and must not all begin with the first.
-        first = 0 if agent.node is not None else os.getpid()
-        self.cores = Cores(os.sched_getaffinity(0), of_host=os.cpu_count() or 1, first=first)
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        journal: Journal,
+        family: Family,
+        fences: Fences,
+        cores: Cores,
+        picks: bool,
+    ) -> None:
+        """`picks`: may it choose cores for tasks to which the planner gave none?"""
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._journal = journal
+        self.family = family
+        self.fences = fences
+        self.cores = cores
+        self._picks = picks
         self._garbage: list[Fence] = []
         self._told: set[str] = set()
 
@@ -49,12 +67,10 @@ class Holding:
             task.plain = False
             return self.give(task.key, allocation.cpu_list)
         if seat.share is None:
-            # In the allocation of another engine there may be more runners, which do not know of each other.
-            guest = bool(self._agent.ticket)
-            seat.share = ANY if guest else self.cores.pick(seat, task.env.size.cpus)
+            seat.share = self.cores.pick(seat, task.env.size.cpus) if self._picks else ANY
         return seat.share
 
-    def give(self, key: journal.Key, cpu_list: str) -> Share:
+    def give(self, key: Key, cpu_list: str) -> Share:
         """The cores that the planner gave to an attempt, or to a part of one, until `take_back`."""
         try:
             cores = self.cores.named(cpu_list)
@@ -68,7 +84,7 @@ class Holding:
         self._move_all(self.cores.give(key, cores))
         return self.cores.of(key)
 
-    def take_back(self, key: journal.Key) -> None:
+    def take_back(self, key: Key) -> None:
         self._move_all(self.cores.release(key))
 
     def vacated(self, seat: Seat) -> None:
@@ -85,19 +101,19 @@ class Holding:
     def _move(self, seat: Seat, share: Share) -> None:
         """Whoever is in that seat goes elsewhere at once."""
         seat.share = share
-        for task in self._agent.tasks.values():
+        for task in self._tasks.by_key.values():
             if task.seat is seat and not task.over and task.share is not None:
                 task.share = share
                 cores = share.cores or self.cores.all
                 if task.fence is not None:
                     task.fence.keep_to(cores)
-                bind(self._living(task), cores, anew=True)
+                bind(self.living(task), cores, anew=True)
 
     # -------------------------------------------------------------- fences
 
     def first(self, task: Task) -> list[str]:
         """Make what a task must be in from its first moment; directories of the groups to join."""
-        rules = self._agent.rules
+        rules = self._rules.current
         asked = task.env.size.mem
         memory = 0
         if rules.enforce_memory == "cgroup" and asked:
@@ -114,7 +130,7 @@ class Holding:
 
     def hold_part(self, task: Task) -> None:
         """Make all that holds a task which has no process yet: others will be started in it at any time."""
-        allocation, rules = task.grant.allocation, self._agent.rules
+        allocation, rules = task.grant.allocation, self._rules.current
         if allocation is not None and allocation.cpu_list:
             task.share = self.give(task.key, allocation.cpu_list)
         self.first(task)
@@ -127,18 +143,15 @@ class Holding:
         if not fresh:
             return
         for _ in range(_SWEEPS):  # again, for what was forked meanwhile
-            members = self._members()
+            members = self.members()
             moved = [self._take_in(task, members.get(task, ())) for task in fresh]
             if not any(moved):
                 break
-        try:
-            self._agent.journal.flush()
-        except OSError as error:
-            say(f"journal: {error}")
+        self._journal.flush_or_log()
 
     def _make(self, task: Task, *, hold: bool, memory: int = 0) -> bool:
         """False if there is nothing new."""
-        fences = self._agent.fences
+        fences = self.fences
         cores = task.share.cores if hold and task.share is not None and task.share.fences else ()
         if task.fence is not None:
             if task.fence.holds or not fences.widen(task.fence, hold=hold, cores=cores, memory=memory):
@@ -149,7 +162,7 @@ class Holding:
                 return False
             task.fence = fence
         task.plain = False
-        self._agent.journal.add(journal.Contained(*task.key, task.fence.record()))
+        self._journal.add(Contained(*task.key, task.fence.record()))
         return True
 
     def make_sure(self, task: Task, processes: Collection[procfs.Process]) -> None:
@@ -168,15 +181,15 @@ class Holding:
 
     def freeze(self, task: Task, on: bool) -> bool:
         """Stop all processes of a task, or let them go on. False: they cannot all be stopped, and none is."""
-        if on and self._agent.rules.containment != "session":
+        if on and self._rules.current.containment != "session":
             self.late([task])
         fence = task.fence
         if fence is None or not fence.holds:
-            done = signal_all(lambda: self._living(task), signal.SIGSTOP if on else signal.SIGCONT)
+            done = signal_all(lambda: self.living(task), signal.SIGSTOP if on else signal.SIGCONT)
         else:
             done = fence.freeze(on)
             for _ in range(_SWEEPS):
-                if not on or not done or not self._take_in(task, self._living(task)):
+                if not on or not done or not self._take_in(task, self.living(task)):
                     break
                 # A group must come to rest again, and a script may have stopped only what it had been given.
                 done = fence.freeze(True)
@@ -207,27 +220,41 @@ class Holding:
             living += [seen for seen in task.fence.living() if seen.pid not in pids]
         return living
 
-    def _members(self) -> dict[Task, list[procfs.Process]]:
-        agent = self._agent
-        return agent.endings.family.sort(procfs.table(), agent.tasks.values())
+    # -------------------------------------------------------------- whose is a process?
 
-    def _living(self, task: Task) -> list[procfs.Process]:
-        return [seen for seen in self._members().get(task, ()) if seen.alive]
+    def members(self) -> dict[Task, list[procfs.Process]]:
+        """The processes of each task, living or zombie."""
+        return self.family.sort(procfs.table(), self._tasks.by_key.values())
+
+    def living(self, task: Task) -> list[procfs.Process]:
+        """The living processes of a task."""
+        return [seen for seen in self.members().get(task, ()) if seen.alive]
+
+    def lease_of(self, pid: int) -> Key | None:
+        """To which lease a process belongs, if to any."""
+        for task, members in self.members().items():
+            if any(seen.pid == pid for seen in members):
+                return task.key
+        return None
 
     # -------------------------------------------------------------- the end
 
-    def let_go(self, task: Task) -> None:
-        """Nothing of it is left: its cores are free and its fence is not needed."""
+    def clean_up(self, task: Task) -> None:
+        """Nothing is left of a task: remove what was made for it, free its cores, remove its fence."""
+        if task.scratch is not None:
+            task.scratch.remove()
+        if task.nodefile is not None:
+            remove_nodefile(task.nodefile)
         self.take_back(task.key)
         if task.fence is not None and not task.fence.remove():
             self._garbage.append(task.fence)
-            self._agent.due(self._agent.now + _REMOVE_AGAIN_S)
+            self._loop.due(self._loop.now + _REMOVE_AGAIN_S)
 
     def tick(self, now: float) -> None:
         if self._garbage:
             self._garbage = [fence for fence in self._garbage if not fence.remove()]
             if self._garbage:
-                self._agent.due(now + _REMOVE_AGAIN_S)
+                self._loop.due(now + _REMOVE_AGAIN_S)
 
     def close(self) -> None:
         """The runner leaves."""

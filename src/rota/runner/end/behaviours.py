@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,18 +17,20 @@ from rota.core.attempts.leases import Finished
 from rota.core.jobs.job import Behaved, Outcome
 from rota.runner import libc
 from rota.runner.contain import procfs
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
 from rota.runner.end.afterwards import SAID_BYTES, Afterwards
-from rota.runner.log import say, say_exception
+from rota.runner.end.sampling import Sampling
+from rota.runner.log import say_exception
+from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
-from rota.runner.report.journal import Ended
+from rota.runner.output.pipe_pool import PipePool
+from rota.runner.report.journal import Ended, Journal
 from rota.runner.start.allocation import on_its_cores
 from rota.runner.start.environment import scratch_goes
 from rota.runner.start.process import CannotRun, Refused, shell, start
-from rota.runner.start.special import fill_environment
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.task import Task
+from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 
 #: Of the grace of a killed job so much is left for its behaviours, however long the command took to end.
 _LEAST_GRACE_S = 5.0
@@ -41,19 +42,37 @@ _URGENT = {"kill_requested", "lost"}
 
 
 class Behaviours:
-    """Carries out the behaviours of an agent's tasks, for each one after the other."""
+    """Carries out the behaviours of tasks: for each task one after the other."""
 
-    def __init__(self, agent: Agent, null: int) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        null: int,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        journal: Journal,
+        pool: PipePool,
+        containment: Containment,
+        sampling: Sampling,
+    ) -> None:
+        """`null`: a descriptor of /dev/null."""
         self._null = null
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._journal = journal
+        self._pool = pool
+        self._containment = containment
+        self._sampling = sampling
 
     def begin(self, task: Task, outcome: Outcome) -> Outcome | None:
         """The command has ended and nothing of it is left; see `proceed`."""
         by = None
         if outcome.reason in _URGENT:
             # Whoever ends a job does not wait for long: all behaviours together have the rest of its grace.
-            now = self._agent.now
-            by = max(task.kill_at or now, now + min(self._agent.rules.grace_s, _LEAST_GRACE_S))
+            now = self._loop.now
+            by = max(task.kill_at or now, now + min(self._rules.current.grace_s, _LEAST_GRACE_S))
         task.afterwards = Afterwards(task.spec, outcome, by=by)
         return self._next(task, task.afterwards)
 
@@ -108,47 +127,46 @@ class Behaviours:
     # -------------------------------------------------------------- a command
 
     def _started(self, task: Task, after: Afterwards, text: str) -> bool:
-        agent = self._agent
-        if after.by is not None and agent.now >= after.by:
+        if after.by is not None and self._loop.now >= after.by:
             after.spent = after.spent or "the job was being ended and its grace was over"
         if after.spent:
             self._finished(after, ok=False, message=f"not run: {after.spent}")
             return False
-        self._write_down(task, after)
+        self._journal.add(end_record(task, after))
+        self._journal.flush_or_log()
         try:
             pid = self._spawn(task, after, text)
         except (OSError, Refused, CannotRun) as why:
             self._finished(after, ok=False, message=f"cannot be run: {why}")
             return False
-        fresh = task.key not in agent.tasks
+        fresh = task.key not in self._tasks.by_key
         task.pid, task.status = pid, None
         task.start_time = procfs.start_time_now()
         task.plain, task.doubtful = False, False
         task.reason = task.message = ""
         task.kill_at = None
         now = time.monotonic()
-        task.deadline = now + agent.rules.behaviour_timeout_s
+        task.deadline = now + self._rules.current.behaviour_timeout_s
         if after.by is not None:
             task.deadline = min(task.deadline, after.by)
-        agent.due(task.deadline)
-        agent.by_pid[pid] = agent.tasks[task.key] = task
+        self._loop.due(task.deadline)
+        self._tasks.by_pid[pid] = self._tasks.by_key[task.key] = task
         if fresh:  # its own command could not be started
             task.began = now
-            agent.begun.append(task)
-            agent.endings.began(now)
+            self._tasks.begun.append(task)
+            self._sampling.began(now)
         else:
-            agent.journal.add(task.spawned())
-        self._flush()
+            self._journal.add(task.spawned())
+        self._journal.flush_or_log()
         return True
 
     def _spawn(self, task: Task, after: Afterwards, text: str) -> int:
-        agent = self._agent
         outcome = after.outcome
         command = text.encode("utf-8", "surrogateescape")
         if b"\0" in command:
             raise CannotRun(126, "the command contains a NUL character")
-        pipes = agent.streams.clean(task)
-        fill_environment(task)
+        pipes = self._pool.clean(task)
+        task.fill_environment()
         variables = task.env.and_also(
             [
                 b"ROTA_OUTCOME=" + after.word.encode(),
@@ -158,7 +176,7 @@ class Behaviours:
         )
         cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
         if task.frozen:  # it was killed by others
-            agent.endings.freeze(task, False)
+            self._containment.freeze(task, False)
         groups = [] if task.fence is None else task.fence.paths
         actions = libc.FileActions([(self._null, 0), (self._null, 1), (pipes.err_write, 2)])
         try:
@@ -166,7 +184,7 @@ class Behaviours:
                 pid = start(shell(command), variables, actions.address, cwd=cwd, cgroups=groups)
         finally:
             actions.close()
-        agent.endings.holding.started(task, pid, groups)
+        self._containment.started(task, pid, groups)
         after.said = Capture(2 * SAID_BYTES)
         pipes.task = task
         return pid
@@ -183,26 +201,15 @@ class Behaviours:
             parts.append(words)
         return ": ".join(parts)
 
-    # -------------------------------------------------------------- for whoever finds this runner dead
 
-    def ended(self, task: Task, after: Afterwards) -> Ended:
-        """What is to be told if this runner dies now."""
-        goes = task.scratch is not None and scratch_goes(task.spec, ok=after.word == "complete")
-        behaviours = list(after.done)
-        for n, behaviour in enumerate(after.todo):
-            if behaviour == "remove" or (behaviour == "cleanup" and goes):
-                behaviours.append(Behaved(behaviour, True))  # others see to it
-            else:
-                behaviours.append(Behaved(behaviour, False, f"the runner died {'before' if n else 'during'} this"))
-        outcome = msgspec.structs.replace(after.outcome, behaviours=tuple(behaviours))
-        return Ended(Finished(*task.key, task.seat.id, outcome), goes)
-
-    def _write_down(self, task: Task, after: Afterwards) -> None:
-        self._agent.journal.add(self.ended(task, after))
-        self._flush()
-
-    def _flush(self) -> None:
-        try:
-            self._agent.journal.flush()
-        except OSError as error:
-            say(f"journal: {error}")
+def end_record(task: Task, after: Afterwards) -> Ended:
+    """For the journal: how the attempt ended if this runner dies during its behaviours."""
+    goes = task.scratch is not None and scratch_goes(task.spec, ok=after.word == "complete")
+    behaviours = list(after.done)
+    for n, behaviour in enumerate(after.todo):
+        if behaviour == "remove" or (behaviour == "cleanup" and goes):
+            behaviours.append(Behaved(behaviour, True))  # the manager, or the next runner, sees to it
+        else:
+            behaviours.append(Behaved(behaviour, False, f"the runner died {'before' if n else 'during'} this"))
+    outcome = msgspec.structs.replace(after.outcome, behaviours=tuple(behaviours))
+    return Ended(Finished(*task.key, task.seat.id, outcome), goes)

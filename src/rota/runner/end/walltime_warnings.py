@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 from signal import Signals
-from typing import TYPE_CHECKING
 
 from rota.runner.contain.fence import signal_all
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
+from rota.runner.end.ending import Endings
 from rota.runner.log import say
+from rota.runner.loop import Loop
 from rota.runner.report.journal import Key
 from rota.runner.task import Task
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
+from rota.runner.task_table import TaskTable
 
 CHECKPOINT = "USR2"
 
@@ -25,15 +26,21 @@ CHECKPOINT = "USR2"
 class Warnings:
     """Looks after the tasks of an agent that are to be told something in time."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(
+        self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, containment: Containment, endings: Endings
+    ) -> None:
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._containment = containment
+        self._endings = endings
         #: task → (so long before its deadline, signal), the next one first
         self._leads: dict[Task, list[tuple[float, str]]] = {}
         self._ending: dict[Task, tuple[float, str]] = {}  #: when a task that writes a checkpoint is ended, and why
 
     def began(self, task: Task) -> None:
         """A task with a walltime has started."""
-        spec, rules = task.spec, self._agent.rules
+        spec, rules = task.spec, self._rules.current
         if task.deadline is None:
             return
         length = task.deadline - task.began
@@ -45,7 +52,7 @@ class Warnings:
         leads = sorted((lead for lead in leads if lead[0] < length), reverse=True)
         if leads:
             self._leads[task] = leads
-            self._agent.due(task.deadline - leads[0][0])
+            self._loop.due(task.deadline - leads[0][0])
 
     def moved(self, task: Task) -> None:
         """Its deadline is another one: what lies before it again is told again."""
@@ -53,20 +60,20 @@ class Warnings:
         if task.deadline is None or task.over or task.afterwards is not None:
             return
         self.began(task)
-        left = task.deadline - self._agent.now
+        left = task.deadline - self._loop.now
         if task in self._leads:
             self._leads[task] = [lead for lead in self._leads[task] if lead[0] < left or lead not in task.warned]
-            self._agent.due(self._agent.now)
+            self._loop.due(self._loop.now)
 
     def set_walltime(self, key: Key, walltime_s: float) -> None:
         """The manager says that a task has another walltime."""
-        task = self._agent.tasks.get(key)
+        task = self._tasks.by_key.get(key)
         if task is None or task.afterwards is not None or task.kill_at is not None:
             return
         task.walltime_s = walltime_s
         task.plain = False
         task.deadline = task.began + walltime_s + task.still_s
-        self._agent.due(task.deadline)
+        self._loop.due(task.deadline)
         self.moved(task)
 
     def end_after_checkpoint(self, task: Task, now: float, signal: str, message: str) -> None:
@@ -74,11 +81,10 @@ class Warnings:
         if task in self._ending or task.kill_at is not None:
             return
         self.send(task, signal, everything=False)
-        self._ending[task] = (now + self._agent.rules.checkpoint_grace_s, message)
-        self._agent.due(self._ending[task][0])
+        self._ending[task] = (now + self._rules.current.checkpoint_grace_s, message)
+        self._loop.due(self._ending[task][0])
 
     def tick(self, now: float) -> None:
-        agent = self._agent
         for task, leads in list(self._leads.items()):
             if task.over or task.kill_at is not None or task.afterwards is not None or task.deadline is None:
                 del self._leads[task]
@@ -90,21 +96,21 @@ class Warnings:
                 task.warned = (*task.warned, lead)
                 self.send(task, lead[1], everything=False)
             if leads:
-                agent.due(task.deadline - leads[0][0])
+                self._loop.due(task.deadline - leads[0][0])
             else:
                 del self._leads[task]
         for task, (at, message) in list(self._ending.items()):
-            if task.over or task.kill_at is not None or task.key not in agent.tasks:
+            if task.over or task.kill_at is not None or task.key not in self._tasks.by_key:
                 del self._ending[task]
             elif now >= at:
                 del self._ending[task]
-                agent.endings.end(task, now, reason="kill_requested", message=message)
+                self._endings.end(task, now, reason="kill_requested", message=message)
             else:
-                agent.due(at)
+                self._loop.due(at)
 
     def signal(self, key: Key, name: str, *, everything: bool) -> None:
         """Somebody sends a signal to a task."""
-        task = self._agent.tasks.get(key)
+        task = self._tasks.by_key.get(key)
         if task is not None and not task.over:
             self.send(task, name, everything=everything)
 
@@ -115,7 +121,7 @@ class Warnings:
             return
         task.plain = False
         if everything:
-            signal_all(lambda: self._agent.endings.living(task), number)
+            signal_all(lambda: self._containment.living(task), number)
         elif task.status is None:
             try:
                 os.killpg(task.pid, number)  # not reaped: the number is certainly its own

@@ -7,16 +7,16 @@ these the one that is farthest over its request. It looks only while jobs run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from rota.runner.contain import procfs
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
 from rota.runner.end import host_room
+from rota.runner.end.ending import Endings
 from rota.runner.end.measure import about_size, memory_of
 from rota.runner.log import say
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.task import Task
+from rota.runner.loop import Loop
+from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 
 #: Memory is nearly full when less than this share, and less than so many bytes, is left.
 MEMORY_LOW = 0.05
@@ -33,10 +33,24 @@ _NEVER = float("inf")
 
 
 class Watchdog:
-    """Watches over the host for an agent."""
+    """Watches over the memory and disk of the host."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        scratch_root: str,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        containment: Containment,
+        endings: Endings,
+    ) -> None:
+        self._scratch_root = scratch_root
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._containment = containment
+        self._endings = endings
         self._look_at = _NEVER
         self._said = ""
         self.memory: Callable[[], host_room.Room] = host_room.Memory()
@@ -49,8 +63,8 @@ class Watchdog:
 
     def tick(self, now: float) -> None:
         if now >= self._look_at:
-            self._look_at = self._look(now) if self._agent.tasks else _NEVER
-        self._agent.due(self._look_at)
+            self._look_at = self._look(now) if self._tasks.by_key else _NEVER
+        self._loop.due(self._look_at)
 
     def _look(self, now: float) -> float:
         """When to look again."""
@@ -61,10 +75,10 @@ class Watchdog:
             memory = host_room.Room(1, 1)
         if memory.left < min(memory.total * MEMORY_LOW, MEMORY_LOW_BYTES):
             self._relieve_memory(now, memory)
-        scratch_jobs = [task for task in self._agent.tasks.values() if task.scratch is not None]
+        scratch_jobs = [task for task in self._tasks.by_key.values() if task.scratch is not None]
         if scratch_jobs:
             try:
-                disk = self.disk(self._agent.scratch_root)
+                disk = self.disk(self._scratch_root)
             except OSError as error:
                 self._say(f"cannot see how much disk is left: {error}")
             else:
@@ -73,10 +87,10 @@ class Watchdog:
         return now + (LOOK_EVERY_S if memory.left > memory.total * _MEMORY_SCARCE else _LOOK_OFTEN_S)
 
     def _relieve_memory(self, now: float, left: host_room.Room) -> None:
-        tasks = self._agent.tasks.values()
+        tasks = self._tasks.by_key.values()
         if any(task.reason == "memory" for task in tasks):
             return  # one is on its way out: what it leaves may be enough
-        members = self._agent.endings.family.sort(procfs.table(), tasks)
+        members = self._containment.members()
         uses = {task: memory_of([seen for seen in members[task] if seen.alive]) for task in tasks}
         for task, use in uses.items():
             task.peak_mem = max(task.peak_mem, use)
@@ -107,8 +121,8 @@ class Watchdog:
     def _end(self, task: Task, now: float, *, reason: str, message: str) -> None:
         say(f"job {task.key[0]} is ended: {message}")
         self._said = ""
-        grace_s = min(_QUICK_GRACE_S, self._agent.rules.grace_s)
-        self._agent.endings.end(task, now, reason=reason, message=message, grace_s=grace_s)
+        grace_s = min(_QUICK_GRACE_S, self._rules.current.grace_s)
+        self._endings.end(task, now, reason=reason, message=message, grace_s=grace_s)
 
     def _say(self, what: str) -> None:
         """Once, not at every look."""

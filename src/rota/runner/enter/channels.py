@@ -8,54 +8,55 @@ from __future__ import annotations
 
 import os
 import pwd
-import select
 import signal
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
 
 from rota.runner import libc
-from rota.runner.contain import procfs
 from rota.runner.contain.signals import signal_sessions
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
 from rota.runner.enter.conduit import Conduit
+from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.consoles import Consoles
 from rota.runner.enter.entry_point import Place, place_of
+from rota.runner.enter.relay import Relay
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say_exception
+from rota.runner.loop import Loop
 from rota.runner.start import process
 from rota.runner.start.environment import OF_ONE_JOB
 from rota.runner.start.process import CannotRun, Refused
+from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 from rota.wire import channels as c
-from rota.wire import codec
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.report.journal import Key
-    from rota.runner.task import Task
 
 _MOST = 1024  #: channels of one runner
 
 
-class Ready(Protocol):
-    """Whatever waits for descriptors."""
-
-    def ready(self, fd: int, events: int, /) -> None: ...
-
-
 class Channels:
-    """All channels of an agent that end here."""
+    """All channels of a runner that end here."""
 
-    def __init__(self, agent: Agent, poll: select.epoll) -> None:
-        self._agent = agent
-        self._poll = poll
-        self.by_fd: dict[int, Ready] = {}
-        self._by_n: dict[int, Conduit] = {}
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        containment: Containment,
+        conduits: Conduits,
+        consoles: Consoles,
+        relay: Relay,
+    ) -> None:
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._containment = containment
+        self._conduits = conduits
+        self._consoles = consoles
+        self._relay = relay
         self._by_pid: dict[int, tuple[Conduit, Place]] = {}  #: processes that were not reaped yet
         self._to_hang_up: set[int] = set()  #: pids
         self._kill_at: dict[int, float] = {}  #: pid → when its grace is over
-        self.consoles = Consoles(agent, self)
-
-    def tell(self, message: c.OpenChannel | c.InChannel) -> None:
-        self._agent.contact.send(codec.frame(c.Relayed(message)))
 
     # -------------------------------------------------------------- what the other side says
 
@@ -65,9 +66,9 @@ class Channels:
             self._open(message)
             return
         if message.n < 0:
-            self._agent.relay.answered(message)
+            self._relay.answered(message)
             return
-        conduit = self._by_n.get(message.n)
+        conduit = self._conduits.by_n.get(message.n)
         if conduit is None:
             return  # it ended while this was on its way
         match message:
@@ -82,53 +83,32 @@ class Channels:
                 self._signal(conduit, number)
             case c.ChannelEnd():
                 self._hung_up(message.n, conduit, lost=message.lost)
-        self.forget_closed(message.n)
-
-    def ready(self, fd: int, events: int) -> None:
-        """Something happened to the streams of a process."""
-        owner = self.by_fd[fd]
-        n = owner.n if isinstance(owner, Conduit) else None
-        owner.ready(fd, events)
-        if n is not None:
-            self.forget_closed(n)
-
-    def lease_of(self, pid: int) -> Key | None:
-        """Of which lease this process is, if of any."""
-        agent = self._agent
-        for task, members in agent.endings.family.sort(procfs.table(), agent.tasks.values()).items():
-            if any(seen.pid == pid for seen in members):
-                return task.key
-        return None
-
-    def forget_closed(self, n: int) -> None:
-        conduit = self._by_n.get(n)
-        if conduit is not None and conduit.closed:
-            del self._by_n[n]
+        self._conduits.forget_closed(message.n)
 
     # -------------------------------------------------------------- beginning
 
     def _open(self, start: c.StartChannel) -> None:
-        if len(self._by_n) >= _MOST:
-            self.tell(c.ChannelEnd(start.n, message=f"more than {_MOST} channels are open on this node"))
+        if len(self._conduits.by_n) >= _MOST:
+            self._conduits.tell(c.ChannelEnd(start.n, message=f"more than {_MOST} channels are open on this node"))
             return
         try:
             if start.attach:
-                console, before = self.consoles.attach(start)
+                console, before = self._consoles.attach(start)
                 if before is not None:
-                    self._by_n.pop(before, None)
-                self._by_n[start.n] = console
+                    self._conduits.by_n.pop(before, None)
+                self._conduits.by_n[start.n] = console
                 console.attach(start.n, seen=start.seen)
             else:
                 self._start(start)
         except (CannotRun, Refused) as why:
             code = why.exit_code if isinstance(why, CannotRun) else None
-            self.tell(c.ChannelEnd(start.n, code, None, str(why)))
+            self._conduits.tell(c.ChannelEnd(start.n, code, None, str(why)))
         except Exception:
             say_exception(f"cannot open a channel in job {start.job}")
-            self.tell(c.ChannelEnd(start.n, None, None, "an unexpected fault of the runner"))
+            self._conduits.tell(c.ChannelEnd(start.n, None, None, "an unexpected fault of the runner"))
 
     def _start(self, start: c.StartChannel) -> None:
-        place = place_of(self._agent, (start.job, start.attempt, start.token))
+        place = place_of(self._tasks, self._containment, (start.job, start.attempt, start.token))
         term = start.term if start.tty and "\0" not in start.term else ""
         entries = [f"TERM={term or 'dumb'}"] if start.tty else []
         variables = place.variables.and_also(_variables(entries + start.env))
@@ -144,7 +124,7 @@ class Channels:
                 raise
         place.adopted(pid)
         self._by_pid[pid] = (conduit, place)
-        self._by_n[start.n] = conduit
+        self._conduits.by_n[start.n] = conduit
         conduit.welcome()
 
     def _streams(self, start: c.StartChannel, afterwards: ExitStack) -> tuple[Conduit, int]:
@@ -152,7 +132,7 @@ class Channels:
         try:
             if start.tty:
                 terminal = Terminal(start.rows, start.cols)
-                conduit = self.conduit(start.n, terminal.fd, {terminal.fd: c.STDOUT}, terminal=terminal)
+                conduit = self._conduits.make(start.n, terminal.fd, {terminal.fd: c.STDOUT}, terminal=terminal)
                 afterwards.callback(terminal.started)
                 return conduit, terminal.actions_at
             with ExitStack() as unless_all:
@@ -171,20 +151,7 @@ class Channels:
             afterwards.callback(os.close, fd)
         actions = libc.FileActions([(theirs, 0), (out_write, 1), (err_write, 2)])
         afterwards.callback(actions.close)
-        return self.conduit(start.n, inp, {out: c.STDOUT, err: c.STDERR}), actions.address
-
-    def conduit(
-        self,
-        n: int | None,
-        inp: int,
-        outs: dict[int, int],
-        *,
-        terminal: Terminal | None = None,
-        lasting: bool = False,
-    ) -> Conduit:
-        return Conduit(
-            self._poll, self.by_fd, self.tell, n=n, inp=inp, outs=outs, terminal=terminal, lasting=lasting
-        )
+        return self._conduits.make(start.n, inp, {out: c.STDOUT, err: c.STDERR}), actions.address
 
     # -------------------------------------------------------------- the end of a process
 
@@ -199,7 +166,7 @@ class Channels:
         n = conduit.n
         conduit.exited(None if code < 0 else code, -code if code < 0 else None)
         if n is not None:
-            self.forget_closed(n)
+            self._conduits.forget_closed(n)
 
     def job_ended(self, task: Task) -> None:
         """The command of a job has ended: whatever else was started in it is to end too."""
@@ -210,26 +177,26 @@ class Channels:
     # -------------------------------------------------------------- the end of the other side
 
     def _hung_up(self, n: int, conduit: Conduit, *, lost: bool) -> None:
-        self._by_n.pop(n, None)
+        self._conduits.by_n.pop(n, None)
         if conduit.lasting:
-            self.consoles.left(conduit, lost=lost)
+            self._consoles.left(conduit, lost=lost)
             return
         conduit.close()
         for pid, (other, _) in self._by_pid.items():
             if other is conduit:
                 self._hang_up(pid)
-                self._kill_at[pid] = self._agent.now + self._agent.rules.grace_s
+                self._kill_at[pid] = self._loop.now + self._rules.current.grace_s
 
     def _hang_up(self, pid: int) -> None:
         """Soon, together with others: to find the processes of a session all there are must be looked at."""
         self._to_hang_up.add(pid)
-        self._agent.due(self._agent.now)
+        self._loop.due(self._loop.now)
 
     def lost(self) -> None:
         """The connection to the manager is gone, and with it whoever listened."""
-        for n, conduit in list(self._by_n.items()):
+        for n, conduit in list(self._conduits.by_n.items()):
             self._hung_up(n, conduit, lost=True)
-        self._agent.relay.lost()
+        self._relay.lost()
 
     def tick(self, now: float) -> None:
         if self._to_hang_up:
@@ -240,8 +207,8 @@ class Channels:
             for pid in over:
                 del self._kill_at[pid]
         if self._kill_at:
-            self._agent.due(min(self._kill_at.values()))
-        self.consoles.tick(now)
+            self._loop.due(min(self._kill_at.values()))
+        self._consoles.tick(now)
 
     def _signal(self, conduit: Conduit, number: int) -> None:
         if not 0 < number < 32:

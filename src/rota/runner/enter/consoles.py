@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
 
 from rota.core.jobs.job import Outcome
 from rota.runner.contain.signals import signal_sessions
+from rota.runner.current_rules import CurrentRules
+from rota.runner.end.ending import Endings
 from rota.runner.enter.conduit import Conduit
+from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say
+from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
 from rota.runner.start.process import CannotRun
+from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 from rota.wire import channels as c
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.enter.channels import Channels
-    from rota.runner.task import Task
 
 
 class Consoles:
-    """Those of an agent's tasks."""
+    """The terminals of a runner's tasks."""
 
-    def __init__(self, agent: Agent, channels: Channels) -> None:
-        self._agent = agent
-        self._channels = channels
+    def __init__(
+        self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, conduits: Conduits, endings: Endings
+    ) -> None:
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._conduits = conduits
+        self._endings = endings
         self._hang_up_at: dict[Task, float] = {}  #: those that nobody is attached to
 
     # -------------------------------------------------------------- the beginning
@@ -34,7 +39,7 @@ class Consoles:
         """A terminal for the command of a job; what that is to do with its descriptors. Raises `OSError`."""
         terminal = Terminal(24, 80)
         outs = {terminal.fd: c.STDOUT}
-        task.console = self._channels.conduit(None, terminal.fd, outs, terminal=terminal, lasting=True)
+        task.console = self._conduits.make(None, terminal.fd, outs, terminal=terminal, lasting=True)
         task.plain = False
         return terminal.actions_at
 
@@ -55,7 +60,7 @@ class Consoles:
 
     def attach(self, start: c.StartChannel) -> tuple[Conduit, int | None]:
         """The terminal of a job, and under which number somebody else is attached to it. Raises `CannotRun`."""
-        task = self._agent.tasks.get((start.job, start.attempt, start.token))
+        task = self._tasks.by_key.get((start.job, start.attempt, start.token))
         console = task.console if task is not None else None
         if task is None or console is None or console.closed:
             raise CannotRun(None, f"job {start.job} has no terminal here")
@@ -66,7 +71,7 @@ class Consoles:
 
     def left(self, console: Conduit, *, lost: bool) -> None:
         """Whoever was attached has gone: for good, or because a connection was lost."""
-        task = next((task for task in self._agent.tasks.values() if task.console is console), None)
+        task = next((task for task in self._tasks.by_key.values() if task.console is console), None)
         if task is None:
             console.close()
         elif lost:
@@ -77,26 +82,26 @@ class Consoles:
 
     def _await(self, task: Task) -> None:
         """It waits for somebody to attach to it, but not for ever."""
-        self._hang_up_at[task] = self._agent.now + self._agent.rules.interactive_grace_s
-        self._agent.due(self._hang_up_at[task])
+        self._hang_up_at[task] = self._loop.now + self._rules.current.interactive_grace_s
+        self._loop.due(self._hang_up_at[task])
 
     def _hang_up(self, task: Task) -> None:
         self._hang_up_at.pop(task, None)
         if task.status is None and task.kill_at is None and not task.over:
             signal_sessions({task.pid}, signal.SIGHUP)
-            self._agent.endings.end(task, self._agent.now, reason="signal", message="its terminal was hung up")
+            self._endings.end(task, self._loop.now, reason="signal", message="its terminal was hung up")
         if task.console is not None:
             task.console.close()
 
     def tick(self, now: float) -> None:
         for task, at in list(self._hang_up_at.items()):
-            if task.over or task.key not in self._agent.tasks:
+            if task.over or task.key not in self._tasks.by_key:
                 del self._hang_up_at[task]
             elif now >= at:
                 say(f"nobody is at the terminal of job {task.key[0]}")
                 self._hang_up(task)
             else:
-                self._agent.due(at)
+                self._loop.due(at)
 
     # -------------------------------------------------------------- the end
 
@@ -107,7 +112,7 @@ class Consoles:
             return
         rest = console.rest()
         if console.n is None and rest:
-            task.out = Capture(self._agent.rules.keep_output)
+            task.out = Capture(self._rules.current.keep_output)
             task.out.add(rest)
 
     def concluded(self, task: Task, outcome: Outcome) -> None:
@@ -119,4 +124,4 @@ class Consoles:
         n = console.n
         console.exited(outcome.exit_code, outcome.signal)
         if n is not None:
-            self._channels.forget_closed(n)
+            self._conduits.forget_closed(n)

@@ -6,30 +6,27 @@ The same for the host that the command of a job runs on and for the others that 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from rota.runner.contain import procfs
 from rota.runner.contain.process_family import Orphan
+from rota.runner.contain.task_containment import Containment
+from rota.runner.report.journal import Key
 from rota.runner.start.allocation import on_its_cores
 from rota.runner.start.environment import Variables
 from rota.runner.start.process import CannotRun, Words, start
-from rota.runner.start.special import fill_environment
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.report.journal import Key
-    from rota.runner.task import Task
+from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 
 
 class Place:
     """Inside a running task."""
 
-    __slots__ = ("_agent", "cwd", "task", "variables")
+    __slots__ = ("_containment", "cwd", "task", "variables")
 
-    def __init__(self, agent: Agent, task: Task) -> None:
-        self._agent = agent
+    def __init__(self, task: Task, containment: Containment) -> None:
+        self._containment = containment
         self.task = task
-        fill_environment(task)
+        task.fill_environment()
         self.variables = task.env.and_also([])
         self.cwd = os.fsencode(task.scratch.path) if task.scratch is not None else task.env.cwd
 
@@ -39,7 +36,7 @@ class Place:
         groups = [] if task.fence is None else task.fence.paths
         with on_its_cores(task.share):
             pid = start(words, variables, actions_at, cwd=cwd, cgroups=groups)
-        self._agent.endings.holding.started(task, pid, groups)
+        self._containment.started(task, pid, groups)
         return pid
 
     def adopted(self, pid: int) -> None:
@@ -48,13 +45,13 @@ class Place:
         seen = procfs.process(pid)  # at least a zombie: nobody has reaped it
         orphan = Orphan(seen.start_time if seen is not None else procfs.start_time_now())
         orphan.owner = self.task
-        self._agent.endings.family.orphans[pid] = orphan
+        self._containment.family.orphans[pid] = orphan
         self.task.known[pid] = orphan.start_time
 
 
-def place_of(agent: Agent, key: Key) -> Place:
+def place_of(tasks: TaskTable, containment: Containment, key: Key) -> Place:
     """Inside this lease. Raises `CannotRun`."""
-    task = agent.tasks.get(key)
+    task = tasks.by_key.get(key)
     runs = task is not None and ((task.pid and task.status is None) or (task.part and not task.preparing))
     if task is None or not runs or task.kill_at is not None or task.script is not None:
         raise CannotRun(None, f"job {key[0]} does not run here, or is about to end")
@@ -62,4 +59,4 @@ def place_of(agent: Agent, key: Key) -> Place:
         raise CannotRun(None, f"the command of job {key[0]} has ended")
     if task.frozen:
         raise CannotRun(None, f"job {key[0]} is suspended")
-    return Place(agent, task)
+    return Place(task, containment)

@@ -12,19 +12,19 @@ import select
 import socket
 import struct
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from rota.errors import WireError
+from rota.runner.contain.task_containment import Containment
+from rota.runner.enter.conduits import Conduits
 from rota.runner.log import say
+from rota.runner.report.connection import Connection
+from rota.runner.report.journal import Key
 from rota.wire import channels as c
 from rota.wire import codec
 from rota.wire.greeting import PROTOCOL, Failure, Hello, Message, Welcome
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.report.journal import Key
 
 SOCKET: Final = "relay"
 _MOST_CALLERS: Final = 1024
@@ -94,21 +94,32 @@ class Caller:
 
 
 class Relay:
-    """All callers of an agent, and the channels that they opened."""
+    """All callers, and the channels that they opened."""
 
-    def __init__(self, agent: Agent, poll: select.epoll) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        directory: str,
+        *,
+        poll: select.epoll,
+        connection: Connection,
+        conduits: Conduits,
+        containment: Containment,
+    ) -> None:
+        """`directory`: the runner's own, for its socket."""
         self._poll = poll
-        self._registry = agent.channels.by_fd
+        self._connection = connection
+        self._conduits = conduits
+        self._containment = containment
+        self._registry = conduits.by_fd
         self._callers: dict[int, int] = {}  #: descriptor → events that are watched
         self._by_number: dict[int, tuple[Caller, int]] = {}
         self._of_jobs: Counter[Key] = Counter()
         self._refused: deque[Caller] = deque()
         self._last = 0
-        self.path = f"{agent.identity.directory}/{SOCKET}"
+        self.path = f"{directory}/{SOCKET}"
         self._listener: socket.socket | None = None
         try:
-            self._listener = _listen(agent.identity.directory)
+            self._listener = _listen(directory)
         except OSError as error:
             say(f"jobs here cannot reach their other nodes: {error}")
             return
@@ -125,7 +136,7 @@ class Relay:
         stream.setblocking(False)
         packed = stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         pid, _uid, _gid = _CREDENTIALS.unpack(packed)
-        key = self._agent.channels.lease_of(pid)
+        key = self._containment.lease_of(pid)
         caller = Caller(self, stream, key)
         self.watch(stream.fileno(), caller, select.EPOLLIN)
         if key is None:
@@ -166,7 +177,7 @@ class Relay:
             self._of_jobs += Counter()  # forgets those that have none
         for number in caller.channels.values():
             self._by_number.pop(number, None)
-            self._agent.channels.tell(c.ChannelEnd(number, lost=True))
+            self._conduits.tell(c.ChannelEnd(number, lost=True))
         caller.channels.clear()
 
     # -------------------------------------------------------------- both directions
@@ -187,20 +198,20 @@ class Relay:
             if isinstance(message, c.ChannelEnd):
                 del caller.channels[message.n]
                 self._by_number.pop(number, None)
-            self._agent.channels.tell(msgspec.structs.replace(message, n=number))
+            self._conduits.tell(msgspec.structs.replace(message, n=number))
 
     def _open(self, caller: Caller, key: Key, ask: c.OpenChannel) -> None:
         if ask.n in caller.channels or len(caller.channels) >= _MOST_CHANNELS:
             caller.send(Failure(ask.n, "bad_input", "too many channels, or a number that is in use"))
         elif ask.job != key[0] or ask.attach:
             caller.send(Failure(ask.n, "denied", f"this process belongs to job {key[0]}"))
-        elif not self._agent.contact.joined:
+        elif not self._connection.joined:
             caller.send(Failure(ask.n, "no_manager", "this node has no connection to the manager"))
         else:
             self._last -= 1
             caller.channels[ask.n] = self._last
             self._by_number[self._last] = (caller, ask.n)
-            self._agent.channels.tell(msgspec.structs.replace(ask, n=self._last, key=""))
+            self._conduits.tell(msgspec.structs.replace(ask, n=self._last, key=""))
 
     def answered(self, message: c.InChannel) -> None:
         """The manager says something about a channel that was opened here."""

@@ -6,19 +6,19 @@ what it has not taken waits on disk, and once that is full the job waits, which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from rota.core.jobs.job import Outcome
+from rota.runner.current_rules import CurrentRules
+from rota.runner.loop import Loop
 from rota.runner.output.audience import Audience, Follower
 from rota.runner.output.capture import Capture
+from rota.runner.output.pipe_pool import PipePool
+from rota.runner.report.connection import Connection
 from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 from rota.spool import Spool
 from rota.wire import codec
 from rota.wire.greeting import Chunk
 from rota.wire.reports import Full, Live, LiveEnd
-
-if TYPE_CHECKING:
-    from rota.core.jobs.job import Outcome
-    from rota.runner.agent import Agent
 
 COALESCE_S = 0.03
 _PIECE = 256 * 1024
@@ -40,12 +40,26 @@ _NEVER = float("inf")
 class Followers:
     """All attempts that are being followed, or were asked about."""
 
-    def __init__(self, agent: Agent, directory: str) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        directory: str,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        connection: Connection,
+        pool: PipePool,
+    ) -> None:
+        """`directory`: on whose file system unread output is spooled."""
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._connection = connection
+        self._pool = pool
         self._by_attempt: dict[tuple[int, int], Audience] = {}
         self._spool = Spool(directory, spare=_SPARE_DISK)
         self._send_at: float | None = None
-        self._parked: dict[Task, None] = {}  #: their processes are gone, their end waits for a reader
+        self.parked: dict[Task, None] = {}  #: their processes are gone, their end waits for a reader
 
     def obey(self, output_spool: int) -> None:
         """So much disk may be used."""
@@ -66,12 +80,12 @@ class Followers:
         job, attempt = follower.key
         audience = self._by_attempt.get((job, attempt))
         if audience is None:
-            for key, task in self._agent.tasks.items():
+            for key, task in self._tasks.by_key.items():
                 if key[:2] == (job, attempt) and not task.part and not task.preparing:
                     audience = self._by_attempt[job, attempt] = Audience(task)
                     break
             else:
-                self._agent.contact.send(codec.frame(LiveEnd(job, attempt, follower.tail)))
+                self._connection.send(codec.frame(LiveEnd(job, attempt, follower.tail)))
                 return
         audience.add(follower)
         self._advance(audience)
@@ -100,8 +114,8 @@ class Followers:
         """There is a manager again."""
         for job, attempt in [key for key, audience in self._by_attempt.items() if audience.orphaned]:
             self._by_attempt[job, attempt].forget_at = now + _COMES_BACK_S
-            self._agent.due(now + _COMES_BACK_S)
-            self._agent.contact.send(codec.frame(Full(job, attempt, held=True)))
+            self._loop.due(now + _COMES_BACK_S)
+            self._connection.send(codec.frame(Full(job, attempt, held=True)))
 
     # -------------------------------------------------------------- what the task does
 
@@ -117,14 +131,14 @@ class Followers:
             audience = self._by_attempt[key] = Audience(task)
         if not (audience.held or audience.asked or audience.unwanted) and self._asks:
             audience.asked = True
-            self._agent.contact.send(codec.frame(Full(*key)))
+            self._connection.send(codec.frame(Full(*key)))
         if audience.asked:
             return 0
         return READ if audience.admits(index, 2 * READ, self._spool) else 0
 
     @property
     def _asks(self) -> bool:
-        return self._agent.contact.joined and self._agent.rules.output_spool >= 0
+        return self._connection.joined and self._rules.current.output_spool >= 0
 
     def wrote(self, task: Task, now: float) -> None:
         """There may be something new to send."""
@@ -135,28 +149,25 @@ class Followers:
             self._advance(audience)
         elif self._send_at is None and audience.followers:
             self._send_at = now + COALESCE_S
-            self._agent.due(self._send_at)
+            self._loop.due(self._send_at)
 
-    def may_end(self, task: Task) -> bool:
-        """All processes of a task are gone. May its end be told, or must it wait for somebody who reads slowly?"""
+    def reads(self, task: Task) -> bool:
+        """Is there a reader for what the command of this task printed?"""
+        return task.key[:2] in self._by_attempt and task.afterwards is None
+
+    def unstrict(self, task: Task) -> None:
+        """The task was ended: from now on rather lose bytes than wait for a reader."""
+        self._by_attempt[task.key[:2]].unstrict()
+
+    def postpones(self, task: Task) -> bool:
+        """All processes of a task are gone. Must its end wait for a slow reader? Then it is in `parked`."""
         audience = self._by_attempt.get(task.key[:2])
-        if audience is None or task.afterwards is not None:
+        waits = audience is not None and (audience.asked or (audience.strict and not self._fits(audience)))
+        if waits or self._pool.paused(task.pipes):
+            self.parked[task] = None
+            task.deadline = None  # it has ended in time
             return True
-        streams, pipes = self._agent.streams, task.pipes
-        if not task.reason:
-            streams.resume(pipes.out)
-            streams.resume(pipes.err)
-            streams.drain(pipes)
-            if streams.paused(pipes) or audience.asked or (audience.strict and not self._fits(audience)):
-                self._parked[task] = None
-                task.deadline = None  # it has ended in time
-                return False
-        else:  # whoever ends it does not wait for its reader
-            audience.unstrict()
-            streams.resume(pipes.out)
-            streams.resume(pipes.err)
-            streams.drain(pipes)
-        return True
+        return False
 
     def _fits(self, audience: Audience) -> bool:
         needed = audience.memory if audience.inexact else 0
@@ -177,10 +188,10 @@ class Followers:
                 return
             audience = self._by_attempt[key] = Audience(task)
             audience.asked = True
-            self._agent.contact.send(codec.frame(Full(*key)))
+            self._connection.send(codec.frame(Full(*key)))
         elif not exact and not (audience.held or audience.asked or audience.unwanted) and self._asks:
             audience.asked = True
-            self._agent.contact.send(codec.frame(Full(*key)))
+            self._connection.send(codec.frame(Full(*key)))
         audience.over, audience.exact = True, exact
         self._advance(audience)
         if key in self._by_attempt and audience.held and not exact:
@@ -192,35 +203,29 @@ class Followers:
 
     def tick(self, now: float) -> None:
         for audience in list(self._by_attempt.values()):
-            if audience.orphaned and self._agent.contact.joined and now >= audience.forget_at:
+            if audience.orphaned and self._connection.joined and now >= audience.forget_at:
                 audience.remove(0)
                 self._advance(audience)
         if self._send_at is not None and now >= self._send_at:
             self._send_at = None
             for audience in list(self._by_attempt.values()):
                 self._advance(audience)
-        parked, self._parked = self._parked, {}
-        for task in parked:
-            self._agent.streams.drain(task.pipes)
-            self._agent.finish(task)
-        if self._parked:
-            self._agent.due(now + COALESCE_S)
         if self._send_at is not None:
-            self._agent.due(self._send_at)
+            self._loop.due(self._send_at)
 
     def _advance(self, audience: Audience) -> None:
         """Do all that can be done for the readers of an attempt now."""
         for follower in list(audience.followers.values()):
             if self._send(audience, follower) and self._send_at is None:
-                self._send_at = self._agent.now + COALESCE_S
-                self._agent.due(self._send_at)
+                self._send_at = self._loop.now + COALESCE_S
+                self._loop.due(self._send_at)
         task = audience.task
         if not audience.over:
             for index, fd in enumerate((task.pipes.out, task.pipes.err)):
                 if not audience.asked and audience.admits(index, 2 * READ, self._spool):
-                    self._agent.streams.resume(fd)
-            if task in self._parked:
-                self._agent.due(self._agent.now)
+                    self._pool.resume(fd)
+            if task in self.parked:
+                self._loop.due(self._loop.now)
             if not audience.followers and not audience.asked and not audience.held and not audience.unwanted:
                 self._forget(audience)
             return
@@ -236,7 +241,7 @@ class Followers:
     def _send_end(self, audience: Audience, tail: int, *, known: bool) -> None:
         del audience.followers[tail]
         totals = [_total(capture) if known else -1 for capture in audience.captures]
-        self._agent.contact.send(codec.frame(LiveEnd(*audience.task.key[:2], tail, *totals)))
+        self._connection.send(codec.frame(LiveEnd(*audience.task.key[:2], tail, *totals)))
 
     def _end(self, audience: Audience) -> None:
         """There is no room for the rest of an ended attempt: what its readers lack is left out."""
@@ -250,9 +255,9 @@ class Followers:
 
     def _send(self, audience: Audience, follower: Follower) -> bool:
         """Send what its reader and the manager can take; True if there is more that only the manager cannot."""
-        contact = self._agent.contact
+        connection = self._connection
         while room := min(_PIECE, audience.sendable(follower)):
-            if contact.unsent > _BACKLOG:
+            if connection.unsent > _BACKLOG:
                 return True
             chunks: list[Chunk] = []
             for index, capture in enumerate(audience.captures):
@@ -266,7 +271,7 @@ class Followers:
                     chunks.append(Chunk(*follower.key, index + 1, at, data))
             if not chunks:
                 return False
-            contact.send(codec.frame(Live(chunks, follower.tail)))
+            connection.send(codec.frame(Live(chunks, follower.tail)))
         return False
 
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from rota.core.attempts.leases import Finished
 from rota.runner.log import say
 from rota.wire import codec
 from rota.wire.reports import Piece
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
 
 _PIECE = 256 * 1024
 
@@ -24,8 +20,8 @@ _PIECE = 256 * 1024
 class Shipping:
     """Sends what ended attempts printed, before their end is told."""
 
-    def __init__(self, agent: Agent, send: Callable[[bytes], None]) -> None:
-        self._directory = agent.segments.directory
+    def __init__(self, directory: str, send: Callable[[bytes], None]) -> None:
+        self._directory = directory  #: of the segments
         self._send = send
 
     def send(self, ended: Iterable[Finished], *, most_bytes: int | None = None) -> int:

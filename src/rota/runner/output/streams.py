@@ -1,40 +1,35 @@
-"""The pipes that jobs write to: made, lent to seats, read unless a reader is behind, and kept for later."""
+"""Reads what jobs write to their pipes into captures, unless a reader of that output is too far behind."""
 
 from __future__ import annotations
 
 import os
-import resource
-import select
-from typing import TYPE_CHECKING
 
+from rota.runner.current_rules import CurrentRules
+from rota.runner.loop import Loop
 from rota.runner.output.capture import Capture
+from rota.runner.output.followers import Followers
+from rota.runner.output.pipe_pool import PipePool
 from rota.runner.task import Pipes, Task
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
 
 _READ = 65536
 _MAX_READS = 16
-_SPARE_PIPES = 64
 
 
 class Streams:
-    """All pipes of an agent."""
+    """Reads all pipes of a runner."""
 
-    def __init__(self, agent: Agent, poll: select.epoll, null: int) -> None:
-        self._agent = agent
-        self._poll = poll
-        self._null = null
-        self._by_fd: dict[int, Pipes] = {}
-        self._spare: list[Pipes] = []
-        self._paused: set[int] = set()  #: not read: their job waits for whoever reads its output
+    def __init__(self, *, loop: Loop, rules: CurrentRules, pool: PipePool, followers: Followers) -> None:
+        self._loop = loop
+        self._rules = rules
+        self._pool = pool
+        self._followers = followers
 
     def readable(self, fd: int) -> None:
         """Take what was written to this pipe."""
-        pipes = self._by_fd.get(fd)
-        if pipes is None or fd in self._paused:
+        pool = self._pool
+        pipes = pool.by_fd.get(fd)
+        if pipes is None or fd in pool.unread:
             return
-        agent = self._agent
         task = pipes.task
         capture = None
         if task is not None and task.afterwards is None:
@@ -42,9 +37,9 @@ class Streams:
         for _ in range(_MAX_READS):
             size = _READ
             if capture is not None and task is not None and (left := capture.keep - capture.total) < _READ:
-                size = agent.followers.room(task, 0 if fd == pipes.out else 1, left)
+                size = self._followers.room(task, 0 if fd == pipes.out else 1, left)
                 if not size:
-                    self._pause(fd)
+                    pool.pause(fd)
                     break
             try:
                 data = os.read(fd, size)
@@ -60,37 +55,21 @@ class Streams:
                     capture.add(data)
             if len(data) < size:
                 break
-        if agent.followers and task is not None:
-            agent.followers.wrote(task, agent.now)
+        if self._followers and task is not None:
+            self._followers.wrote(task, self._loop.now)
 
     def _capture(self, task: Task, *, out: bool) -> Capture:
-        capture = Capture(self._agent.rules.keep_output)
+        capture = Capture(self._rules.current.keep_output)
         if out:
             task.out = capture
         else:
             task.err = capture
         return capture
 
-    def _pause(self, fd: int) -> None:
-        """Read no more from this pipe: when it is full, whoever writes to it waits."""
-        self._paused.add(fd)
-        self._poll.modify(fd, 0)
-
-    def resume(self, fd: int) -> bool:
-        """Read from this pipe again; False if it was not paused."""
-        if fd not in self._paused:
-            return False
-        self._paused.discard(fd)
-        self._poll.modify(fd, select.EPOLLIN)
-        return True
-
-    def paused(self, pipes: Pipes) -> bool:
-        return pipes.out in self._paused or pipes.err in self._paused
-
     def collect(self) -> None:
         """Read whatever is in any pipe now."""
-        streams = self._by_fd
-        for fd, _ in self._poll.poll(0, max(256, 2 * len(streams))):
+        streams = self._pool.by_fd
+        for fd, _ in self._loop.poll.poll(0, max(256, 2 * len(streams))):
             if fd in streams:
                 self.readable(fd)
 
@@ -98,51 +77,3 @@ class Streams:
         """A pipe holds at most its capacity, which is less than this reads."""
         self.readable(pipes.out)
         self.readable(pipes.err)
-
-    def lend(self) -> Pipes:
-        """Pipes that nobody writes to. Raises `OSError`."""
-        if self._spare:
-            return self._spare.pop()
-        try:
-            pipes = Pipes(self._null)
-        except OSError:
-            _raise_file_limit()
-            pipes = Pipes(self._null)
-        for fd in (pipes.out, pipes.err):
-            self._poll.register(fd, select.EPOLLIN)
-            self._by_fd[fd] = pipes
-        return pipes
-
-    def give_back(self, pipes: Pipes) -> None:
-        """Their seat was closed: a few are kept for the next."""
-        pipes.task = None
-        self.resume(pipes.out)
-        self.resume(pipes.err)
-        if len(self._spare) < _SPARE_PIPES:
-            self._spare.append(pipes)
-        else:
-            self.discard(pipes)
-
-    def clean(self, task: Task) -> Pipes:
-        """Pipes that nobody but the next process of this task can write to. Raises `OSError`."""
-        if task.doubtful:
-            fresh = self.lend()
-            self.discard(task.pipes)
-            task.pipes = task.seat.pipes = fresh
-            task.doubtful = False
-        return task.pipes
-
-    def discard(self, pipes: Pipes) -> None:
-        """Somebody may write to them for ever: close them."""
-        for fd in (pipes.out, pipes.err):
-            self._poll.unregister(fd)
-            self._paused.discard(fd)
-            del self._by_fd[fd]
-        pipes.close()
-
-
-def _raise_file_limit() -> None:
-    """Four descriptors a seat: many seats need more than the usual soft limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, soft * 4), hard))

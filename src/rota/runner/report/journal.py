@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from rota.core.attempts.leases import Finished
+from rota.runner.log import say
 
 COMPACT_OVER = 4 * 1024 * 1024
 COMPACT_IDLE_OVER = 64 * 1024
@@ -269,6 +270,17 @@ class Journal:
         if self._count:
             self._append(_sealed(self._block, self._count))
             self._clear()
+
+    def flush_or_log(self) -> None:
+        """Write what is buffered, if that is possible now.
+
+        A full disk must not stop jobs: the journal matters only if this process dies before the manager has
+        acknowledged their ends.
+        """
+        try:
+            self.flush()
+        except OSError as error:
+            say(f"journal: {error}")
 
     def _append(self, data: bytes | bytearray) -> None:
         written = 0

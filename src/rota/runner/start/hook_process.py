@@ -11,6 +11,11 @@ from rota.runner.log import say
 _LOGGED = 4096
 _TOLD = 200
 
+PROLOGUE = "prologue"
+EPILOGUE = "epilogue"
+SUSPEND = "suspend"
+RESUME = "resume"
+
 #: Called when a script is over, with what was wrong, or an empty text.
 Done = Callable[[str], None]
 

@@ -9,46 +9,76 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from rota.core.attempts.leases import Finished, NodeFault, Phase
 from rota.core.jobs.job import Outcome
 from rota.plan.size import CORE, Size
 from rota.runner import libc
 from rota.runner.contain import mark, procfs, signals
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
 from rota.runner.end.afterwards import outcome_word
+from rota.runner.identity import Identity
 from rota.runner.log import say
-from rota.runner.report.journal import Ended, Key, Preparing, Void
+from rota.runner.loop import Loop
+from rota.runner.report.journal import Ended, Journal, Key, Preparing, Void
+from rota.runner.report.outbox import Outbox
 from rota.runner.start.allocation import nodefile_path, write_nodefile
 from rota.runner.start.environment import OF_ONE_JOB, Variables, scratch_goes
-from rota.runner.start.hook_process import Done, Script, said, send, unnamed_file
+from rota.runner.start.hook_process import (
+    EPILOGUE,
+    PROLOGUE,
+    SUSPEND,
+    Done,
+    Script,
+    said,
+    send,
+    unnamed_file,
+)
 from rota.runner.start.process import CannotRun, Refused, start
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
-    from rota.runner.task import Task
-
-PROLOGUE = "prologue"
-EPILOGUE = "epilogue"
-SUSPEND = "suspend"
-RESUME = "resume"
+from rota.runner.start.seats import Seating
+from rota.runner.task import Task
+from rota.runner.task_table import TaskTable
 
 
 class Hooks:
-    """Runs the hooks of an agent."""
+    """Runs the hooks of the site."""
 
-    def __init__(self, agent: Agent, null: int) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        null: int,
+        running: dict[int, Script],
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        journal: Journal,
+        outbox: Outbox,
+        seating: Seating,
+        containment: Containment,
+        identity: Identity,
+        scratch_root: str,
+    ) -> None:
+        """`null`: a descriptor of /dev/null."""
         self._null = null
-        self.running: dict[int, Script] = {}  #: by pid; they are nobody's processes
+        self.running = running  #: by pid; they are no task's processes
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._journal = journal
+        self._outbox = outbox
+        self._seating = seating
+        self._containment = containment
+        self._identity = identity
+        self._scratch_root = scratch_root
 
     # -------------------------------------------------------------- for any lease, on any of its hosts
 
     def run(self, name: str, key: Key, entries: list[bytes], done: Done) -> Script | None:
         """Run a hook of the site for a lease, with these variables. None: it could not be started,
         and `done` has been called already."""
-        agent = self._agent
-        rules = agent.rules
+        rules = self._rules.current
         path = {PROLOGUE: rules.prologue, EPILOGUE: rules.epilogue, SUSPEND: rules.suspend_hook}.get(
             name, rules.resume_hook
         )
@@ -59,17 +89,16 @@ class Hooks:
             done(f"the {name} cannot be run: {why}")
             return None
         self.running[script.pid] = script
-        agent.due(script.deadline)
+        self._loop.due(script.deadline)
         return script
 
     def _start(self, path: str, name: str, key: Key, entries: list[bytes], done: Done) -> Script:
-        agent = self._agent
         own = {name: value for name, value in os.environb.items() if name not in OF_ONE_JOB}
         variables = Variables(
             [
                 *(b"%s=%s" % pair for pair in own.items()),
                 b"ROTA_HOOK=" + name.encode(),
-                b"ROTA_NODE=" + os.fsencode(agent.identity.host),
+                b"ROTA_NODE=" + os.fsencode(self._identity.host),
                 b"ROTA_JOB_ID=%d" % key[0],
                 b"ROTA_ATTEMPT=%d" % key[1],
                 mark.entry(key[2]),  # by which whatever it leaves is found
@@ -77,7 +106,7 @@ class Hooks:
             ],
             own.get(b"PATH", b"/usr/sbin:/usr/bin:/sbin:/bin"),
         )
-        output = unnamed_file(agent.identity.directory)
+        output = unnamed_file(self._identity.directory)
         actions = libc.FileActions([(self._null, 0), (output, 1), (output, 2)])
         try:
             pid = start((None, [os.fsencode(path)]), variables, actions.address, cwd=b"/")
@@ -86,7 +115,7 @@ class Hooks:
             raise
         finally:
             actions.close()
-        deadline = time.monotonic() + agent.rules.hook_timeout_s
+        deadline = time.monotonic() + self._rules.current.hook_timeout_s
         return Script(name, key[0], pid, output, deadline, done)
 
     def reaped(self, pid: int, status: int) -> bool:
@@ -107,27 +136,25 @@ class Hooks:
     def tick(self, now: float) -> None:
         for script in list(self.running.values()):
             if now >= script.deadline:
-                script.late = script.late or f"over its {self._agent.rules.hook_timeout_s:g} s"
+                script.late = script.late or f"over its {self._rules.current.hook_timeout_s:g} s"
                 script.deadline = now + 1.0
                 send(script, signal.SIGKILL)
-            self._agent.due(script.deadline)
+            self._loop.due(script.deadline)
 
     def fault(self, key: Key, name: str, message: str) -> None:
         """Tell the manager that nothing should begin here, and hand back what has not."""
-        agent = self._agent
-        agent.outbox.faults.append(NodeFault(key[0], key[1], name, message))
-        for waiting in list(agent.seating.waiting):
-            if agent.seating.drop(waiting):
-                agent.outbox.give_back(waiting)
+        self._outbox.faults.append(NodeFault(key[0], key[1], name, message))
+        for waiting in list(self._seating.waiting):
+            if self._seating.drop(waiting):
+                self._outbox.give_back(waiting)
 
     # -------------------------------------------------------------- before the command of a task
 
-    def prepare(self, task: Task) -> None:
-        """Run the prologue; the command begins after it. The task has its seat. Raises `Refused`."""
-        agent = self._agent
+    def prepare(self, task: Task, then: Callable[[Task], None]) -> None:
+        """Run the prologue, `then` start the command. The task has its seat. Raises `Refused`."""
         allocation = task.grant.allocation
         if allocation is not None and allocation.nodes:
-            path = nodefile_path(agent.scratch_root, task.key[0], task.key[1])
+            path = nodefile_path(self._scratch_root, task.key[0], task.key[1])
             try:
                 write_nodefile(path, allocation)
             except OSError as error:
@@ -136,24 +163,23 @@ class Hooks:
         task.plain = False
         self._without_process(task)
         task.preparing = True
-        agent.journal.add(Preparing(*task.key))
-        self._flush()
-        agent.outbox.phases.append(Phase(*task.key, PROLOGUE))
-        self._run_for(task, PROLOGUE, [], lambda wrong: self._prepared(task, wrong))
+        self._journal.add(Preparing(*task.key))
+        self._journal.flush_or_log()
+        self._outbox.phases.append(Phase(*task.key, PROLOGUE))
+        self._run_for(task, PROLOGUE, [], lambda wrong: self._prepared(task, wrong, then))
 
-    def _prepared(self, task: Task, wrong: str) -> None:
-        agent = self._agent
+    def _prepared(self, task: Task, wrong: str, then: Callable[[Task], None]) -> None:
         task.script = None
         if wrong and not task.reason:
             self.fault(task.key, PROLOGUE, wrong)
             task.reason = "prologue"
         if not task.reason:
-            del agent.tasks[task.key]
+            del self._tasks.by_key[task.key]
             task.preparing, task.prepared = False, True
             task.status = None
-            agent.beginnings.go_on(task)
+            then(task)
             return
-        if agent.rules.epilogue:
+        if self._rules.current.epilogue:
             more = [b"ROTA_OUTCOME=voided", b"ROTA_EXIT_CODE=", b"ROTA_SIGNAL="]
             self._run_for(task, EPILOGUE, more, lambda wrong: self._give_up(task, wrong))
         else:
@@ -161,60 +187,42 @@ class Hooks:
 
     def _give_up(self, task: Task, wrong: str) -> None:
         """Its command was never begun: the lease goes back."""
-        agent = self._agent
         if wrong:
             self.fault(task.key, EPILOGUE, wrong)
         self._end_what_it_left(task)
         task.script = None
         task.over = True
-        agent.tasks.pop(task.key, None)
-        agent.journal.add(Void(*task.key))
-        agent.endings.clean_up(task)
-        agent.outbox.give_back(task.key)
-        agent.beginnings.vacate(task.seat)
-
-    def interrupt(self, task: Task, now: float, *, reason: str, message: str, grace_s: float) -> None:
-        """The task is to end while one of its hooks runs: a prologue is ended, an epilogue goes on to its end."""
-        script = task.script
-        if not task.preparing or task.reason or script is None or script.name != PROLOGUE:
-            return
-        task.reason, task.message = reason, message
-        script.late = "the job was ended"
-        script.deadline = now + grace_s
-        self._agent.due(script.deadline)
-        send(script, signal.SIGTERM)
+        self._tasks.by_key.pop(task.key, None)
+        self._journal.add(Void(*task.key))
+        self._containment.clean_up(task)
+        self._outbox.give_back(task.key)
+        self._seating.vacate(task.seat, self._loop.now)
 
     # -------------------------------------------------------------- after everything of a task
 
-    def conclude(self, task: Task, outcome: Outcome) -> None:
-        """Run the epilogue; what became of the job is told after it."""
-        agent = self._agent
-        if task.key not in agent.tasks:
+    def conclude(self, task: Task, outcome: Outcome, then: Callable[[Task, Outcome], None]) -> None:
+        """Run the epilogue, `then` report the end of the task."""
+        if task.key not in self._tasks.by_key:
             self._without_process(task)  # its command could not be started
         task.concluding = outcome
         task.deadline = task.kill_at = None
-        agent.journal.add(self.ended(task, outcome))
-        self._flush()
-        agent.outbox.phases.append(Phase(*task.key, EPILOGUE))
+        self._journal.add(epilogue_record(task, outcome))
+        self._journal.flush_or_log()
+        self._outbox.phases.append(Phase(*task.key, EPILOGUE))
         more = [
             b"ROTA_OUTCOME=" + outcome_word(outcome, task.spec).encode(),
             b"ROTA_EXIT_CODE=" + (b"" if outcome.exit_code is None else b"%d" % outcome.exit_code),
             b"ROTA_SIGNAL=" + (b"" if outcome.signal is None else b"%d" % outcome.signal),
         ]
-        self._run_for(task, EPILOGUE, more, lambda wrong: self._concluded(task, outcome, wrong))
 
-    def _concluded(self, task: Task, outcome: Outcome, wrong: str) -> None:
-        if wrong:
-            self.fault(task.key, EPILOGUE, wrong)
-        self._end_what_it_left(task)
-        task.script = None
-        self._agent.close_task(task, outcome)
+        def concluded(wrong: str) -> None:
+            if wrong:
+                self.fault(task.key, EPILOGUE, wrong)
+            self._end_what_it_left(task)
+            task.script = None
+            then(task, outcome)
 
-    def ended(self, task: Task, outcome: Outcome) -> Ended:
-        """What is to be told if this runner dies during the epilogue."""
-        ok = outcome_word(outcome, task.spec) == "complete"
-        goes = task.scratch is not None and scratch_goes(task.spec, ok=ok)
-        return Ended(Finished(*task.key, task.seat.id, outcome), goes)
+        self._run_for(task, EPILOGUE, more, concluded)
 
     # -------------------------------------------------------------- both
 
@@ -225,20 +233,20 @@ class Hooks:
 
     def _without_process(self, task: Task) -> None:
         """Let the task be one of the runner's, though no process of it is there."""
-        agent = self._agent
         task.pid, task.status = 0, 0
         task.start_time = procfs.start_time_now()
         task.began = time.monotonic()
-        agent.tasks[task.key] = task
+        self._tasks.by_key[task.key] = task
 
     def _end_what_it_left(self, task: Task) -> None:
-        signals.kill(self._agent.endings.living(task))
+        signals.kill(self._containment.living(task))
 
-    def _flush(self) -> None:
-        try:
-            self._agent.journal.flush()
-        except OSError as error:
-            say(f"journal: {error}")
+
+def epilogue_record(task: Task, outcome: Outcome) -> Ended:
+    """For the journal: how the attempt ended if this runner dies during its epilogue."""
+    ok = outcome_word(outcome, task.spec) == "complete"
+    goes = task.scratch is not None and scratch_goes(task.spec, ok=ok)
+    return Ended(Finished(*task.key, task.seat.id, outcome), goes)
 
 
 def about(task: Task) -> list[bytes]:

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
 
 from rota.core.attempts.leases import LeaseRef, PartOpened
 from rota.runner import clock
 from rota.runner.contain import procfs
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
+from rota.runner.end.ending import Endings
+from rota.runner.end.sampling import Sampling
+from rota.runner.enter.channels import Channels
 from rota.runner.log import say
-from rota.runner.report.journal import Intent, Key, Void, pack
+from rota.runner.loop import Loop
+from rota.runner.report.journal import Intent, Journal, Key, Void, pack
+from rota.runner.report.outbox import Outbox
 from rota.runner.start.allocation import nodefile_path, write_nodefile
-from rota.runner.start.hooks import EPILOGUE, PROLOGUE, about
+from rota.runner.start.environment import Catalogue
+from rota.runner.start.hook_process import EPILOGUE, PROLOGUE
+from rota.runner.start.hooks import Hooks, about
 from rota.runner.start.scratch import Scratch
 from rota.runner.task import Line, Seat, Task
+from rota.runner.task_table import TaskTable
 from rota.wire.orders import Grant, Part
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
 
 _LOOK_AGAIN_S = 0.2
 
@@ -49,10 +55,36 @@ class PartTask(Task):
 
 
 class Parts:
-    """Opens and closes the parts of an agent."""
+    """Opens and closes parts."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        scratch_root: str,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        journal: Journal,
+        outbox: Outbox,
+        catalogue: Catalogue,
+        containment: Containment,
+        endings: Endings,
+        sampling: Sampling,
+        hooks: Hooks,
+        channels: Channels,
+    ) -> None:
+        self._scratch_root = scratch_root
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._journal = journal
+        self._outbox = outbox
+        self._catalogue = catalogue
+        self._containment = containment
+        self._endings = endings
+        self._sampling = sampling
+        self._hooks = hooks
+        self._channels = channels
         self._open: dict[Key, PartTask] = {}
 
     def held(self) -> list[Key]:
@@ -63,128 +95,121 @@ class Parts:
 
     def open(self, order: Part) -> None:
         """Make this host ready for a part, and say so; again, if it was asked for again."""
-        agent = self._agent
         key = (order.job, order.attempt, order.token)
         known = self._open.get(key)
         if known is not None:
             if not known.preparing and not known.closing:
-                agent.outbox.opened.append(PartOpened(*key))
+                self._outbox.opened.append(PartOpened(*key))
             return
         grant = Grant(*key, order.spec, [], 0, order.size, order.element, order.allocation)
-        env = agent.catalogue.environment(grant)
+        env = self._catalogue.environment(grant)
         if env is None:
-            agent.outbox.opened.append(PartOpened(*key, ok=False, message="its specification is not known"))
+            self._outbox.opened.append(PartOpened(*key, ok=False, message="its specification is not known"))
             return
         part = PartTask(key, order, Task(key, grant, env))
         try:
-            agent.journal.intend(part.block)
+            self._journal.intend(part.block)
             self._prepare(part)
         except OSError as error:
-            agent.endings.clean_up(part)
-            agent.journal.add(Void(*key))
+            self._containment.clean_up(part)
+            self._journal.add(Void(*key))
             why = f"cannot prepare: {error}"
             say(f"part of job {key[0]}: {why}")
-            agent.outbox.opened.append(PartOpened(*key, ok=False, message=why))
+            self._outbox.opened.append(PartOpened(*key, ok=False, message=why))
             return
         self._open[key] = part
-        agent.tasks[key] = part
-        agent.endings.began(agent.now)
-        if agent.rules.prologue:
+        self._tasks.by_key[key] = part
+        self._sampling.began(self._loop.now)
+        if self._rules.current.prologue:
             part.preparing = True
-            part.script = agent.hooks.run(PROLOGUE, key, about(part), lambda wrong: self._prepared(part, wrong))
+            part.script = self._hooks.run(PROLOGUE, key, about(part), lambda wrong: self._prepared(part, wrong))
             if not part.preparing:
                 part.script = None  # it was over at once
         else:
-            agent.outbox.opened.append(PartOpened(*key))
+            self._outbox.opened.append(PartOpened(*key))
 
     def _prepare(self, part: PartTask) -> None:
         """Raises `OSError`."""
-        agent = self._agent
         job, attempt, _ = part.key
         allocation = part.order.allocation
         if allocation.nodes:
-            part.nodefile = nodefile_path(agent.scratch_root, job, attempt)
+            part.nodefile = nodefile_path(self._scratch_root, job, attempt)
             write_nodefile(part.nodefile, allocation)
         if part.spec.scratch:
-            part.scratch = Scratch(agent.scratch_root, job, attempt)
-        agent.endings.holding.hold_part(part)
+            part.scratch = Scratch(self._scratch_root, job, attempt)
+        self._containment.hold_part(part)
 
     def _prepared(self, part: PartTask, wrong: str) -> None:
-        agent = self._agent
         part.script, part.preparing = None, False
         if part.closing:
             self._end(part)
         elif wrong:
-            agent.hooks.fault(part.key, PROLOGUE, wrong)
+            self._hooks.fault(part.key, PROLOGUE, wrong)
             part.failed = wrong
             self._end(part)
         else:
-            agent.outbox.opened.append(PartOpened(*part.key))
-        agent.due(agent.now)
+            self._outbox.opened.append(PartOpened(*part.key))
+        self._loop.due(self._loop.now)
 
     # -------------------------------------------------------------- closing
 
     def close(self, key: Key) -> None:
         """End everything in a part, and say when nothing is left. What is not here is closed already."""
-        agent = self._agent
         part = self._open.get(key)
         if part is None:
-            agent.outbox.shut.append(LeaseRef(*key))
+            self._outbox.shut.append(LeaseRef(*key))
             return
         if part.closing:
             return
         part.closing = True
         if part.preparing:
             # Its prologue is ended; then `_prepared` goes on.
-            agent.endings.end(part, agent.now, reason="kill_requested", message="its job has ended")
+            self._endings.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
         elif not part.failed:
             self._end(part)
 
     def _end(self, part: PartTask) -> None:
-        endings = self._agent.endings
-        self._agent.channels.job_ended(part)
-        endings.end(part, self._agent.now, reason="kill_requested", message="its job has ended")
-        endings.linger(part)
-        self._agent.due(self._agent.now)
+        self._channels.job_ended(part)
+        self._endings.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
+        self._tasks.lingering[part] = None
+        self._loop.due(self._loop.now)
 
     def emptied(self, part: Task) -> None:
         """Nothing of it is left: the site's epilogue, if there is one, then it is told."""
         assert isinstance(part, PartTask)
-        agent = self._agent
         part.kill_at = None
-        if not agent.rules.epilogue:
+        if not self._rules.current.epilogue:
             self._shut(part, "")
             return
         outcome = b"voided" if part.failed else b"closed"
         more = [b"ROTA_OUTCOME=" + outcome, b"ROTA_EXIT_CODE=", b"ROTA_SIGNAL="]
-        script = agent.hooks.run(EPILOGUE, part.key, about(part) + more, lambda wrong: self._shut(part, wrong))
+        script = self._hooks.run(EPILOGUE, part.key, about(part) + more, lambda wrong: self._shut(part, wrong))
         if part.key in self._open:
             part.script = script
 
     def _shut(self, part: PartTask, wrong: str) -> None:
-        agent = self._agent
         key = part.key
         part.script = None
         if wrong:
-            agent.hooks.fault(key, EPILOGUE, wrong)
+            self._hooks.fault(key, EPILOGUE, wrong)
         part.over = True
         del self._open[key]
-        agent.tasks.pop(key, None)
-        agent.journal.add(Void(*key))
-        agent.endings.clean_up(part)
+        self._tasks.by_key.pop(key, None)
+        self._journal.add(Void(*key))
+        self._containment.clean_up(part)
         if part.failed and not part.closing:
-            agent.outbox.opened.append(PartOpened(*key, ok=False, message=part.failed))
+            self._outbox.opened.append(PartOpened(*key, ok=False, message=part.failed))
         else:
-            agent.outbox.shut.append(LeaseRef(*key))
-        if not agent.tasks:
+            self._outbox.shut.append(LeaseRef(*key))
+        if not self._tasks.by_key:
             os.chdir("/")  # keep no job's directory busy
-        agent.due(agent.now)
+        self._loop.due(self._loop.now)
 
     def tick(self, now: float) -> None:
         """What had to be ended for lack of memory is, and the part goes on."""
         for part in self._open.values():
-            if part.kill_at is not None and part not in self._agent.endings.lingering and not part.script:
-                if self._agent.endings.living(part):
-                    self._agent.due(now + _LOOK_AGAIN_S)
+            if part.kill_at is not None and part not in self._tasks.lingering and not part.script:
+                if self._containment.living(part):
+                    self._loop.due(now + _LOOK_AGAIN_S)
                 else:
                     part.kill_at, part.reason = None, ""

@@ -15,10 +15,12 @@ from rota.runner.task import Line, Seat, Task
 class Seating:
     """All seats and all waiting leases of a runner."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: float) -> None:
         self.seats: dict[int, Seat] = {}
         self.lines: dict[Size, Line] = {}
         self.waiting: dict[Key, Task] = {}
+        self.fillable: dict[Line, None] = {}  #: lines with a free seat, which may have a lease for it
+        self.worked_at = now  #: when a seat was last vacated
 
     def line(self, size: Size) -> Line:
         line = self.lines.get(size)
@@ -26,21 +28,33 @@ class Seating:
             line = self.lines[size] = Line(size)
         return line
 
-    def open(self, id: int, size: Size) -> Line | None:
-        """The line in which there is now a free seat, or None if that seat is open already."""
-        if id in self.seats:
-            return None
-        seat = self.seats[id] = Seat(id, self.line(size))
-        seat.line.free.append(seat)
-        return seat.line
+    def open(self, id: int, size: Size) -> None:
+        """Add a free seat, unless it is open already."""
+        if id not in self.seats:
+            seat = self.seats[id] = Seat(id, self.line(size))
+            seat.line.free.append(seat)
+            self.fillable[seat.line] = None
 
-    def wait(self, task: Task) -> Line:
-        """Let a task wait for a seat of its size; the line in which it stands."""
+    def vacate(self, seat: Seat, now: float) -> None:
+        """The task of a seat has ended: the next one may take it."""
+        self.worked_at = now
+        seat.line.free.append(seat)
+        self.fillable[seat.line] = None
+
+    def reconsider(self) -> None:
+        """Look at all free seats again: those without a lease are given back."""
+        for line in self.lines.values():
+            if line.free:
+                self.fillable[line] = None
+
+    def wait(self, task: Task) -> None:
+        """Let a task wait for a seat of its size."""
         line = task.line = self.line(task.env.size)
         heappush(line.heap, (task.grant.rank, task.key))
         line.waiting += 1
         self.waiting[task.key] = task
-        return line
+        if line.free:
+            self.fillable[line] = None
 
     def take(self, line: Line) -> Task | None:
         """The task of the lowest rank, which then waits no more."""
@@ -68,8 +82,9 @@ class Seating:
         self._forget_if_unused(line)
         return closed
 
-    def remove(self, seat: Seat) -> None:
-        """Forget a seat that is taken."""
+    def remove(self, seat: Seat, now: float) -> None:
+        """Forget the seat of a task that has just ended."""
+        self.worked_at = now
         del self.seats[seat.id]
         self._forget_if_unused(seat.line)
 

@@ -6,91 +6,104 @@ What cannot be started now is handed back, and nothing is started for a while.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from rota.core.jobs.job import Outcome
 from rota.runner import clock
 from rota.runner.contain import procfs
+from rota.runner.contain.task_containment import Containment
+from rota.runner.current_rules import CurrentRules
+from rota.runner.end.behaviours import Behaviours
+from rota.runner.end.finishing import Finisher
+from rota.runner.end.sampling import Sampling
 from rota.runner.end.verdict import failed_to_start
+from rota.runner.end.walltime_warnings import Warnings
 from rota.runner.log import say, say_exception
-from rota.runner.report.journal import Key, Void
+from rota.runner.loop import Loop
+from rota.runner.output.pipe_pool import PipePool
+from rota.runner.report.journal import Journal, Key, Void
+from rota.runner.report.outbox import Outbox
 from rota.runner.start.allocation import bind_child
+from rota.runner.start.hooks import Hooks
 from rota.runner.start.process import CannotRun, Refused, start_shell
+from rota.runner.start.seats import Seating
 from rota.runner.start.special import Special
-from rota.runner.task import Line, Seat, Task
-
-if TYPE_CHECKING:
-    from rota.runner.agent import Agent
+from rota.runner.task import Seat, Task
+from rota.runner.task_table import TaskTable
 
 _FIRST_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
 
 
 class Beginnings:
-    """Starts the tasks of an agent."""
+    """Starts tasks."""
 
-    def __init__(self, agent: Agent, null: int) -> None:
-        self._agent = agent
-        self._special = Special(agent, null)
-        self.dirty: dict[Line, None] = {}  #: lines with a free seat
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        journal: Journal,
+        outbox: Outbox,
+        seating: Seating,
+        pool: PipePool,
+        containment: Containment,
+        sampling: Sampling,
+        warnings: Warnings,
+        behaviours: Behaviours,
+        hooks: Hooks,
+        finisher: Finisher,
+        special: Special,
+    ) -> None:
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._journal = journal
+        self._outbox = outbox
+        self._seating = seating
+        self._pool = pool
+        self._containment = containment
+        self._sampling = sampling
+        self._warnings = warnings
+        self._behaviours = behaviours
+        self._hooks = hooks
+        self._finisher = finisher
+        self._special = special
         self.retry_at = 0.0  #: nothing is started before; 0: nothing was refused
         self._backoff_s = _FIRST_BACKOFF_S
 
     def tick(self, now: float) -> None:
         if self.retry_at > now:
-            self._agent.due(self.retry_at)
-
-    def vacate(self, seat: Seat) -> None:
-        """The seat is free; `fill` comes to it."""
-        self._agent.worked_at = self._agent.now
-        seat.line.free.append(seat)
-        self.dirty[seat.line] = None
+            self._loop.due(self.retry_at)
 
     def follow(self, seat: Seat) -> None:
         """The next of its line takes this seat at once, if there is one."""
         if not self.retry_at:
-            following = self._agent.seating.take(seat.line)
+            following = self._seating.take(seat.line)
             if following is not None:
                 self._try(seat, following)
                 return
-        self.vacate(seat)
+        self._seating.vacate(seat, self._loop.now)
 
     def fill(self) -> None:
         """Start the leases of lowest rank in the free seats, and give back seats without a lease."""
-        agent = self._agent
-        if agent.now < self.retry_at:
-            agent.due(self.retry_at)
+        if self._loop.now < self.retry_at:
+            self._loop.due(self.retry_at)
             return
-        dirty, self.dirty = self.dirty, {}
-        for line in dirty:
+        seating = self._seating
+        fillable, seating.fillable = seating.fillable, {}
+        for line in fillable:
             while line.free:
-                task = agent.seating.take(line)
+                task = seating.take(line)
                 if task is None:
-                    self._close_seats(line)
+                    for seat in seating.close(line):
+                        self._finisher.seat_closed(seat)
                     break
                 if not self._try(line.free.pop(), task):
-                    self.dirty.update(dirty)
+                    seating.fillable.update(fillable)
                     return
         if self.retry_at:
             self.retry_at, self._backoff_s = 0.0, _FIRST_BACKOFF_S
-
-    def _close_seats(self, line: Line) -> None:
-        for seat in self._agent.seating.close(line):
-            self._closed(seat)
-
-    def close(self, seat: Seat) -> None:
-        """Give back the seat of a task that ended while it was suspended: its cores may be another's by now."""
-        self._agent.worked_at = self._agent.now
-        self._agent.seating.remove(seat)
-        self._closed(seat)
-
-    def _closed(self, seat: Seat) -> None:
-        agent = self._agent
-        agent.outbox.closed.append(seat.id)
-        agent.endings.holding.vacated(seat)
-        if seat.pipes is not None:
-            agent.streams.give_back(seat.pipes)
-            seat.pipes = None
 
     def _try(self, seat: Seat, task: Task) -> bool:
         """Execute a lease. False: not now; it was handed back and nothing is started for a while."""
@@ -110,25 +123,24 @@ class Beginnings:
     def go_on(self, task: Task) -> None:
         """The prologue of a task, which has its seat, is done."""
         if not self._try(task.seat, task):
-            self._agent.endings.clean_up(task)
+            self._containment.clean_up(task)
 
     def _never_began(self, task: Task, outcome: Outcome) -> None:
         whole: Outcome | None = outcome
         if task.env.behaves:
-            whole = self._agent.behaviours.begin(task, outcome)
+            whole = self._behaviours.begin(task, outcome)
         if whole is not None:
-            self._agent.conclude(task, whole)
+            self._finisher.conclude(task, whole)
 
     def _start(self, seat: Seat, task: Task) -> None:
-        agent = self._agent
         task.seat = seat
         task.started_at = clock.now()
         try:
             pipes = seat.pipes
             if pipes is None:
-                pipes = seat.pipes = agent.streams.lend()
+                pipes = seat.pipes = self._pool.lend()
             task.pipes = pipes
-            agent.journal.intend(task.block)
+            self._journal.intend(task.block)
         except OSError as error:
             raise Refused(f"cannot prepare: {error}") from None
         env = task.env
@@ -137,15 +149,15 @@ class Beginnings:
             env.at_index(task.index_entry)
         share = seat.share
         if share is None or task.text is None:
-            share = agent.endings.holding.share(task)
+            share = self._containment.share(task)
         task.share = share
         env.on_cores(share.entry)
-        if task.text is not None and not agent.contain_first:
+        if task.text is not None and not self._rules.contain_first:
             pid = start_shell(task.text, env, pipes)
             if share.binds:
                 bind_child(pid, share.cores)
-        elif agent.rules.prologue and not task.prepared:
-            agent.hooks.prepare(task)
+        elif self._rules.current.prologue and not task.prepared:
+            self._hooks.prepare(task, self.go_on)
             return
         else:
             pid = self._special.start(task)
@@ -153,20 +165,20 @@ class Beginnings:
         task.start_time = procfs.start_time_now()
         task.began = now = time.monotonic()
         pipes.task = task
-        agent.tasks[task.key] = agent.by_pid[pid] = task
-        agent.begun.append(task)
+        tasks = self._tasks
+        tasks.by_key[task.key] = tasks.by_pid[pid] = task
+        tasks.begun.append(task)
         if task.deadline is not None:
-            agent.due(task.deadline)
-            agent.warnings.began(task)
-        agent.endings.began(now)
+            self._loop.due(task.deadline)
+            self._warnings.began(task)
+        self._sampling.began(now)
 
     def _refuse(self, seat: Seat, key: Key, why: str) -> None:
         """Hand a lease back because nothing can be started now, and wait a little longer each time."""
-        agent = self._agent
         say(f"lease of job {key[0]} handed back: {why}")
-        agent.journal.add(Void(*key))
-        self.vacate(seat)
-        agent.outbox.give_back(key)
-        self.retry_at = agent.now + self._backoff_s
+        self._journal.add(Void(*key))
+        self._seating.vacate(seat, self._loop.now)
+        self._outbox.give_back(key)
+        self.retry_at = self._loop.now + self._backoff_s
         self._backoff_s = min(_MAX_BACKOFF_S, self._backoff_s * 2)
-        agent.due(self.retry_at)
+        self._loop.due(self.retry_at)

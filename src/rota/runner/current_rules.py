@@ -1,0 +1,21 @@
+"""The rules that the manager sent last. They change while jobs run, so components keep this and not a copy."""
+
+from __future__ import annotations
+
+from rota.wire.orders import Rules
+
+
+class CurrentRules:
+    """Some defaults until the manager sends its own."""
+
+    __slots__ = ("contain_first", "current")
+
+    def __init__(self) -> None:
+        self.current = Rules(15.0, 7 * 86400.0, 5.0, 16 * 1024 * 1024, "auto")
+        self.contain_first = False  #: must every job be in its control groups from its first moment?
+
+    def replace(self, rules: Rules) -> None:
+        """Follow these from now on."""
+        self.current = rules
+        hooks = bool(rules.prologue or rules.epilogue)
+        self.contain_first = hooks or "cgroup" in (rules.containment, rules.enforce_memory)

@@ -1,0 +1,24 @@
+"""What components share with the runner's loop: its `epoll`, the time of this turn, and the next deadline."""
+
+from __future__ import annotations
+
+import select
+import time
+
+
+class Loop:
+    """The state of the one loop of a runner. `Agent.run` turns it."""
+
+    __slots__ = ("done", "due_at", "failed", "now", "poll")
+
+    def __init__(self) -> None:
+        self.poll = select.epoll()
+        self.now = time.monotonic()  #: when this turn began
+        self.due_at = 0.0  #: the next tick comes no later than this
+        self.done = False  #: is it time to exit?
+        self.failed = False  #: was it all for nothing?
+
+    def due(self, at: float) -> None:
+        """Tick no later than at this (monotonic) time."""
+        if at < self.due_at:
+            self.due_at = at

@@ -1,0 +1,75 @@
+"""Dead runners of this machine, on their way to the manager: settled, told, and removed when it knows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rota.runner.contain import fences
+from rota.runner.end import settling
+from rota.runner.identity import Identity, name_of
+from rota.runner.log import say, say_exception
+from rota.runner.report.outbox import plainer
+from rota.wire.reports import Settle
+
+
+class DeadRunners:
+    """Those that the manager has not acknowledged yet, in the order in which it is told."""
+
+    def __init__(self, identity: Identity, scratch_root: str) -> None:
+        self._identity = identity
+        self._scratch_root = scratch_root
+        self._unacked: list[tuple[settling.Dead, Settle]] | None = None  #: None: not looked for yet
+
+    @property
+    def unacked(self) -> bool:
+        """Is there one that the manager may not know of?"""
+        return bool(self._unacked)
+
+    def first(self) -> list[Settle]:
+        """What the manager is to know of before this runner joins. Blocks when it is first called."""
+        if self._unacked is None:
+            self._unacked = self._settle(hasty=False)
+        return [message for _, message in self._unacked]
+
+    def again(self) -> list[Settle]:
+        """Try again what failed: a journal may be readable now, or a process may have ended at last."""
+        if self._unacked:
+            return []  # the manager has not answered to the last ones yet
+        self._unacked = self._settle(hasty=True)
+        return [message for _, message in self._unacked]
+
+    def acknowledged(self) -> None:
+        """The manager knows everything about the first of them."""
+        if self._unacked:
+            self._unacked.pop(0)[0].remove()
+
+    def refused(self) -> None:
+        """The manager could not decode the first of them: say less the next time."""
+        if self._unacked:
+            dead, told = self._unacked[0]
+            self._unacked[0] = dead, msgspec.structs.replace(told, ended=[plainer(each) for each in told.ended])
+
+    def _settle(self, *, hasty: bool) -> list[tuple[settling.Dead, Settle]]:
+        own = self._identity
+        if not hasty:
+            fences.sweep(name_of(own.host))
+        settled: list[tuple[settling.Dead, Settle]] = []
+        try:
+            found = settling.dead_runners(own.root, own.id, own.machine)
+        except OSError:
+            say_exception("cannot look for dead runners")
+            return settled
+        for dead in found:
+            try:
+                finished, whole = settling.settle(
+                    dead, boot_id=own.boot_id, scratch_root=self._scratch_root, hasty=hasty
+                )
+            except Exception:
+                say_exception(f"runner {dead.runner} cannot be settled")
+                dead.release()
+                continue
+            say(f"runner {dead.runner} is dead; {len(finished)} of its attempts ended")
+            began = dead.story.began
+            rebooted = began is not None and began.boot_id != own.boot_id
+            settled.append((dead, Settle(dead.runner, finished, whole, rebooted)))
+        return settled

@@ -1,0 +1,155 @@
+"""When this runner leaves: when it is asked to, when it has nothing to do, or when its manager stays away.
+
+A runner with a ticket was started for some jobs of one need. When there are no more of them it tells the manager,
+and leaves only when the manager agrees: a lease may be on its way.
+"""
+
+from __future__ import annotations
+
+from rota.runner.current_rules import CurrentRules
+from rota.runner.end.ending import Endings
+from rota.runner.log import say
+from rota.runner.loop import Loop
+from rota.runner.output.followers import Followers
+from rota.runner.report.connection import Connection
+from rota.runner.report.outbox import Outbox
+from rota.runner.start.parts import Parts
+from rota.runner.start.seats import Seating
+from rota.runner.start.starting import Beginnings
+from rota.runner.task_table import TaskTable
+from rota.wire import codec
+from rota.wire.reports import Idle, Report
+
+#: Without a manager and without anything to do, a runner leaves after this.
+IDLE_EXIT_S = 10.0
+#: When leaving, how long to wait for the last acknowledgement.
+LAST_ACK_S = 2.0
+_LOOK_AGAIN_S = 0.1
+_NEVER = float("inf")
+
+
+class Leaving:
+    """Decides whether this runner stays."""
+
+    def __init__(
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        outbox: Outbox,
+        seating: Seating,
+        connection: Connection,
+        endings: Endings,
+        parts: Parts,
+        followers: Followers,
+        beginnings: Beginnings,
+        host: str,
+        stays: bool,
+        linger_s: float | None,
+    ) -> None:
+        """`stays`: the agent of a node waits for the next manager. `linger_s`: how long a runner with a ticket
+        waits for work; None: any time."""
+        self._loop = loop
+        self._tasks = tasks
+        self._rules = rules
+        self._outbox = outbox
+        self._seating = seating
+        self._connection = connection
+        self._endings = endings
+        self._parts = parts
+        self._followers = followers
+        self._beginnings = beginnings
+        self._host = host
+        self._stays = stays
+        self._linger_s = linger_s
+        self.leaving = False  #: nothing more is started
+        self._terminated = 0  #: times that SIGTERM came
+        self._leave_by = _NEVER
+
+    @property
+    def told_to_end(self) -> bool:
+        """Will it end when its jobs have, even if the manager has more work?"""
+        return bool(self._terminated)
+
+    def work_came(self) -> None:
+        """The manager has changed its mind, unless it was a signal that asked to leave."""
+        if self.leaving and not self._terminated:
+            self.leaving = False
+            self._leave_by = _NEVER
+
+    def leave(self, reason: str, message: str) -> None:
+        """Start nothing more, hand back what has not begun, leave when nothing runs; for a reason, end it."""
+        self.leaving = not self._stays or bool(self._terminated)
+        for key in list(self._seating.waiting):
+            if self._seating.drop(key):
+                self._outbox.give_back(key)
+        self._seating.reconsider()
+        if reason:
+            for task in list(self._tasks.by_key.values()):
+                if task.part:
+                    self._parts.close(task.key)
+                else:
+                    self._endings.end(task, self._loop.now, reason=reason, message=message)
+        self._loop.due(self._loop.now)
+
+    def terminate(self) -> None:
+        """The first SIGTERM asks to leave when the jobs are done, the second ends them."""
+        self._terminated += 1
+        say("asked to terminate")
+        # The jobs were not killed on request: their retries decide.
+        reason = "lost" if self._terminated > 1 else ""
+        self.leave(reason, f"the agent of {self._host} was stopped")
+        if self._connection.joined:
+            self._connection.send(codec.frame(Report(0, leaving=True)))
+
+    def tick(self, now: float) -> None:
+        self._consider(now)
+        if self._linger_s is not None and self._connection.joined:
+            self._say_if_idle(now, self._linger_s)
+
+    def _consider(self, now: float) -> None:
+        connection, tasks = self._connection, self._tasks
+        if self.leaving and not tasks.by_key and not (connection.joined and self._followers.busy):
+            if self._leave_by == _NEVER:
+                self._leave_by = now + LAST_ACK_S
+            told = self._outbox.clear and not tasks.quiet
+            self._loop.done = told or now >= self._leave_by or not connection.joined
+            self._loop.due(self._leave_by)
+        if connection.joined:
+            return
+        away = now - connection.away_since
+        orphan_after_s = self._rules.current.orphan_after_s
+        idle = not tasks.by_key and now >= self._beginnings.retry_at
+        if not self._stays and idle and away >= IDLE_EXIT_S:
+            say("no manager and nothing to do")
+            self._loop.done = True
+        elif away >= orphan_after_s:
+            self._abandon(orphan_after_s)
+        patience_s = orphan_after_s if tasks.by_key else IDLE_EXIT_S
+        self._loop.due(max(connection.away_since + patience_s, now + _LOOK_AGAIN_S))
+
+    def _abandon(self, away_s: float) -> None:
+        """No manager has asked for these jobs for too long: end them, keep their records, leave."""
+        tasks = self._tasks.by_key
+        if tasks and not self.leaving:
+            say(f"no contact for {away_s:g} s: ending {len(tasks)} jobs")
+        self.leaving = self.leaving or not self._stays
+        for key in list(self._seating.waiting):
+            self._seating.drop(key)
+        for key in self._parts.held():
+            self._parts.close(key)
+        for task in list(tasks.values()):
+            if task.afterwards is None and not task.part:  # else it has ended; what it still does is bounded
+                message = f"the manager was away for {away_s:g} s"
+                self._endings.end(task, self._loop.now, reason="lost", message=message)
+
+    def _say_if_idle(self, now: float, linger_s: float) -> None:
+        if self._tasks.by_key or self._seating.waiting or self._followers.busy:
+            self._loop.due(now + linger_s)
+            return
+        quiet_until = self._seating.worked_at + linger_s
+        if now >= quiet_until:
+            self._connection.send(codec.frame(Idle()))
+            quiet_until = now + linger_s
+        self._loop.due(quiet_until)
