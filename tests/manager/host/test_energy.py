@@ -6,7 +6,6 @@ import asyncio
 import os
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -50,8 +49,8 @@ def run_all(settings: Settings, *asked: tuple[str, bool]) -> list[PowerCommandEn
 
     async def main() -> list[PowerCommandEnded]:
         told: list[PowerCommandEnded] = []
-        manager: Any = SimpleNamespace(settings=settings, loop=asyncio.get_running_loop(), happened=told.append)
-        energy = Energy(manager)
+        happened: Any = told.append
+        energy = Energy(settings, happened=happened)
         for host, wake in asked:
             energy.run([host], wake=wake)
         deadline = time.monotonic() + 60

@@ -53,8 +53,7 @@ class Scene:
             jobs={7: cast(Job, job)}, runners=runners, outcome=lambda id: known.get(id, NO_JOB)
         )
         peers = {f"r-{name}": peer for name, peer in self.nodes.items()}
-        manager = SimpleNamespace(world=world, runners=SimpleNamespace(peer_of=peers.get))
-        self.channels = Channels(cast(Any, manager))
+        self.channels = Channels(cast(Any, world), peer_of=cast(Any, peers.get))
         self.ann = FakePeer(10, "user", user="ann")
 
     def says(self, peer: FakePeer, message: Any) -> None:

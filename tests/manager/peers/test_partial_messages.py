@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -55,17 +53,15 @@ class _Transport:
         return 0
 
 
-def _peer(manager: Any, id: int) -> tuple[Peer, _Transport]:
-    made, transport = Peer(manager, id, local=False), _Transport()
-    made._transport = transport  # type: ignore[assignment]
-    made.token = "ann"
-    made.accept("user", "ann")
-    return made, transport
-
-
 class _Connections:
     def __init__(self) -> None:
         self.unfinished = Unfinished(most=10 * SMALL)
+
+    def connected(self, peer: Peer) -> None:
+        pass
+
+    def greeted(self, peer: Peer, message: Any) -> None:
+        pass
 
     def received(self, peer: Peer, message: Any) -> None:
         peer.waiting.append(message)
@@ -75,29 +71,37 @@ class _Connections:
         pass
 
 
+def _peer(connections: _Connections, id: int) -> tuple[Peer, _Transport]:
+    made, transport = Peer(connections, id, local=False, unfinished=connections.unfinished), _Transport()
+    made._transport = transport  # type: ignore[assignment]
+    made.token = "ann"
+    made.accept("user", "ann")
+    return made, transport
+
+
 @pytest.fixture
-def manager() -> Any:
-    return SimpleNamespace(loop=asyncio.new_event_loop(), connections=_Connections())
+def connections() -> _Connections:
+    return _Connections()
 
 
-def test_who_sends_the_beginning_of_many_large_messages_is_hung_up_on(manager: Any) -> None:
+def test_who_sends_the_beginning_of_many_large_messages_is_hung_up_on(connections: _Connections) -> None:
     begun = (30 << 20).to_bytes(4, "big") + bytes(2 * SMALL)
-    some = [_peer(manager, id) for id in range(8)]
+    some = [_peer(connections, id) for id in range(8)]
     for peer, _ in some:
         peer.data_received(begun)
     assert [transport.closed for _, transport in some] == [False] * 4 + [True] * 4
     for peer, _ in some:
         peer.connection_lost(None)
-    again, transport = _peer(manager, 9)
+    again, transport = _peer(connections, 9)
     again.data_received(begun)
     assert not transport.closed
 
 
 def test_reading_stops_while_much_waits_to_be_handled_and_goes_on_afterwards(
-    manager: Any, monkeypatch: pytest.MonkeyPatch
+    connections: _Connections, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "_MAX_WAITING_BYTES", 1000)
-    peer, transport = _peer(manager, 1)
+    peer, transport = _peer(connections, 1)
     frame = codec.frame(m.Status(1, ["x" * 600]))
     peer.data_received(frame)
     assert transport.reading

@@ -6,7 +6,8 @@ import asyncio
 from collections import defaultdict
 from itertools import pairwise
 from math import inf
-from unittest.mock import AsyncMock, MagicMock, patch
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 from rota.core.changes import Changes
 from rota.core.jobs.job import Spec
 from rota.core.states import State
-from rota.manager.peers.requests import Requests
+from rota.manager.metrics.rates import Rates
+from rota.manager.requests.questions import Questions
+from rota.manager.views.forecast import Forecasts
 from rota.manager.views.gantt import encoded
 from rota.manager.views.gantt_past import Lines, Past, Window
 from rota.manager.views.gantt_rows import Bar, lines_needed, placed
+from rota.manager.views.queries import Queries
 from rota.plan.placement import Given, Pause
 from rota.plan.site.bitset import parse_spans
 from rota.plan.size import Size
@@ -312,14 +316,27 @@ def test_only_one_looks_back_at_a_time_so_that_others_get_to_read() -> None:
         await asyncio.sleep(0)
         now -= 1
 
-    manager = MagicMock(world=machine.world, store=machine.store, read=read)
-    requests = Requests(manager)
+    readers: Any = SimpleNamespace(read=read)
+    unused: Any = None
+    questions = Questions(
+        machine.world,
+        machine.store,
+        {},
+        admission=unused,
+        selection=unused,
+        queries=Queries(machine.world, machine.store, {}),
+        listings=unused,
+        forecasts=Forecasts(machine.world, Rates(), readers),
+        rates=unused,
+        outputs=unused,
+        status=unused,
+        readers=readers,
+    )
 
     async def ask(since: float | None) -> int:
         nonlocal most
         most = 0
-        with patch.object(requests, "_foresee", AsyncMock(return_value=None)):
-            await asyncio.gather(*(requests.handle(MagicMock(), m.Gantt(n, since)) for n in range(1, 6)))
+        await asyncio.gather(*(questions.answer(unused, m.Gantt(n, since)) for n in range(1, 6)))
         return most
 
     assert asyncio.run(ask(1.0)) == 1

@@ -48,7 +48,6 @@ class _World:
 
 class _Manager:
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
         self.world = _World()
         self.commits = 0
 
@@ -79,7 +78,7 @@ async def _told(peer: _Peer, number: int) -> list[FeedView]:
 def _run(test: Any) -> None:
     async def run() -> None:
         manager = _Manager()
-        await test(manager, Feeds(manager))  # type: ignore[arg-type]
+        await test(manager, Feeds(manager.world, committed=lambda: manager.committed()))  # type: ignore[arg-type]
 
     asyncio.run(run())
 

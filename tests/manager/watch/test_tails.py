@@ -41,16 +41,13 @@ class Bench:
         self.runner = FakePeer(1, tails=tails)
         self.reader = FakePeer(2)
         job = SimpleNamespace(spec=SimpleNamespace(user="me"))
-        world = SimpleNamespace(runners={}, jobs={1: job})
-        manager: Any = SimpleNamespace(
-            world=world,
-            peers={2: self.reader},
-            runners=SimpleNamespace(peer_of=lambda name: self.runner if name == RUNNER else None),
-            loop=SimpleNamespace(call_later=lambda _s, tell: self.later.append(tell), time=lambda: 0.0),
-        )
+        world: Any = SimpleNamespace(runners={}, jobs={1: job})
+        peers: Any = {2: self.reader}
+        peer_of: Any = {RUNNER: self.runner}.get
+        loop: Any = SimpleNamespace(call_later=lambda _s, tell: self.later.append(tell), time=lambda: 0.0)
         self.later: list[Any] = []
-        self.tails = manager.tails = Tails(manager)
-        self.watches = manager.watches = Watches(manager)
+        self.tails = Tails(world, peers, peer_of=peer_of)
+        self.watches = Watches(world, peers, self.tails, loop=loop)
         self.watcher = Watcher(
             [1], fresh={1}, outputs=True, follow=follow, read=lambda *_: b"kept", window=1 << 20, attach=attach
         )

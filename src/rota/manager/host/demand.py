@@ -6,15 +6,13 @@ for whatever it was told may have come to nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 from rota.core.site.manager_pause import starts_nothing
+from rota.core.world import World
 from rota.plan.need import Need
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.pools.base import DelegatedPool
+from rota.pools.base import DelegatedPool
 
 log = logging.getLogger("rota.manager")
 
@@ -25,8 +23,9 @@ RESTATE_S = 60.0
 class Demand:
     """What a pool is asked for."""
 
-    def __init__(self, manager: Manager, pool: DelegatedPool, *, max_runners: int) -> None:
-        self._manager = manager
+    def __init__(self, world: World, pool: DelegatedPool, *, max_runners: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._world = world
         self._pool = pool
         self._max_runners = max_runners
         self._stated: dict[Need, int] | None = None
@@ -37,11 +36,11 @@ class Demand:
         """Something may have changed."""
         if not self._due:
             self._due = True
-            self._manager.loop.call_later(GATHER_S, self._look)
+            self._loop.call_later(GATHER_S, self._look)
 
     def _look(self) -> None:
         self._due = False
-        now = self._manager.loop.time()
+        now = self._loop.time()
         wanted = self.wanted()
         if wanted == self._stated and now - self._stated_at < RESTATE_S:
             return
@@ -54,7 +53,7 @@ class Demand:
 
     def wanted(self) -> dict[Need, int]:
         """Runners that should exist: those that hold jobs, and one for each job that could begin."""
-        world = self._manager.world
+        world = self._world
         wanted: dict[Need, int] = {}
         for runner in world.runners.values():
             if runner.made_for is not None and runner.leases:

@@ -6,6 +6,7 @@ node itself.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -15,15 +16,13 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-from rota.core.events import PowerCommandEnded
+from rota.core.events import Event, PowerCommandEnded
 from rota.core.machines.energy_rules import EnergyRules, parse_keep_alive
 from rota.errors import BadInput
 from rota.settings import Settings
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
 
 log = logging.getLogger("rota.manager")
 
@@ -61,9 +60,9 @@ def _words(command: str | None, name: str) -> list[str]:
 class Energy:
     """Commands of one manager: one at a time for each node, a few nodes at once."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        settings = manager.settings
+    def __init__(self, settings: Settings, *, happened: Callable[[Event], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._happened = happened
         self._sleep = _words(settings.sleep_cmd, "sleep_cmd")
         self._wake = _words(settings.wake_cmd, "wake_cmd")
         self._limit_s = settings.wake_timeout
@@ -93,13 +92,13 @@ class Energy:
             command = []  # it would be taken for an option
         error = run_command([*command, host], self._limit_s) if command else "no command can be run for it"
         with contextlib.suppress(RuntimeError):  # the loop is gone
-            self._manager.loop.call_soon_threadsafe(self._over, host, wake, error)
+            self._loop.call_soon_threadsafe(self._over, host, wake, error)
 
     def _over(self, host: str, wake: bool, error: str) -> None:
         self._busy.discard(host)
         if error:
             log.warning("%s of node %s: %s", "wake_cmd" if wake else "sleep_cmd", host, error)
-        self._manager.happened(PowerCommandEnded(host=host, wake=wake, error=error))
+        self._happened(PowerCommandEnded(host=host, wake=wake, error=error))
         self._go_on()
 
 

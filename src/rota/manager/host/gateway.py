@@ -15,12 +15,11 @@ import os
 import select
 import socket
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.errors import BadInput, EnvironmentFault
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
+from rota.home import Home
+from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
 
@@ -36,8 +35,10 @@ _END_MS: Final = 2000
 class GatewayProcess:
     """The gateway of a manager, which may not have been started yet."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, home: Home, settings: Settings) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._home = home
+        self._settings = settings
         self._listener: socket.socket | None = None
         self._twin: socket.socket | None = None  #: keeps others from the same port, see `_hold_twin`
         self._task: asyncio.Task[None] | None = None
@@ -48,17 +49,17 @@ class GatewayProcess:
     def start(self) -> str:
         """Start it, if it is not there; its address. Raises `RotaError`."""
         if self.url is None or self._listener is None:
-            settings = self._manager.settings
+            settings = self._settings
             if settings.http == OFF:
                 hint = 'set http = "on" in rota.toml, and start the manager again'
                 raise BadInput("HTTP is turned off", hint=hint)
             self._listener, self._twin = self._bind(settings.http_host, settings.http_port)
             self.url = url_of(*self._listener.getsockname()[:2])
-            self._task = self._manager.loop.create_task(self._keep(self._listener))
+            self._task = self._loop.create_task(self._keep(self._listener))
         return self.url
 
     def _bind(self, host: str, port: int) -> tuple[socket.socket, socket.socket | None]:
-        file = self._manager.home.path / "http.port"
+        file = self._home.path / "http.port"
         if not port and (before := _remembered(file)):
             try:
                 return _listen(host, before)
@@ -77,23 +78,23 @@ class GatewayProcess:
     async def _keep(self, listener: socket.socket) -> None:
         pause = _AGAIN_S
         while True:
-            began = self._manager.loop.time()
+            began = self._loop.time()
             try:
                 code = await self._run(listener)
             except OSError as error:
                 log.warning("the gateway cannot be started: %s", error)
             else:
                 log.warning("the gateway ended with %d", code)
-            lived = self._manager.loop.time() - began
+            lived = self._loop.time() - began
             pause = _AGAIN_S if lived > _LONGEST_S else min(_LONGEST_S, pause * 2)
             await asyncio.sleep(pause)
 
     async def _run(self, listener: socket.socket) -> int:
         theirs, self._life = os.pipe()
         try:
-            command = [sys.executable, "-P", "-m", "rota.api", "--home", str(self._manager.home)]
+            command = [sys.executable, "-P", "-m", "rota.api", "--home", str(self._home)]
             fds = ["--listen-fd", str(listener.fileno()), "--life-fd", str(theirs)]
-            with open(self._manager.home.logs / "gateway.out", "ab", opener=_private) as out:
+            with open(self._home.logs / "gateway.out", "ab", opener=_private) as out:
                 process = await asyncio.create_subprocess_exec(
                     *command,
                     *fds,

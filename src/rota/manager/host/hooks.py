@@ -6,6 +6,7 @@ mean is decided by the engine.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -17,20 +18,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.core.attempts.vacate_times import VacateTimes
 from rota.core.effects import RunServerScript
-from rota.core.events import HostFenced, HostHealed, ServerScriptEnded
+from rota.core.events import Event, HostFenced, HostHealed, ServerScriptEnded
 from rota.core.hooks.server_scripts import EPILOGUE, PROLOGUE
 from rota.core.machines.fencing import to_fence
 from rota.core.machines.suspected_hosts import to_heal
 from rota.core.world import World
 from rota.errors import BadInput
 from rota.settings import Settings
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
 
 log = logging.getLogger("rota.manager")
 
@@ -81,19 +79,21 @@ class _Run:
 class Hooks:
     """The scripts of one manager."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self._settings = manager.settings
+    def __init__(self, world: World, settings: Settings, *, happened: Callable[[Event], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._world = world
+        self._settings = settings
+        self._happened = happened
         self._waiting: deque[RunServerScript] = deque()
         self._running: dict[tuple[str, int, int], _Run] = {}
-        self._fence = words_of(manager.settings, "fence_cmd")
-        self._heal = words_of(manager.settings, "heal_cmd")
+        self._fence = words_of(settings, "fence_cmd")
+        self._heal = words_of(settings, "heal_cmd")
         self._tried: dict[tuple[str, str], float] = {}  #: (command, node) → when it last began
         self._busy: set[tuple[str, str]] = set()
 
     def start(self) -> None:
         """Run the epilogues that an earlier manager did not come to."""
-        for each in self._manager.world.server_hooks.epilogues.values():
+        for each in self._world.server_hooks.epilogues.values():
             self.run(RunServerScript(EPILOGUE, each.job, each.attempt, 0, each.about))
 
     # ------------------------------------------------------------------ for jobs
@@ -142,14 +142,14 @@ class Hooks:
             label = f"server {effect.hook} of job {effect.job}"
             wrong = run_script([path], about, settings.hook_timeout, run=run, label=label)
         with contextlib.suppress(RuntimeError):  # the loop is gone
-            self._manager.loop.call_soon_threadsafe(self._over, effect, wrong)
+            self._loop.call_soon_threadsafe(self._over, effect, wrong)
 
     def _over(self, effect: RunServerScript, wrong: str) -> None:
         run = self._running.pop((effect.hook, effect.job, effect.attempt), None)
         if wrong:
             log.warning("server %s of job %d: %s", effect.hook, effect.job, wrong)
         if run is None or not run.stopped:
-            self._manager.happened(
+            self._happened(
                 ServerScriptEnded(
                     hook=effect.hook, job=effect.job, attempt=effect.attempt, token=effect.token, wrong=wrong
                 )
@@ -160,11 +160,10 @@ class Hooks:
 
     def tick(self, now: float) -> None:
         """Look for nodes to fence and to heal."""
-        world = self._manager.world
         if self._fence:
-            self._try("fence_cmd", self._fence, to_fence(world), now, self._fenced)
+            self._try("fence_cmd", self._fence, to_fence(self._world), now, self._fenced)
         if self._heal:
-            self._try("heal_cmd", self._heal, to_heal(world), now, self._healed)
+            self._try("heal_cmd", self._heal, to_heal(self._world), now, self._healed)
 
     def _try(self, name: str, words: list[str], hosts: list[str], now: float, well: Callable[[str], None]) -> None:
         for host in hosts:
@@ -181,7 +180,7 @@ class Hooks:
         about = {"ROTA_HOOK": name, "ROTA_NODE": host}
         wrong = run_script([*words, host], about, self._settings.hook_timeout, label=f"{name} {host}")
         with contextlib.suppress(RuntimeError):
-            self._manager.loop.call_soon_threadsafe(self._called, key, wrong, well)
+            self._loop.call_soon_threadsafe(self._called, key, wrong, well)
 
     def _called(self, key: tuple[str, str], wrong: str, well: Callable[[str], None]) -> None:
         self._busy.discard(key)
@@ -192,10 +191,10 @@ class Hooks:
             well(key[1])
 
     def _fenced(self, host: str) -> None:
-        self._manager.happened(HostFenced(host=host, why="fence_cmd succeeded"))
+        self._happened(HostFenced(host=host, why="fence_cmd succeeded"))
 
     def _healed(self, host: str) -> None:
-        self._manager.happened(HostHealed(host=host, why="heal_cmd succeeded"))
+        self._happened(HostHealed(host=host, why="heal_cmd succeeded"))
 
 
 def run_script(

@@ -6,23 +6,30 @@ Whoever is not there any more is passed over: what could not be said is said whe
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from rota.core import effects as e
 from rota.core.attempts.leases import LeaseRef
 from rota.core.jobs.job import Job
 from rota.core.jobs.report_groups import first_of
 from rota.core.states import State
+from rota.core.world import World
 from rota.errors import Bug, Denied, RotaError
+from rota.manager.host.energy import Energy
+from rota.manager.host.hooks import Hooks
+from rota.manager.metrics.figures import Figures
+from rota.manager.metrics.rates import Rates
+from rota.manager.output.pruning import Pruner
+from rota.manager.peers.peer import Peer
+from rota.manager.peers.runners import Runners
+from rota.manager.submit.library import Library
+from rota.manager.watch.watches import Watches
 from rota.plan.placement import Given
+from rota.settings import Settings
+from rota.store.base import Store
 from rota.wire import codec
 from rota.wire import messages as m
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.manager.peers.peer import Peer
 
 log = logging.getLogger("rota.manager")
 
@@ -30,169 +37,194 @@ log = logging.getLogger("rota.manager")
 _PIECE = 4 << 20
 
 
-def perform(manager: Manager, effects: list[e.Effect]) -> None:
-    """Do what was decided, in order. What cannot be said to one peer keeps nobody else waiting."""
-    for effect in effects:
-        try:
-            _perform(manager, effect)
-        except Exception as error:
-            log.exception("%s could not be done", type(effect).__name__)
-            if not isinstance(error, RotaError):
-                error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
-            if isinstance(effect, e.Reply) and (asker := manager.peers.get(effect.to.connection)):
-                asker.fail(effect.to.n, error)
+class Performer:
+    """Sends and starts what was decided."""
 
+    def __init__(
+        self,
+        world: World,
+        store: Store,
+        library: Library,
+        settings: Settings,
+        *,
+        peers: Mapping[int, Peer],
+        runners: Runners,
+        watches: Watches,
+        energy: Energy,
+        hooks: Hooks,
+        pruner: Pruner,
+        figures: Figures,
+        rates: Rates,
+    ) -> None:
+        self._world = world
+        self._store = store
+        self._library = library
+        self._settings = settings
+        self._peers = peers
+        self._runners = runners
+        self._watches = watches
+        self._energy = energy
+        self._hooks = hooks
+        self._pruner = pruner
+        self._figures = figures
+        self._rates = rates
 
-def _perform(manager: Manager, effect: e.Effect) -> None:
-    match effect:
-        case e.NotifySettled(job, state, outcome):
-            manager.watches.settled(job, state, outcome)
-            manager.figures.ended(State(state).label)
-            if outcome is not None:
-                begun = outcome.started_at
-                wall_s = None if begun is None else max(0.0, outcome.ended_at - begun)
-                manager.rates.ended(job.spec.group, wall_s, monotonic())
-        case e.SendWork(runner):
-            if peer := manager.runners.peer_of(runner):
-                for work in _work(manager, peer, effect):
-                    peer.send(work)
-        case e.SendParts(runner, jobs, leases):
-            if peer := manager.runners.peer_of(runner):
-                _send_parts(manager, peer, jobs, leases)
-        case e.CloseParts(runner, leases):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.ClosePart([LeaseRef(*lease) for lease in leases]))
-        case e.AcknowledgeReport(runner, seq):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.Ack(seq))
-        case e.NotifyStarted(job_id, attempt, runner):
-            manager.watches.started(job_id, attempt, runner)
-        case e.Reply(to, body):
-            if asker := manager.peers.get(to.connection):
-                asker.send(m.Reply(to.n, codec.body(body)))
-        case e.Refuse(to, error):
-            if asker := manager.peers.get(to.connection):
-                asker.fail(to.n, error)
-        case e.NotifyReopened(job_id):
-            manager.watches.reopened(job_id)
-        case e.SendRules(runner, forget):
-            if peer := manager.runners.admit(runner):
-                peer.send(_rules(manager, forget))
-                manager.watches.rejoined(runner)
-        case e.DismissRunner(runner, why):
-            if peer := manager.runners.peer_of(runner):
-                if why:
-                    peer.refuse(Denied(why, code=m.REMOVED))
-                else:
-                    peer.send(m.Leave())
-        case e.SleepNodes(hosts):
-            manager.energy.run(hosts, wake=False)
-        case e.WakeNodes(hosts):
-            manager.energy.run(hosts, wake=True)
-        case e.KillAttempts(runner, leases):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
-        case e.SuspendAttempts(runner, leases, on):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.Suspend([LeaseRef(*lease) for lease in leases], on))
-        case e.SignalAttempts(runner, leases, signal, everything):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.Signal([LeaseRef(*lease) for lease in leases], signal, everything))
-        case e.SetWalltime(runner, lease, walltime_s):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
-        case e.RunServerScript():
-            manager.hooks.run(effect)
-        case e.StopServerScript(job_id, attempt):
-            manager.hooks.stop(job_id, attempt)
-        case e.RemoveSegments(segments):
-            manager.pruner.remove(segments)
-        case e.RecallLeases(runner, leases):
-            if peer := manager.runners.peer_of(runner):
-                peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
+    def perform(self, effects: list[e.Effect]) -> None:
+        """Do what was decided, in order. What cannot be said to one peer keeps nobody else waiting."""
+        for effect in effects:
+            try:
+                self._perform(effect)
+            except Exception as error:
+                log.exception("%s could not be done", type(effect).__name__)
+                if not isinstance(error, RotaError):
+                    error = Bug("the answer could not be sent", hint="see 'rota manager logs'")
+                if isinstance(effect, e.Reply) and (asker := self._peers.get(effect.to.connection)):
+                    asker.fail(effect.to.n, error)
 
+    def _perform(self, effect: e.Effect) -> None:
+        match effect:
+            case e.NotifySettled(job, state, outcome):
+                self._watches.settled(job, state, outcome)
+                self._figures.ended(State(state).label)
+                if outcome is not None:
+                    begun = outcome.started_at
+                    wall_s = None if begun is None else max(0.0, outcome.ended_at - begun)
+                    self._rates.ended(job.spec.group, wall_s, monotonic())
+            case e.SendWork(runner):
+                if peer := self._runners.peer_of(runner):
+                    for work in self._work(peer, effect):
+                        peer.send(work)
+            case e.SendParts(runner, jobs, leases):
+                if peer := self._runners.peer_of(runner):
+                    self._send_parts(peer, jobs, leases)
+            case e.CloseParts(runner, leases):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.ClosePart([LeaseRef(*lease) for lease in leases]))
+            case e.AcknowledgeReport(runner, seq):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.Ack(seq))
+            case e.NotifyStarted(job_id, attempt, runner):
+                self._watches.started(job_id, attempt, runner)
+            case e.Reply(to, body):
+                if asker := self._peers.get(to.connection):
+                    asker.send(m.Reply(to.n, codec.body(body)))
+            case e.Refuse(to, error):
+                if asker := self._peers.get(to.connection):
+                    asker.fail(to.n, error)
+            case e.NotifyReopened(job_id):
+                self._watches.reopened(job_id)
+            case e.SendRules(runner, forget):
+                if peer := self._runners.admit(runner):
+                    peer.send(self._rules(forget))
+                    self._watches.rejoined(runner)
+            case e.DismissRunner(runner, why):
+                if peer := self._runners.peer_of(runner):
+                    if why:
+                        peer.refuse(Denied(why, code=m.REMOVED))
+                    else:
+                        peer.send(m.Leave())
+            case e.SleepNodes(hosts):
+                self._energy.run(hosts, wake=False)
+            case e.WakeNodes(hosts):
+                self._energy.run(hosts, wake=True)
+            case e.KillAttempts(runner, leases):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.Kill([LeaseRef(*lease) for lease in leases], effect.checkpoint))
+            case e.SuspendAttempts(runner, leases, on):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.Suspend([LeaseRef(*lease) for lease in leases], on))
+            case e.SignalAttempts(runner, leases, signal, everything):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.Signal([LeaseRef(*lease) for lease in leases], signal, everything))
+            case e.SetWalltime(runner, lease, walltime_s):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.SetWalltime(LeaseRef(*lease), walltime_s))
+            case e.RunServerScript():
+                self._hooks.run(effect)
+            case e.StopServerScript(job_id, attempt):
+                self._hooks.stop(job_id, attempt)
+            case e.RemoveSegments(segments):
+                self._pruner.remove(segments)
+            case e.RecallLeases(runner, leases):
+                if peer := self._runners.peer_of(runner):
+                    peer.send(m.Recall([LeaseRef(*lease) for lease in leases]))
 
-def _rules(manager: Manager, forget: list[tuple[int, int, int]]) -> m.Rules:
-    settings = manager.settings
-    return m.Rules(
-        touch_s=settings.touch_s,
-        orphan_after_s=settings.orphan_after,
-        grace_s=settings.grace,
-        keep_output=settings.keep_output,
-        containment=settings.containment,
-        forget=[LeaseRef(*lease) for lease in forget],
-        behaviour_timeout_s=settings.behaviour_timeout,
-        enforce_memory=settings.enforce_memory,
-        interactive_grace_s=settings.interactive_grace,
-        prologue=settings.prologue or "",
-        epilogue=settings.epilogue or "",
-        hook_timeout_s=settings.hook_timeout,
-        containment_script=settings.containment_script or "",
-        suspend_hook=settings.suspend_hook or "",
-        resume_hook=settings.resume_hook or "",
-        walltime_warning_s=settings.walltime_warning,
-        warn_signal=settings.warn_signal,
-        checkpoint_grace_s=settings.checkpoint_grace,
-        output_spool=settings.output_spool,
-    )
+    def _rules(self, forget: list[tuple[int, int, int]]) -> m.Rules:
+        settings = self._settings
+        return m.Rules(
+            touch_s=settings.touch_s,
+            orphan_after_s=settings.orphan_after,
+            grace_s=settings.grace,
+            keep_output=settings.keep_output,
+            containment=settings.containment,
+            forget=[LeaseRef(*lease) for lease in forget],
+            behaviour_timeout_s=settings.behaviour_timeout,
+            enforce_memory=settings.enforce_memory,
+            interactive_grace_s=settings.interactive_grace,
+            prologue=settings.prologue or "",
+            epilogue=settings.epilogue or "",
+            hook_timeout_s=settings.hook_timeout,
+            containment_script=settings.containment_script or "",
+            suspend_hook=settings.suspend_hook or "",
+            resume_hook=settings.resume_hook or "",
+            walltime_warning_s=settings.walltime_warning,
+            warn_signal=settings.warn_signal,
+            checkpoint_grace_s=settings.checkpoint_grace,
+            output_spool=settings.output_spool,
+        )
 
-
-def _work(manager: Manager, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
-    """Leases that are still valid, with the specifications and environments this runner has not seen,
-    in pieces that fit a frame. The seats come last: a seat without a lease would be given back."""
-    grants: list[m.Grant] = []
-    specs: list[m.RunSpec] = []
-    envs: list[tuple[int, bytes]] = []
-    size = 0
-    for job, (id, attempt, token) in zip(effect.jobs, effect.leases, strict=True):
-        lease = job.lease
-        if lease is None or lease.token != token:
-            continue  # it moved on before it was sent
-        if job.spec_id not in peer.specs:
-            size += _tell_spec(manager, peer, job, specs, envs)
-        rank = ((255 - job.spec.priority) << 48) + job.id
-        allocation = None if lease.given is None else _allocation(job, lease.given)
-        spec, cmd = job.spec_id, job.cmd
-        grants.append(m.Grant(id, attempt, token, spec, cmd, rank, job.learned, job.element, allocation))
-        size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
-        if size > _PIECE:
-            yield m.Work(grants, [], specs, envs)
-            grants, specs, envs, size = [], [], [], 0
-    seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
-    yield m.Work(grants, seats, specs, envs)
-
-
-def _tell_spec(
-    manager: Manager, peer: Peer, job: Job, specs: list[m.RunSpec], envs: list[tuple[int, bytes]]
-) -> int:
-    """Add what this runner has not seen; so many bytes."""
-    peer.specs.add(job.spec_id)
-    specs.append(_run_spec(job))
-    if job.spec.env in peer.envs:
-        return 0
-    peer.envs.add(job.spec.env)
-    blob = manager.library.blob(job.spec.env, manager.store)
-    envs.append((job.spec.env, blob))
-    return len(blob)
-
-
-def _send_parts(manager: Manager, peer: Peer, jobs: list[Job], leases: list[tuple[int, int, int]]) -> None:
-    """Parts, of leases that are still valid, for the host of this runner to open."""
-    runner = manager.world.runners.get(peer.runner)
-    for job, (id, attempt, token) in zip(jobs, leases, strict=True):
-        lease = job.lease
-        given = lease.given if lease is not None and lease.token == token and lease.ended is None else None
-        if given is None or runner is None:
-            continue  # it moved on before it was sent
+    def _work(self, peer: Peer, effect: e.SendWork) -> Iterator[m.Work]:
+        """Leases that are still valid, with the specifications and environments this runner has not seen,
+        in pieces that fit a frame. The seats come last: a seat without a lease would be given back."""
+        grants: list[m.Grant] = []
         specs: list[m.RunSpec] = []
         envs: list[tuple[int, bytes]] = []
-        if job.spec_id not in peer.specs:
-            _tell_spec(manager, peer, job, specs, envs)
-        cores = dict(zip(dict(given.nodes), given.cpu_lists, strict=False)).get(runner.host, "")
-        walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
-        allocation = m.Allocation(cpu_list=cores, nodes=given.nodes, walltime_s=walltime_s)
-        part = m.Part(id, attempt, token, job.spec_id, allocation, job.learned, job.element)
-        peer.send(m.Work([], [], specs, envs, [part]))
+        size = 0
+        for job, (id, attempt, token) in zip(effect.jobs, effect.leases, strict=True):
+            lease = job.lease
+            if lease is None or lease.token != token:
+                continue  # it moved on before it was sent
+            if job.spec_id not in peer.specs:
+                size += self._tell_spec(peer, job, specs, envs)
+            rank = ((255 - job.spec.priority) << 48) + job.id
+            allocation = None if lease.given is None else _allocation(job, lease.given)
+            spec, cmd = job.spec_id, job.cmd
+            grants.append(m.Grant(id, attempt, token, spec, cmd, rank, job.learned, job.element, allocation))
+            size += len(job.cmd) if isinstance(job.cmd, str) else sum(map(len, job.cmd))
+            if size > _PIECE:
+                yield m.Work(grants, [], specs, envs)
+                grants, specs, envs, size = [], [], [], 0
+        seats = [m.Seat(seat.seat, seat.size) for seat in effect.seats]
+        yield m.Work(grants, seats, specs, envs)
+
+    def _tell_spec(self, peer: Peer, job: Job, specs: list[m.RunSpec], envs: list[tuple[int, bytes]]) -> int:
+        """Add what this runner has not seen; so many bytes."""
+        peer.specs.add(job.spec_id)
+        specs.append(_run_spec(job))
+        if job.spec.env in peer.envs:
+            return 0
+        peer.envs.add(job.spec.env)
+        blob = self._library.blob(job.spec.env, self._store)
+        envs.append((job.spec.env, blob))
+        return len(blob)
+
+    def _send_parts(self, peer: Peer, jobs: list[Job], leases: list[tuple[int, int, int]]) -> None:
+        """Parts, of leases that are still valid, for the host of this runner to open."""
+        runner = self._world.runners.get(peer.runner)
+        for job, (id, attempt, token) in zip(jobs, leases, strict=True):
+            lease = job.lease
+            given = lease.given if lease is not None and lease.token == token and lease.ended is None else None
+            if given is None or runner is None:
+                continue  # it moved on before it was sent
+            specs: list[m.RunSpec] = []
+            envs: list[tuple[int, bytes]] = []
+            if job.spec_id not in peer.specs:
+                self._tell_spec(peer, job, specs, envs)
+            cores = dict(zip(dict(given.nodes), given.cpu_lists, strict=False)).get(runner.host, "")
+            walltime_s = given.walltime_s if given.walltime_s != job.spec.walltime_s else None
+            allocation = m.Allocation(cpu_list=cores, nodes=given.nodes, walltime_s=walltime_s)
+            part = m.Part(id, attempt, token, job.spec_id, allocation, job.learned, job.element)
+            peer.send(m.Work([], [], specs, envs, [part]))
 
 
 def _allocation(job: Job, given: Given) -> m.Allocation | None:

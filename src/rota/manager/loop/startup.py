@@ -37,6 +37,7 @@ from rota.home import Home, ManagerFile, check_private
 from rota.logs import log_to
 from rota.manager.host import gateway
 from rota.manager.loop import clock
+from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.recovery import library_from, unused_limits, world_from
 from rota.manager.loop.service import Manager
 from rota.manager.peers.doorstep import Doorstep
@@ -127,13 +128,13 @@ async def _run(home: Home, ready: _Ready, make_pool: MakePool, *, idle_stop_s: f
         server = await _listen_locally(home, manager)
         manager.start()
         host, port = listener.getsockname()[:2]
-        manager.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        manager.deployment.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         _write_manager_file(home, manager)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _on_signal, manager, number)
         ready.ok(os.getpid(), str(home.socket))
-        log.info("manager %s started, generation %d", __version__, manager.generation)
+        log.info("manager %s started, generation %d", __version__, manager.deployment.generation)
         tasks = [
             loop.create_task(_listen_remotely(home, manager, listener)),
             loop.create_task(_watch_home(store, manager)),
@@ -165,7 +166,9 @@ async def _watch_home(store: SqliteStore, manager: Manager) -> None:
     while manager.failure is None:
         await asyncio.sleep(_HOME_CHECK_S)
         if not store.holds_home():
-            manager.fail(EnvironmentFault(f"{manager.home} was removed, or something else is in its place"))
+            manager.fail(
+                EnvironmentFault(f"{manager.deployment.home} was removed, or something else is in its place")
+            )
 
 
 def _serve_http(manager: Manager) -> None:
@@ -223,18 +226,8 @@ def _recover(
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     sys.setswitchinterval(0.0005)
-    return Manager(
-        home=home,
-        settings=settings,
-        world=world,
-        store=store,
-        library=library,
-        tokens=book,
-        pool=pool,
-        generation=generation,
-        deployment=deployment,
-        idle_stop_s=idle_stop_s,
-    )
+    facts = Deployment(home, settings, id=deployment, generation=generation, idle_stop_s=idle_stop_s)
+    return Manager(facts, world=world, store=store, library=library, tokens=book, pool=pool)
 
 
 def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
@@ -315,7 +308,7 @@ async def _listen_locally(home: Home, manager: Manager) -> asyncio.AbstractServe
     finally:
         os.umask(before)
     _point_to(path, home.former_socket)
-    return await manager.loop.create_unix_server(
+    return await asyncio.get_running_loop().create_unix_server(
         lambda: manager.connections.new_peer(local=True), sock=listener, backlog=_BACKLOG
     )
 
@@ -334,8 +327,8 @@ def _point_to(path: Path, former: Path | None) -> None:
 
 async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket) -> None:
     """Serve TLS once there are certificates, and renew them in time."""
-    loop = manager.loop
-    hosts = [manager.settings.host, manager.settings.http_host, *manager.settings.names]
+    loop, settings = asyncio.get_running_loop(), manager.deployment.settings
+    hosts = [settings.host, settings.http_host, *settings.names]
     context: ssl.SSLContext | None = None
     if tls.expires_at(home.tls) is None:
         await _quiet_moment(manager)
@@ -347,8 +340,8 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
             )
             if context is None:
                 context = tls.server_context(home.tls)
-                accepting = loop.create_task(Doorstep(manager, listener, context).run())
-                manager.tls_ready.set()
+                accepting = loop.create_task(Doorstep(manager.connections, listener, context).run())
+                manager.authority.ready.set()
             elif renewed:
                 tls.use_certificate(context, home.tls)
         except (RotaError, OSError) as error:
@@ -370,16 +363,16 @@ async def _quiet_moment(manager: Manager) -> None:
     for _ in range(_PATIENCE_S * 2):
         await asyncio.sleep(0.5)
         quiet = 0 if manager.busy() else quiet + 1
-        if quiet == 2 or manager.tls_wanted.is_set():
+        if quiet == 2 or manager.authority.wanted.is_set():
             return
 
 
 def _write_manager_file(home: Home, manager: Manager) -> None:
     facts = ManagerFile(
         pid=os.getpid(),
-        address=manager.address,
+        address=manager.deployment.address,
         version=__version__,
-        generation=manager.generation,
+        generation=manager.deployment.generation,
         started_at=datetime.now(UTC).isoformat(),
         boot=boot_id(),
     )

@@ -1,30 +1,45 @@
-"""Figures of the manager for monitoring: what it counts, and how long things take."""
+"""Figures that the manager counts for monitoring: how many jobs end, and how long things take."""
 
 from __future__ import annotations
 
-import os
 import resource
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from rota.core.changes import Changes
+from rota.core.jobs.job import Job
 from rota.core.states import State
-from rota.manager.loop import clock
-from rota.manager.metrics.gauges import labelled
-from rota.manager.metrics.histogram import QUICK, SLOW, Histogram
-from rota.plan.planner.endangered import endangered
-from rota.wire.views import MetricsView
-
-if TYPE_CHECKING:
-    from rota.core.changes import Changes
-    from rota.core.jobs.job import Job
-    from rota.manager.loop.service import Manager
+from rota.wire.views import HistogramView
 
 _SHARES: Final = (0.5, 0.9, 0.99)
 _KEPT: Final = 1000
 #: Position of the start in a row of `Changes.ends`.
 _STARTED_AT: Final = 7
 BLOCKED: Final = State.BLOCKED.label
+#: Of turns of the engine and commits.
+QUICK: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: Of jobs that wait.
+SLOW: Final = (0.1, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 604_800.0)
+
+
+class Histogram:
+    """How often something took how long, in the buckets of a Prometheus histogram."""
+
+    __slots__ = ("_bounds", "_counts", "_sum")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self._sum += seconds
+
+    def view(self) -> HistogramView:
+        return HistogramView(list(self._bounds), self._counts[:], self._sum)
 
 
 class Figures:
@@ -72,56 +87,6 @@ class Figures:
         if state == BLOCKED:
             return
         self.settled[state] = self.settled.get(state, 0) + 1
-
-
-async def metrics_view(manager: Manager) -> MetricsView:
-    """Everything at this moment. What has to be counted is counted beside the loop."""
-    gather = labelled(manager.world, clock.now())
-    found = _metrics_view(manager)
-    found.labelled = await manager.read(gather)
-    return found
-
-
-def _metrics_view(manager: Manager) -> MetricsView:
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    world, figures = manager.world, manager.figures
-    planner, disk = world.placement.planner, os.statvfs(manager.home.path)
-    totals = {
-        "commits": float(manager.writer.commits),
-        "cpu_seconds": usage.ru_utime + usage.ru_stime,
-        "started": float(figures.started),
-    }
-    totals |= {f"ended_{state}": float(number) for state, number in figures.settled.items()}
-    return MetricsView(
-        counts=manager.queries.status([]).counts,
-        totals=totals,
-        gauges={
-            "runners": float(sum(1 for runner in world.runners.values() if runner.connected)),
-            "live_jobs": float(world.live),
-            "connections": float(len(manager.peers)),
-            "resident_bytes": float(resident_bytes()),
-            "disk_full": float(manager.writer.full),
-            "paused": float(world.paused),
-            "draining": float(world.draining),
-            "start_time_seconds": manager.started_at,
-            "last_commit_time_seconds": manager.writer.last_at,
-            "disk_free_bytes": float(disk.f_bavail * disk.f_frsize),
-            "reservations": float(len(planner.reserved) if planner is not None else 0),
-            "reservations_in_danger": float(sum(1 for _ in endangered(planner)) if planner is not None else 0),
-        },
-        quantiles={
-            "commit": quantiles(manager.writer.times),
-            "decision": quantiles(figures.decisions),
-            "plan": quantiles(figures.plans),
-            "wait": quantiles(figures.waits),
-        },
-        histograms={
-            "commit": manager.writer.histogram.view(),
-            "decision": figures.decision_histogram.view(),
-            "plan": figures.plan_histogram.view(),
-            "wait": figures.wait_histogram.view(),
-        },
-    )
 
 
 def quantiles(values: Iterable[float]) -> dict[str, float]:

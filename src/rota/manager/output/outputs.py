@@ -14,10 +14,13 @@ from typing import Final
 from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import Output
 from rota.core.output.output_report import CUT, GONE, PRUNED, OutputReport
+from rota.errors import NotFound
+from rota.manager.loop.readers import Readers
 from rota.manager.output.open_files import OpenFiles
 from rota.store import segments
 from rota.store.base import Store, StoredAttempt, output_of
 from rota.store.segments import MESSAGES, Missing, Span
+from rota.wire import messages as m
 
 log = logging.getLogger("rota.manager")
 
@@ -26,6 +29,8 @@ LOST: Final = "lost"
 #: So much is read to answer one question about a job; of what lies beyond, only the length is looked at.
 _READ_AT_ONCE: Final = 256 << 20
 _REMEMBERED: Final = 4096
+#: Of one stream, in one answer.
+_PART_MAX: Final = 4 << 20
 
 
 class Outputs:
@@ -145,3 +150,37 @@ def because(missing: Missing, output: Output, store: Store) -> Missing:
     if missing.code == GONE and store.pruned({output.segment}):
         return Missing(PRUNED, MESSAGES[PRUNED])
     return missing
+
+
+async def read_part(ask: m.ReadOutput, *, store: Store, outputs: Outputs, readers: Readers) -> m.OutputPart:
+    """The part that is asked for, of a job that exists. Raises `NotFound` if it has no such attempt."""
+    attempts = await readers.read(lambda: store.attempts(ask.job))
+    executed = [each for each in attempts if each.outcome != "void"]
+    number = ask.attempt or (executed[-1].number if executed else 0)
+    found = next((each for each in executed if each.number == number), None)
+    if found is None:
+        if ask.attempt:
+            raise NotFound(f"job {ask.job} has no attempt {ask.attempt}", hint=f"see 'rota show {ask.job}'")
+        return m.OutputPart(b"", 0, 0, done=False)
+    output = output_kept(found)
+    kept, head, left_out = output.length(ask.stream), output.head(ask.stream), output.left_out(ask.stream)
+    limit = min(ask.limit, _PART_MAX)
+    if left_out and ask.offset < head:
+        limit = min(limit, head - ask.offset)  # no part goes across what was left out
+    span = outputs.span(output, ask.stream, offset=ask.offset, limit=limit)
+    code = message = ""
+    if span.missing is not None:
+        missing = span.missing
+        code, message = await readers.read(lambda: because(missing, output, store))
+    end = ask.offset + len(span.data) + span.lost
+    return m.OutputPart(
+        data=span.data,
+        total=kept,
+        written=output.total(ask.stream),
+        done=found.outcome is not None and end >= kept,
+        attempt=number,
+        gap=left_out if ask.offset == head else 0,
+        lost=span.lost,
+        code=code,
+        message=message,
+    )

@@ -6,17 +6,18 @@ recorded that they are. A job whose output is gone keeps everything else.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rota.core import events
 from rota.manager.loop import clock
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
+from rota.manager.loop.readers import Readers
+from rota.manager.output.outputs import Outputs
+from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
 
@@ -28,20 +29,33 @@ _PRUNE_EVERY_S = 3600.0
 class Pruner:
     """Looks now and then what must go; the engine has it recorded, and only then it is removed."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        directory: Path,
+        settings: Settings,
+        *,
+        outputs: Outputs,
+        readers: Readers,
+        happened: Callable[[events.Event], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._directory = directory
+        self._settings = settings
+        self._outputs = outputs
+        self._readers = readers
+        self._happened = happened
         self._looked_at = time.monotonic()
 
     def tick(self, at: float) -> None:
         if at - self._looked_at > _PRUNE_EVERY_S:
             self._looked_at = at
-            self._manager.readers.submit(self._look)
+            self._readers.submit(self._look)
 
     def _look(self) -> None:
-        settings = self._manager.settings
+        settings = self._settings
         try:
             names = outdated(
-                self._manager.home.output,
+                self._directory,
                 # Files have the time of the wall clock, which may have been set back since.
                 now=min(clock.now(), time.time()),
                 keep_s=settings.output_days,
@@ -51,12 +65,12 @@ class Pruner:
             log.warning("output cannot be pruned: %s", error)
         else:
             if names:
-                self._manager.loop.call_soon_threadsafe(self._manager.happened, events.OutputOutdated(names))
+                self._loop.call_soon_threadsafe(self._happened, events.OutputOutdated(names))
 
     def remove(self, names: list[str]) -> None:
         """Remove what is recorded as pruned."""
-        self._manager.outputs.close()  # lets go of it
-        self._manager.readers.submit(remove, self._manager.home.output, names)
+        self._outputs.close()  # lets go of it
+        self._readers.submit(lambda: remove(self._directory, names))
 
 
 def outdated(directory: Path, *, now: float, keep_s: float, keep_bytes: int) -> list[str]:

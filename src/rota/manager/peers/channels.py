@@ -6,20 +6,18 @@ that nobody can make the manager keep more than a window for each direction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from rota.core.jobs.job import Job
 from rota.core.states import State
-from rota.core.world import NO_JOB
+from rota.core.world import NO_JOB, World
 from rota.errors import BadInput, Denied, EnvironmentFault, NotFound, RotaError
+from rota.manager.peers.peer import Peer
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY, fits
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.manager.peers.peer import Peer
 
 #: Channels that one client may have open at once; a runner, for all its jobs together.
 _MOST: Final = 64
@@ -48,8 +46,9 @@ class End:
 class Channels:
     """All open channels of a manager."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, world: World, *, peer_of: Callable[[str], Peer | None]) -> None:
+        self._world = world
+        self._peer_of = peer_of  #: the connection of a runner
         self._ends: dict[tuple[int, int], End] = {}  #: (connection, number)
         self._last = 0
 
@@ -88,7 +87,7 @@ class Channels:
 
     def opens(self, key: str) -> bool:
         """Does a job run that this key fits?"""
-        world = self._manager.world
+        world = self._world
         leased = (world.jobs.get(job) for runner in world.runners.values() for job in runner.leases)
         return any(job is not None and fits(key, job.spec) for job in leased)
 
@@ -110,7 +109,7 @@ class Channels:
             self._ends.pop((each.peer.id, each.n), None)
 
     def _host(self, peer: Peer) -> str:
-        runner = self._manager.world.runners.get(peer.runner)
+        runner = self._world.runners.get(peer.runner)
         return runner.host if runner is not None else peer.runner
 
     # -------------------------------------------------------------- opening
@@ -154,10 +153,10 @@ class Channels:
 
     def _job(self, peer: Peer, ask: m.OpenChannel) -> Job:
         """The running job that is meant, if this peer may enter it."""
-        job = self._manager.world.jobs.get(ask.job)
+        job = self._world.jobs.get(ask.job)
         if job is None or not self._may_enter(peer, job, ask.key):
             # Who may not enter a job is not told whether there is one.
-            known = self._manager.world.outcome(ask.job) != NO_JOB
+            known = self._world.outcome(ask.job) != NO_JOB
             if peer.role in ("user", "admin") and not ask.key and known:
                 if job is not None:
                     raise Denied(f"job {ask.job} belongs to somebody else", hint="only its owner may enter it")
@@ -176,14 +175,14 @@ class Channels:
             return fits(key, job.spec)
         if peer.role == "runner":
             # It speaks for a process of this job, which is on a host of it.
-            runner = self._manager.world.runners.get(peer.runner)
+            runner = self._world.runners.get(peer.runner)
             return runner is not None and job.lease is not None and runner.host in self._hosts(job)
         return peer.role == "admin" or peer.user == job.spec.user
 
     def _hosts(self, job: Job) -> list[str]:
         """The hosts of a running job, the one with its command first."""
         assert job.lease is not None
-        runner = self._manager.world.runners.get(job.lease.runner)
+        runner = self._world.runners.get(job.lease.runner)
         first = [runner.host] if runner is not None else []
         given = [host for host, _ in job.lease.given.nodes] if job.lease.given is not None else []
         return list(dict.fromkeys([*first, *given]))
@@ -206,13 +205,13 @@ class Channels:
         raise NotFound(f"job {job.id} has no node '{node[:64]}'", hint=f"it runs on {', '.join(hosts[:16])}")
 
     def _runner(self, job: Job, host: str) -> Peer:
-        runners = self._manager.world.runners
+        runners = self._world.runners
         assert job.lease is not None
         holder = runners.get(job.lease.runner)
         if holder is not None and holder.host == host:
-            found = self._manager.runners.peer_of(holder.id)
+            found = self._peer_of(holder.id)
         else:
-            connected = (self._manager.runners.peer_of(each.id) for each in runners.values() if each.host == host)
+            connected = (self._peer_of(each.id) for each in runners.values() if each.host == host)
             found = next((peer for peer in connected if peer is not None), None)
         if found is None:
             raise EnvironmentFault(f"node {host} does not answer", hint="see 'rota node list'")

@@ -6,24 +6,27 @@ import asyncio
 import logging
 import os
 import resource
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
 from rota.manager.loop import clock
-from rota.manager.peers.logins import SESSION
+from rota.manager.loop.deployment import Deployment
+from rota.manager.peers.channels import Channels
+from rota.manager.peers.logins import SESSION, Logins
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.partial_messages import Unfinished
 from rota.manager.peers.peer import Peer, expect_hello, owner, session_over, user_name
-from rota.manager.peers.requests import Requests
+from rota.manager.peers.runner_messages import RunnerMessages
 from rota.manager.peers.strangers import Stranger, Strangers
-from rota.plan.need import Need
+from rota.manager.requests.requests import Requests
+from rota.manager.submit.uploads import Uploads
+from rota.manager.watch.feed import Feeds
+from rota.manager.watch.tails import Tails
+from rota.manager.watch.watches import Watches
 from rota.pools.base import DelegatedPool, Pool
 from rota.wire import messages as m
 from rota.wire.job_keys import KEY
-from rota.wire.tokens import RUNNER, allowed, may_be
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
+from rota.wire.tokens import RUNNER, TokenBook, allowed, may_be
 
 log = logging.getLogger("rota.manager")
 
@@ -49,47 +52,70 @@ def _raise_limit(connections: int) -> None:
 class Connections:
     """All peers of a manager."""
 
-    def __init__(self, manager: Manager, pool: Pool) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        deployment: Deployment,
+        peers: dict[int, Peer],
+        *,
+        tokens: TokenBook,
+        logins: Logins,
+        pool: Pool,
+        runner_messages: RunnerMessages,
+        requests: Requests,
+        uploads: Uploads,
+        channels: Channels,
+        watches: Watches,
+        tails: Tails,
+        feeds: Feeds,
+    ) -> None:
+        self._deployment = deployment
+        self._tokens = tokens
+        self._logins = logins
         self._pool = pool
-        self._requests = Requests(manager)
+        self._runner_messages = runner_messages
+        self._requests = requests
+        self._uploads = uploads
+        self._channels = channels
+        self._watches = watches
+        self._tails = tails
+        self._feeds = feeds
         self._owner = owner()
-        self._home = manager.home.mark()
+        self._home = deployment.home.mark()
         self._next_peer = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._strangers = Strangers(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
         self._files_for = 0
-        self.unfinished = Unfinished()
-        self.peers: dict[int, Peer] = {}
+        self._unfinished = Unfinished()
+        self._peers = peers
 
     def new_peer(self, *, local: bool) -> Peer:
         """Somebody knocks."""
         self._next_peer += 1
-        return Peer(self._manager, self._next_peer, local=local)
+        return Peer(self, self._next_peer, local=local, unfinished=self._unfinished)
 
     def allow_files(self, others: int = 0) -> None:
         """There may be more connections than ever before."""
-        connections = len(self.peers) + others
+        connections = len(self._peers) + others
         if connections >= self._files_for:
             self._files_for = connections + _FILES_STEP
             _raise_limit(self._files_for)
 
     def connected(self, peer: Peer) -> None:
-        self.peers[peer.id] = peer
+        self._peers[peer.id] = peer
         self.allow_files()
         if peer.local:
-            stranger = Stranger("local", peer.abort, since=self._manager.loop.time())
+            stranger = Stranger("local", peer.abort, since=asyncio.get_running_loop().time())
             peer.no_stranger = lambda: self._strangers.gone(stranger)
             self._strangers.came(stranger)
 
     def disconnected(self, peer: Peer) -> None:
-        self.peers.pop(peer.id, None)
+        self._peers.pop(peer.id, None)
         peer.waiting.clear()
-        self._manager.watches.close(peer)
-        self._manager.feeds.close(peer)
-        self._manager.channels.gone(peer)
-        self._requests.uploads.gone(peer)
-        if self._manager.runners.parted(peer):
+        self._watches.close(peer)
+        self._feeds.close(peer)
+        self._channels.gone(peer)
+        self._uploads.gone(peer)
+        if self._runner_messages.parted(peer):
             if isinstance(self._pool, DelegatedPool) and peer.ticket:
                 self._pool.gone(peer.ticket)
             self._pool.check()
@@ -105,15 +131,14 @@ class Connections:
         role, user, until = self._session(peer, hello) if hello.role == SESSION else self._role(peer, hello)
         self._refuse_too_many(peer)
         peer.accept(role, user, until=until)
-        manager = self._manager
         mark = self._home if hello.home is not None else None
         peer.send(
             m.Welcome(
                 m.PROTOCOL,
                 role,
                 user,
-                manager.generation,
-                manager.deployment,
+                self._deployment.generation,
+                self._deployment.id,
                 until,
                 mark,
                 paced=True,
@@ -129,7 +154,7 @@ class Connections:
             user = user_name(peer.uid)
             peer.trusted = True
         else:
-            record = self._manager.tokens.verify(hello.token, clock.now()) if hello.token else None
+            record = self._tokens.verify(hello.token, clock.now()) if hello.token else None
             held = record.role if record else ""
             peer.token = record.name if record else ""
             until = record.expires_at if record else None
@@ -144,35 +169,29 @@ class Connections:
 
     def _let_in_by_key(self, peer: Peer, hello: m.Hello) -> None:
         """Somebody who has the key of a job that runs: it opens that and nothing else. Raises `Denied`."""
-        if not self._manager.channels.opens(hello.token):
+        if not self._channels.opens(hello.token):
             raise Denied("no job runs here that this key fits", hint="ask whoever gave it to you")
         self._refuse_too_many(peer)
         peer.accept(KEY, "")
-        peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._manager.generation, ""))
+        peer.send(m.Welcome(m.PROTOCOL, KEY, "", self._deployment.generation, ""))
 
     def _refuse_too_many(self, peer: Peer) -> None:
         """Raise if those who are welcome are too many already."""
-        if len(self.peers) < min(_MOST_PEERS, _MOST_EACH):
+        if len(self._peers) < min(_MOST_PEERS, _MOST_EACH):
             return
-        like = [each for each in self.peers.values() if each.role and each.local == peer.local]
+        like = [each for each in self._peers.values() if each.role and each.local == peer.local]
         same = sum(1 for each in like if each.token == peer.token and each.role != RUNNER) if peer.token else 0
         if len(like) >= _MOST_PEERS or same >= _MOST_EACH:
             raise EnvironmentFault("too many connections", hint="close some, or try again later")
 
     def _session(self, peer: Peer, hello: m.Hello) -> tuple[str, str, float]:
         """The same for the session of a browser, which comes through the gateway and by no other way."""
-        session = self._manager.logins.verify(hello.token) if peer.local else None
+        session = self._logins.verify(hello.token) if peer.local else None
         if session is None:
             raise session_over()
         peer.token, peer.session = session.name, True
         peer.trusted = session.maker.is_owner(self._owner)
         return session.role, session.maker.user, session.expires_at
-
-    def hang_up(self, token: str) -> None:
-        """A token was taken away: so are the connections that were opened with it."""
-        for peer in list(self.peers.values()):
-            if token and peer.token == token:
-                peer.refuse(session_over() if peer.session else Denied("this token was removed"))
 
     def received(self, peer: Peer, message: Any) -> None:
         """A message of somebody who has been welcomed."""
@@ -184,17 +203,17 @@ class Connections:
             else:
                 peer.refuse(error)
         elif peer.role == "runner":
-            self._manager.runners.received(peer, message)
+            self._runner_messages.received(peer, message)
         elif isinstance(message, m.Taken):
-            self._manager.tails.taken(peer, message)
+            self._tails.taken(peer, message)
         elif isinstance(message, m.OpenChannel | m.InChannel):
-            self._manager.channels.received(peer, message)
+            self._channels.received(peer, message)
         else:
             peer.waiting.append(message)
             peer.throttle()
             if not peer.busy:
                 peer.busy = True
-                task = self._manager.loop.create_task(self._serve(peer))
+                task = asyncio.get_running_loop().create_task(self._serve(peer))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
@@ -213,7 +232,3 @@ class Connections:
                     peer.fail(message.n, Bug("the manager could not do this", hint="see 'rota manager logs'"))
         finally:
             peer.busy = False
-
-    def made_for(self, ticket: str) -> Need | None:
-        """For jobs of which need the runner with this ticket was asked for, if it was."""
-        return self._pool.made_for(ticket) if isinstance(self._pool, DelegatedPool) else None

@@ -11,13 +11,11 @@ import contextlib
 import logging
 import socket
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from rota.manager.peers.connections import Connections
 from rota.manager.peers.strangers import Stranger, Strangers, network_of
 from rota.wire.first_byte import first_byte
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
 
 log = logging.getLogger("rota.manager")
 
@@ -38,8 +36,9 @@ _CALM_S: Final = 1.0
 class Doorstep:
     """Everybody who has come by TLS and has not been welcomed."""
 
-    def __init__(self, manager: Manager, listener: socket.socket, context: ssl.SSLContext) -> None:
-        self._manager = manager
+    def __init__(self, connections: Connections, listener: socket.socket, context: ssl.SSLContext) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._connections = connections
         self._listener = listener
         self._context = context
         self._waiting = Strangers(most=_WAITING, most_each=_WAITING_EACH)
@@ -51,19 +50,18 @@ class Doorstep:
 
     async def run(self) -> None:
         """Accept connections until this is cancelled."""
-        loop = self._manager.loop
         self._listener.setblocking(False)
         try:
             while True:
                 try:
-                    connection, address = await loop.sock_accept(self._listener)
+                    connection, address = await self._loop.sock_accept(self._listener)
                 except OSError as error:
                     log.warning("a connection could not be accepted: %s", error)
                     self._make_room()
                     await asyncio.sleep(0.1)
                     continue
-                self._manager.connections.allow_files(len(self._waiting) + len(self._greeting))
-                task = loop.create_task(self._serve(connection, network_of(address[0])))
+                self._connections.allow_files(len(self._waiting) + len(self._greeting))
+                task = self._loop.create_task(self._serve(connection, network_of(address[0])))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         finally:
@@ -79,7 +77,7 @@ class Doorstep:
     async def _serve(self, connection: socket.socket, network: str) -> None:
         task = asyncio.current_task()
         assert task is not None
-        stranger = Stranger(network, lambda: _cancel(task), since=self._manager.loop.time())
+        stranger = Stranger(network, lambda: _cancel(task), since=self._loop.time())
         try:
             self._waiting.came(stranger)
             self._crowd = max(self._crowd, len(self._waiting) + len(self._greeting))
@@ -90,7 +88,7 @@ class Doorstep:
             async with self._turns:
                 await self._turn()
                 self._waiting.gone(stranger)
-                stranger.since = self._manager.loop.time()
+                stranger.since = self._loop.time()
                 self._greeting.came(stranger)
             await self._shake_hands(connection, stranger)
         except (OSError, TimeoutError) as error:  # errors of TLS are of the first kind
@@ -107,7 +105,7 @@ class Doorstep:
         while len(self._greeting) >= _GREETING:
             oldest = self._greeting.oldest_of_largest()
             assert oldest is not None
-            left = oldest.since + _PATIENCE_S - self._manager.loop.time()
+            left = oldest.since + _PATIENCE_S - self._loop.time()
             if left <= 0:
                 self._greeting.send_away(oldest)
                 return
@@ -117,10 +115,10 @@ class Doorstep:
                     await self._freed.wait()
 
     async def _shake_hands(self, connection: socket.socket, stranger: Stranger) -> None:
-        peer = self._manager.connections.new_peer(local=False)
+        peer = self._connections.new_peer(local=False)
         peer.no_stranger = lambda: self._left(stranger)
         # What it returns is not always the protocol that it was given.
-        await self._manager.loop.connect_accepted_socket(
+        await self._loop.connect_accepted_socket(
             lambda: peer, connection, ssl=self._context, ssl_handshake_timeout=_HANDSHAKE_S
         )
         stranger.leave = peer.abort
@@ -132,10 +130,10 @@ class Doorstep:
         self._freed.set()
         if self._crowd >= _CROWD and len(self._waiting) + len(self._greeting) < _CROWD // 8:
             self._crowd = 0
-            self._manager.loop.call_later(_CALM_S, self._give_back)
+            self._loop.call_later(_CALM_S, self._give_back)
 
     def _give_back(self) -> None:
-        self._manager.loop.run_in_executor(None, _trim)
+        self._loop.run_in_executor(None, _trim)
 
 
 def _cancel(task: asyncio.Task[None]) -> None:

@@ -6,18 +6,14 @@ Who somebody is, the connection says (`manager.peers.connections`); what a role 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from rota.core.world import World
 from rota.errors import Denied, NotFound
+from rota.manager.peers.peer import Peer
 from rota.store.base import Clause, Store
 from rota.wire.tokens import ADMIN
 from rota.wire.views import JobView
-
-if TYPE_CHECKING:
-    from rota.manager.peers.peer import Peer
 
 
 def restricted(peer: Peer) -> bool:

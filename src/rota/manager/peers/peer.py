@@ -11,19 +11,16 @@ import pwd
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, cast
 
 from rota.core.attempts.reported_times import SLACK_S
+from rota.core.events import Asker
 from rota.errors import Denied, RotaError, WireError
 from rota.manager.loop import clock
-from rota.manager.peers.partial_messages import SMALL
+from rota.manager.peers.partial_messages import SMALL, Unfinished
 from rota.wire import codec
 from rota.wire import messages as m
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.manager.submit.intake import Intake
 
 _HELLO_TIME_S: Final = 10.0
 _EXPIRY_CHECK_S: Final = 60.0
@@ -39,11 +36,26 @@ _MAX_WAITING_BYTES: Final = 64 << 20
 _FromAnybody = m.FromClient | m.FromRunner
 
 
+class Listener(Protocol):
+    """Hears what happens to a connection."""
+
+    def connected(self, peer: Peer) -> None: ...
+
+    def greeted(self, peer: Peer, message: Any) -> None:
+        """The first message. Raises `RotaError` to refuse the connection."""
+
+    def received(self, peer: Peer, message: Any) -> None:
+        """A later message, of a peer that was accepted."""
+
+    def disconnected(self, peer: Peer) -> None: ...
+
+
 class Peer(asyncio.Protocol):
     """A client or a runner, connected over the Unix socket or TLS."""
 
-    def __init__(self, manager: Manager, id: int, *, local: bool) -> None:
-        self._manager = manager
+    def __init__(self, listener: Listener, id: int, *, local: bool, unfinished: Unfinished) -> None:
+        self._listener = listener
+        self._all_unfinished = unfinished
         self.id = id
         self.local = local
         self.role = ""
@@ -61,7 +73,6 @@ class Peer(asyncio.Protocol):
         self.attaching: set[str] = set()  #: submissions of which it will watch every byte
         self.specs: set[int] = set()  #: run specifications this runner was sent
         self.envs: set[int] = set()
-        self.uploads: dict[str, Intake] = {}  #: submissions it has begun
         self.waiting: deque[Any] = deque()  #: requests to be handled in order
         self.busy = False
         self.closed = False
@@ -75,7 +86,7 @@ class Peer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._deadline = self._manager.loop.call_later(_HELLO_TIME_S, self.close)
+        self._deadline = asyncio.get_running_loop().call_later(_HELLO_TIME_S, self.close)
         if self.local:
             sock = cast(socket.socket, transport.get_extra_info("socket"))
             packed = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -87,7 +98,7 @@ class Peer(asyncio.Protocol):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _UNHEARD_MS // 2000)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
-        self._manager.connections.connected(self)
+        self._listener.connected(self)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -95,9 +106,9 @@ class Peer(asyncio.Protocol):
                 if self.closed:
                     return
                 if self.role:
-                    self._manager.connections.received(self, message)
+                    self._listener.received(self, message)
                 else:
-                    self._manager.connections.greeted(self, message)
+                    self._listener.greeted(self, message)
             if self.waiting:
                 self._unread += len(data)
                 self.throttle()
@@ -114,7 +125,7 @@ class Peer(asyncio.Protocol):
         if now != self._unfinished:
             before, self._unfinished = self._unfinished, now
             whose = f"{self.token or self.user} {self.host}"  # agents of several nodes may share a token
-            self._manager.connections.unfinished.change(whose, before=before, now=now)
+            self._all_unfinished.change(whose, before=before, now=now)
 
     def accept(self, role: str, user: str, *, until: float | None = None) -> None:
         """The peer has shown who it is, with a token that is good until then."""
@@ -139,7 +150,7 @@ class Peer(asyncio.Protocol):
         if left <= 0:
             self.refuse(session_over() if self.session else _expired())
         else:
-            self._deadline = self._manager.loop.call_later(min(left, _EXPIRY_CHECK_S), self._expire)
+            self._deadline = asyncio.get_running_loop().call_later(min(left, _EXPIRY_CHECK_S), self._expire)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
@@ -147,7 +158,7 @@ class Peer(asyncio.Protocol):
             self._deadline.cancel()
         self._is_no_stranger()
         self._count_unfinished(gone=True)
-        self._manager.connections.disconnected(self)
+        self._listener.disconnected(self)
 
     def send(self, message: m.Message) -> None:
         """Write a message, unless the peer has gone or does not read."""
@@ -167,6 +178,10 @@ class Peer(asyncio.Protocol):
     def unsent(self) -> int:
         """Bytes that it has not taken yet."""
         return 0 if self._transport is None or self.closed else self._transport.get_write_buffer_size()
+
+    def asker(self, n: int) -> Asker:
+        """Where to send the answer to request `n`."""
+        return Asker(self.id, n, self.user)
 
     def refuse(self, error: RotaError) -> None:
         """Say what is wrong and hang up."""
@@ -201,6 +216,13 @@ class Peer(asyncio.Protocol):
         elif self._paused and not full:
             self._transport.resume_reading()
             self._paused = False
+
+
+def hang_up(peers: Mapping[int, Peer], token: str) -> None:
+    """Close the connections that were opened with a token or session which is no longer valid."""
+    for peer in list(peers.values()):
+        if token and peer.token == token:
+            peer.refuse(session_over() if peer.session else Denied("this token was removed"))
 
 
 def session_over() -> Denied:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.core.attempts.held_resources import cores_held, holders
 from rota.core.forecast.expectation import RESTING, ForecastSnapshot, Unknown, snapshot
@@ -16,13 +16,11 @@ from rota.core.machines.hosts import counted_cores, may_begin_there
 from rota.core.states import LIVE, State
 from rota.core.world import World
 from rota.manager.loop import clock
+from rota.manager.loop.readers import Readers
 from rota.manager.metrics.rates import Rates
 from rota.manager.views.expected_times import moment, reason_view
 from rota.plan.size import CORE
 from rota.wire.views import StatusView
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
 
 #: With so few jobs it is done at once: that is quicker than to ask another thread.
 _FEW: Final = 500
@@ -33,8 +31,10 @@ _REST: Final = 20.0
 class Forecasts:
     """The newest expectations, which all answers share."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, world: World, rates: Rates, readers: Readers) -> None:
+        self._world = world
+        self._rates = rates
+        self._readers = readers
         self.latest: Expectations | None = None
         self._until = 0.0  #: for so long (monotonic) they are told
         self._pending: asyncio.Task[Expectations] | None = None
@@ -44,23 +44,22 @@ class Forecasts:
         if self.latest is not None and time.monotonic() < self._until:
             return self.latest
         if self._pending is None or self._pending.done():
-            self._pending = self._manager.loop.create_task(self._work_out())
+            self._pending = asyncio.get_running_loop().create_task(self._work_out())
         return await asyncio.shield(self._pending)
 
     async def _work_out(self) -> Expectations:
-        manager = self._manager
         taken = self.snapshot()
         begun = time.thread_time()
-        if len(manager.world.jobs) <= _FEW:
+        if len(self._world.jobs) <= _FEW:
             found, took = Expectations(taken), time.thread_time() - begun
         else:
-            found, took = await manager.read(lambda: _timed(taken))
+            found, took = await self._readers.read(lambda: _timed(taken))
         self.latest, self._until = found, time.monotonic() + _REST * took
         return found
 
     def snapshot(self) -> ForecastSnapshot:
         """What answers are made of."""
-        return snapshot(self._manager.world, self._manager.rates, now=time.monotonic(), wall=clock.now())
+        return snapshot(self._world, self._rates, now=time.monotonic(), wall=clock.now())
 
 
 def _timed(taken: ForecastSnapshot) -> tuple[Expectations, float]:

@@ -11,17 +11,15 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from rota.errors import BadInput
+from rota.manager.views.queries import Queries
 from rota.store.base import ORDERS, Clause, Order
 from rota.wire.messages import ListPage
 from rota.wire.views import JobPage
-
-if TYPE_CHECKING:
-    from rota.manager.views.queries import Queries
 
 #: A list that took long to find serves first pages for so many times as long, although something has changed.
 _WORTH: Final = 2.0

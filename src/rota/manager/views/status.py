@@ -5,61 +5,90 @@ from __future__ import annotations
 import os
 import resource
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from heapq import nsmallest
+from typing import Final
 
+# The planner loads it when it is first asked why. `rota manager stop` asks, too, and must not meet the files of a
+# newer version that was installed meanwhile.
+import rota.plan.explain.why_waiting  # noqa: F401
 from rota import __version__
 from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_of
 from rota.core.states import State
 from rota.core.world import World
+from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
+from rota.manager.loop.deployment import Deployment
+from rota.manager.loop.writer import Writer
 from rota.manager.metrics.figures import resident_bytes
-from rota.manager.views.attention import attention
+from rota.manager.views.queries import Queries
+from rota.plan.planner.endangered import endangered
+from rota.store.base import Store
 from rota.store.home.files import mount_of
-from rota.wire.views import ManagerView, RunnerView
+from rota.wire.views import AttentionView, ManagerView, RunnerView
 
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-
-
-def manager_view(manager: Manager) -> ManagerView:
-    """`rota manager status`."""
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    status = manager.queries.status([])
-    times = list(manager.writer.times)
-    disk = os.statvfs(manager.home.path)
-    return ManagerView(
-        pid=os.getpid(),
-        version=__version__,
-        generation=manager.generation,
-        deployment=manager.deployment,
-        home=str(manager.home),
-        store="sqlite",
-        started_at=datetime.fromtimestamp(manager.started_at, UTC),
-        address=manager.address,
-        http=manager.gateway.url,
-        counts=status.counts,
-        runners=[runner_view(manager.world, id) for id in manager.world.runners if not is_noop_runner(id)],
-        live_jobs=manager.world.live,
-        resident_bytes=resident_bytes(),
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        commits=manager.writer.commits,
-        commit_ms=1000 * sum(times) / len(times) if times else 0.0,
-        paused=manager.world.paused,
-        draining=manager.world.draining,
-        idle_stop_s=manager.idle_stop_s,
-        disk_free_bytes=disk.f_bavail * disk.f_frsize,
-        clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
-        disk_full=disk_full(manager),
-        attention=attention(manager.world),
-    )
+#: Of each kind only so many are listed one by one.
+_MOST: Final = 20
+_IDS: Final = 10
 
 
-def disk_full(manager: Manager) -> str | None:
-    """The disk, by where it is mounted, if it has no room for what happens, or for more jobs."""
-    if not manager.writer.full and manager.store.can_accept(manager.world.live):
-        return None
-    return mount_of(manager.home.path)
+class ManagerStatus:
+    """Describes the manager. Belongs to the loop's thread."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        world: World,
+        store: Store,
+        *,
+        writer: Writer,
+        queries: Queries,
+        gateway: GatewayProcess,
+    ) -> None:
+        self._deployment = deployment
+        self._world = world
+        self._store = store
+        self._writer = writer
+        self._queries = queries
+        self._gateway = gateway
+
+    def view(self) -> ManagerView:
+        """`rota manager status`."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        deployment, world, writer = self._deployment, self._world, self._writer
+        times = list(writer.times)
+        disk = os.statvfs(deployment.home.path)
+        return ManagerView(
+            pid=os.getpid(),
+            version=__version__,
+            generation=deployment.generation,
+            deployment=deployment.id,
+            home=str(deployment.home),
+            store="sqlite",
+            started_at=datetime.fromtimestamp(deployment.started_at, UTC),
+            address=deployment.address,
+            http=self._gateway.url,
+            counts=self._queries.status([]).counts,
+            runners=[runner_view(world, id) for id in world.runners if not is_noop_runner(id)],
+            live_jobs=world.live,
+            resident_bytes=resident_bytes(),
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            commits=writer.commits,
+            commit_ms=1000 * sum(times) / len(times) if times else 0.0,
+            paused=world.paused,
+            draining=world.draining,
+            idle_stop_s=deployment.idle_stop_s,
+            disk_free_bytes=disk.f_bavail * disk.f_frsize,
+            clock_off_s=None if (step := clock.steady().step) is None else round(step.by, 3),
+            disk_full=self.disk_full(),
+            attention=attention(world),
+        )
+
+    def disk_full(self) -> str | None:
+        """Where the disk is mounted, if it has no room for the next commit or for more jobs."""
+        if not self._writer.full and self._store.can_accept(self._world.live):
+            return None
+        return mount_of(self._deployment.home.path)
 
 
 def runner_view(world: World, id: str) -> RunnerView:
@@ -79,3 +108,21 @@ def runner_view(world: World, id: str) -> RunnerView:
         mem_bytes=capacity.mem if capacity else 0,
         disk_bytes=capacity.disk if capacity else 0,
     )
+
+
+def attention(world: World) -> list[AttentionView]:
+    """What needs a person though no state shows it: jobs that never fit, and reservations in danger.
+
+    Belongs to the loop's thread. Looks at job classes and reservations, never at all jobs.
+    """
+    alike: dict[str, AttentionView] = {}
+    for job_class, message in world.placement.never_fit():
+        view = alike.setdefault(message, AttentionView("never_fits", [], 0, message))
+        view.total += len(job_class)
+        view.jobs = sorted({*view.jobs, *nsmallest(_IDS, job_class.jobs())})[:_IDS]
+    found = sorted(alike.values(), key=lambda each: each.jobs)[:_MOST]
+    planner = world.placement.planner
+    if planner is not None:
+        risks = sorted(endangered(planner))[:_MOST]
+        found += [AttentionView("reservation", [each.job], 1, each.message) for each in risks]
+    return found

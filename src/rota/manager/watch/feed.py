@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.core.jobs.report_groups import by_name, names_of
 from rota.core.states import State
-from rota.core.world import MOST_TOUCHED, NO_JOB, OPEN
+from rota.core.world import MOST_TOUCHED, NO_JOB, OPEN, World
 from rota.errors import BadInput
 from rota.manager.loop import clock
+from rota.manager.peers.peer import Peer
 from rota.wire import codec
 from rota.wire import messages as m
 from rota.wire.views import FeedView
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.manager.peers.peer import Peer
 
 _GATHER_S: Final = 0.1
 #: Looking for what changed takes at most one part in so many of the time, however many groups there are.
@@ -39,8 +36,9 @@ _Counts = dict[str, int]
 class Feeds:
     """The listeners, and what they were told last."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, world: World, *, committed: Callable[[], Awaitable[None]]) -> None:
+        self._world = world
+        self._committed = committed
         self._open: dict[tuple[int, int], Peer] = {}
         self._changed = False
         self._telling: asyncio.Task[None] | None = None
@@ -52,12 +50,12 @@ class Feeds:
         if sum(1 for id, _n in self._open if id == peer.id) >= _MOST_FEEDS:
             raise BadInput(f"more than {_MOST_FEEDS} feeds are open", hint="close one first")
         if not self._open:
-            self._manager.world.touched = {}
+            self._world.touched = {}
             self._groups = self._counted()
             self._subjects = self._looked()
         self._open[peer.id, n] = peer
         first = codec.body(self._view(self._counted()))
-        await self._manager.committed()
+        await self._committed()
         peer.send(m.Item(n, first))
 
     def close(self, peer: Peer, n: int | None = None) -> None:
@@ -65,7 +63,7 @@ class Feeds:
         for key in [key for key in self._open if key[0] == peer.id and n in (None, key[1])]:
             del self._open[key]
         if not self._open:
-            self._manager.world.touched = None
+            self._world.touched = None
 
     def changed(self) -> None:
         """A batch was committed: those who listen are told soon."""
@@ -73,7 +71,7 @@ class Feeds:
             return
         self._changed = True
         if self._telling is None:
-            self._telling = self._manager.loop.create_task(self._tell())
+            self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def _tell(self) -> None:
         try:
@@ -85,7 +83,7 @@ class Feeds:
                 news = self._news()
                 pause = max(_GATHER_S, (time.perf_counter() - begun) * _SHARE)
                 if news is not None:
-                    await self._manager.committed()  # it may have seen what is only decided
+                    await self._committed()  # it may have seen what is only decided
                     body = codec.body(news)
                     for (_id, n), peer in list(self._open.items()):
                         peer.send(m.Item(n, body))
@@ -93,7 +91,7 @@ class Feeds:
             self._telling = None
 
     def _news(self) -> FeedView | None:
-        world = self._manager.world
+        world = self._world
         touched, world.touched = world.touched or {}, {}
         groups, before = self._counted(), self._groups
         changed = {name: counts for name, counts in groups.items() if before.get(name) != counts}
@@ -123,19 +121,19 @@ class Feeds:
         )
 
     def _label(self, id: int, state: State, _attempt: int) -> str:
-        outcome = self._manager.world.outcome(id)
+        outcome = self._world.outcome(id)
         if outcome == NO_JOB:
             return "removed"
-        job = self._manager.world.jobs.get(id)
+        job = self._world.jobs.get(id)
         if job is not None:
             return job.state.label
         return state.label if outcome == OPEN else State(outcome).label
 
     def _counted(self) -> dict[str, tuple[int, ...]]:
-        return {name: tuple(counts) for name, counts in self._manager.world.counts.items() if any(counts)}
+        return {name: tuple(counts) for name, counts in self._world.counts.items() if any(counts)}
 
     def _looked(self) -> dict[str, object]:
-        world = self._manager.world
+        world = self._world
         return {
             "runners": {(runner.id, runner.connected) for runner in world.runners.values()},
             "site": world.site_version,

@@ -6,15 +6,13 @@ reader says what it has taken. A reader that is attached gets every byte; it hol
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from rota.core.world import World
+from rota.manager.peers.peer import Peer
 from rota.manager.watch.watcher import Watcher
 from rota.wire import messages as m
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.manager.peers.peer import Peer
 
 #: Bytes on their way to one watcher, about, and the bounds for one of its tails.
 _ALL_WINDOWS: Final = 8 << 20
@@ -47,8 +45,11 @@ class Tail:
 class Tails:
     """All tails of a manager."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
+    def __init__(self, world: World, peers: Mapping[int, Peer], *, peer_of: Callable[[str], Peer | None]) -> None:
+        self._world = world
+        self._peers = peers
+        self._peer_of = peer_of  #: the connection of a runner
+        self.watchers: dict[Reader, Watcher] = {}  #: all open watches
         self._next = 0
         self._by_id: dict[int, Tail] = {}
         #: reader → job → attempt; by job, since thousands may run at once and each of them begins and ends
@@ -61,7 +62,7 @@ class Tails:
     def follow(self, reader: Reader, watcher: Watcher, *, job: int, attempt: int, runner: str) -> None:
         """Begin to pass on the output of an attempt, if it is not being done."""
         own = self._of.setdefault(reader, {})
-        peer = self._manager.runners.peer_of(runner)
+        peer = self._peer_of(runner)
         if peer is None or attempt in own.get(job, ()):
             return
         self._next += 1
@@ -95,7 +96,7 @@ class Tails:
         """A watch is over: nothing waits for it any more."""
         for tail in [tail for same in self._of.get(reader, {}).values() for tail in same.values()]:
             self._drop(tail)
-            runner = self._manager.runners.peer_of(tail.runner)
+            runner = self._peer_of(tail.runner)
             if runner is None:
                 continue
             if not tail.plain:
@@ -157,8 +158,19 @@ class Tails:
 
     # -------------------------------------------------------------- inside
 
+    def _attached(self, job: int) -> list[tuple[Reader, Watcher]]:
+        """The watchers that get every byte of this job."""
+        return [(reader, watcher) for reader, watcher in self.watchers.items() if watcher.attached(job)]
+
+    def _expects(self, job: int) -> bool:
+        """Is a client of the job's owner about to attach?"""
+        found = self._world.jobs.get(job)
+        return found is not None and any(
+            peer.attaching and peer.user == found.spec.user for peer in self._peers.values()
+        )
+
     def _answer(self, job: int, attempt: int, runner: str, *, held: bool) -> None:
-        readers = self._manager.watches.attached(job)
+        readers = self._attached(job)
         for reader, watcher in readers:
             self.follow(reader, watcher, job=job, attempt=attempt, runner=runner)
         if readers:
@@ -166,9 +178,9 @@ class Tails:
         if held:
             if len(self._offered) < _OFFERS:
                 self._offered[job, attempt] = runner
-        elif self._manager.watches.expects(job):
+        elif self._expects(job):
             self._unanswered[job, attempt] = runner
-        elif peer := self._manager.runners.peer_of(runner):
+        elif peer := self._peer_of(runner):
             peer.send(m.Tail(job, attempt, on=False))
 
     def _window(self, tail: Tail) -> int:
@@ -180,7 +192,7 @@ class Tails:
         return max(_LEAST_WINDOW, min(tail.watcher.window, _WINDOW, _ALL_WINDOWS // len(own)))
 
     def _go_on(self, tail: Tail) -> None:
-        if peer := self._manager.runners.peer_of(tail.runner):
+        if peer := self._peer_of(tail.runner):
             peer.send(m.Took(tail.job, tail.attempt, tail.id, *tail.taken, self._window(tail)))
 
     def _same(self, one: Tail, other: Tail) -> bool:

@@ -5,18 +5,17 @@ News is gathered for a few milliseconds, so that a thousand ends a second are no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from rota.core.jobs.job import Command, Job, Outcome
+from rota.core.world import World
+from rota.manager.peers.peer import Peer
 from rota.manager.watch.tails import Reader, Tails
 from rota.manager.watch.watcher import Watcher
 from rota.wire import codec
 from rota.wire import messages as m
-
-if TYPE_CHECKING:
-    from rota.manager.loop.service import Manager
-    from rota.manager.peers.peer import Peer
 
 _GATHER_S = 0.02
 _LAST_WORDS = 1000
@@ -34,9 +33,14 @@ T = TypeVar("T")
 class Watches:
     """The registry of watchers."""
 
-    def __init__(self, manager: Manager) -> None:
-        self._manager = manager
-        self._open: dict[tuple[int, int], Watcher] = {}
+    def __init__(
+        self, world: World, peers: Mapping[int, Peer], tails: Tails, *, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._loop = loop
+        self._world = world
+        self._peers = peers
+        self._tails = tails
+        self._open = tails.watchers
         self._due = False
         #: jobs that wished to be removed at their end: who asks a moment later is to hear of it
         self._last_words: dict[int, tuple[Job, int, Outcome | None]] = {}
@@ -45,7 +49,7 @@ class Watches:
         """Begin to tell a peer about its jobs."""
         self._open[peer.id, n] = watcher
         if watcher.follow:
-            world = self._manager.world
+            world = self._world
             for runner in list(world.runners.values()):
                 for id in runner.leases:
                     job = world.jobs[id]
@@ -69,21 +73,6 @@ class Watches:
     def _shut(self, key: Reader) -> None:
         del self._open[key]
         self._tails.close(key)
-
-    @property
-    def _tails(self) -> Tails:
-        return self._manager.tails
-
-    def attached(self, job: int) -> list[tuple[Reader, Watcher]]:
-        """Those who get every byte of this job."""
-        return [(reader, watcher) for reader, watcher in self._open.items() if watcher.attached(job)]
-
-    def expects(self, job: int) -> bool:
-        """May somebody be about to attach to this job?"""
-        found = self._manager.world.jobs.get(job)
-        return found is not None and any(
-            peer.attaching and peer.user == found.spec.user for peer in self._manager.peers.values()
-        )
 
     # -- what happens to jobs
 
@@ -137,7 +126,7 @@ class Watches:
 
     def rejoined(self, runner: str) -> None:
         """A runner is back: its running jobs are followed again."""
-        world = self._manager.world
+        world = self._world
         found = world.runners.get(runner)
         if found is None or not any(watcher.follow for watcher in self._open.values()):
             return
@@ -158,7 +147,7 @@ class Watches:
         """There is news: tell it after a short while."""
         if not self._due and self._open:
             self._due = True
-            self._manager.loop.call_later(_GATHER_S, self._tell)
+            self._loop.call_later(_GATHER_S, self._tell)
 
     def _tell(self) -> None:
         self._due = False
@@ -166,7 +155,7 @@ class Watches:
             self._tell_one(reader)
 
     def _tell_one(self, reader: Reader) -> None:
-        watcher, peer = self._open[reader], self._manager.peers.get(reader[0])
+        watcher, peer = self._open[reader], self._peers.get(reader[0])
         if peer is None:
             self._shut(reader)
             return
@@ -174,7 +163,7 @@ class Watches:
         if watcher.crowded:
             self._tell_later()  # it does not read; nobody else waits for that
             return
-        progress = watcher.take_progress(self._manager.world, self._manager.loop.time())
+        progress = watcher.take_progress(self._world, self._loop.time())
         if progress is not None:
             _send_progress(peer, reader[1], progress)
         if not watcher.pending:
@@ -184,7 +173,7 @@ class Watches:
     def _tell_later(self) -> None:
         if not self._due:
             self._due = True
-            self._manager.loop.call_later(_CROWDED_S, self._tell)
+            self._loop.call_later(_CROWDED_S, self._tell)
 
 
 def _send_progress(peer: Peer, n: int, progress: m.Progress) -> None:

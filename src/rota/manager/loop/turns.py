@@ -1,0 +1,247 @@
+"""Decide, commit, act: what happens to every event, in this order.
+
+The events of one turn are decided together. Their changes are committed in one transaction on the writer's
+thread; only then are their effects performed. While one batch is being committed, the decisions of the next
+gather. How effects are performed is not known here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rota.core import effects, events
+from rota.core.engine import Engine
+from rota.core.machines.host_usage import mark_hosts_unseen
+from rota.core.turn import Batch, Turn
+from rota.core.world import World, forget
+from rota.errors import Bug
+from rota.manager.loop import clock
+from rota.manager.loop.awake_clock import TICK_S, AwakeClock
+from rota.manager.loop.writer import Writer
+from rota.manager.metrics.figures import Figures
+from rota.settings import Settings
+from rota.store.base import Store
+
+log = logging.getLogger("rota.manager")
+
+
+class Told(effects.Reply, frozen=True):
+    """The answer to a question: it acknowledges nothing."""
+
+
+class Turns:
+    """Owns the engine and the writer. All methods belong to the loop's thread."""
+
+    def __init__(
+        self,
+        world: World,
+        store: Store,
+        *,
+        output_dir: Path,
+        settings: Settings,
+        awake: AwakeClock,
+        figures: Figures,
+        decided: Callable[[], None],
+        act: Callable[[list[effects.Effect]], None],
+        acted: Callable[[], None],
+        clock_moved: Callable[[float], None],
+        failed: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._world = world
+        self._awake = awake
+        self._figures = figures
+        self._decided = decided  #: called after each turn
+        self._act = act  #: performs effects
+        self._acted = acted  #: called when the effects of a batch were performed
+        self._clock_moved = clock_moved
+        self._failed = failed
+        self.failure: BaseException | None = None  #: why nothing is decided any more
+        self._engine = Engine(
+            world,
+            lost_after_s=settings.lost_after,
+            orphan_after_s=settings.orphan_after,
+            dead_after_s=settings.dead_after,
+        )
+        self._random = random.Random(os.urandom(32)).random
+        self._inbox: list[events.Event] = []
+        self._turn_due = False
+        self._open = Batch()
+        self._committing: Batch | None = None
+        self._after_commit: list[asyncio.Future[None]] = []
+        self._leaving: list[int] = []
+        self._loads = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self.writer = Writer(
+            store, output_dir, self._loop, committed=self._on_committed, failed=self.fail, filled=self._on_full
+        )
+
+    @property
+    def busy(self) -> bool:
+        """Is a batch open, or being committed?"""
+        return bool(self._open or self._committing)
+
+    # ------------------------------------------------------------------ decide
+
+    def happened(self, event: events.Event) -> None:
+        """Have an event decided about, in this turn of the loop."""
+        self._inbox.append(event)
+        if not self._turn_due:
+            self._turn_due = True
+            self._loop.call_soon(self._decide)
+
+    def _decide(self) -> None:
+        self._turn_due = False
+        if self.failure is not None:
+            return
+        happened, self._inbox = self._inbox, []
+        moved = clock.steady().step is not None and not self._open and clock.steady().confirmed
+        if moved:
+            happened.insert(0, self._follow_clock())
+        turn = self._turn()
+        begun = time.perf_counter()
+        try:
+            refused = self._engine.step(happened, turn)
+        except Exception as error:
+            log.exception("an event could not be decided: %s", [type(event).__name__ for event in happened])
+            self.fail(error)
+            return
+        self._figures.decided(time.perf_counter() - begun, planned=self._world.placement.planner is not None)
+        if moved:
+            self._write_clock(self._open)
+        for reason in refused:
+            if isinstance(reason, Bug):
+                log.error("bug: %s", reason)
+        self._commit()
+        self._set_timer()
+        self._decided()
+
+    def _turn(self) -> Turn:
+        return Turn(wall=clock.now(), mono=self._awake.now(), random=self._random, batch=self._open)
+
+    def _follow_clock(self) -> events.ClockMoved:
+        """The wall clock was set, and is right: what runners call a time is another time from now on."""
+        by = clock.steady().follow()
+        self._clock_moved(by)
+        return events.ClockMoved(by=by)
+
+    def _write_clock(self, batch: Batch) -> None:
+        """For the next manager."""
+        batch.changes.meta[clock.CLOCK] = clock.reading().text()
+
+    def _set_timer(self) -> None:
+        """A delay that is over before the next tick gets a timer of its own."""
+        due = self._engine.next_due()
+        if due is None or due - clock.now() >= TICK_S:
+            return
+        if self._timer is not None:
+            if self._timer_at <= due:
+                return
+            self._timer.cancel()
+        self._timer_at = due
+        self._timer = self._loop.call_later(max(0.0, due - clock.now()), self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self.happened(events.TimerFired())
+
+    # ------------------------------------------------------------------ commit, act
+
+    def _commit(self) -> None:
+        """Hand the open batch to the writer, if it is idle; what needs no disk is done at once."""
+        if self._committing is not None or not self._open or self.failure is not None:
+            return
+        batch, self._open = self._open, Batch()
+        self._committing = batch
+        if batch.changes:
+            self.writer.submit(batch)
+        else:
+            self._on_committed(batch)
+
+    def _on_committed(self, batch: Batch) -> None:
+        self._committing = None
+        self._figures.committed(batch.changes, self._world.jobs)
+        self._act(batch.effects)
+        self._acted()
+        if batch.leaving:
+            self._leaving += batch.leaving
+        if self._leaving and not self._loads:
+            forget(self._world, self._leaving)
+            self._leaving = []
+        waiting, self._after_commit = self._after_commit, []
+        self._commit()
+        for future in waiting:
+            if not future.done():
+                future.set_result(None)
+
+    def fail(self, error: BaseException) -> None:
+        """The store, or the engine, cannot be trusted any more: acknowledge nothing, stop, recover at the next
+        start."""
+        log.critical("the manager must stop: %s", error)
+        self.failure = error
+        self._failed()
+
+    def answer(self, to: events.Asker, body: Any) -> None:
+        """Answer a request, after the commit of everything the answer may have seen."""
+        self._open.effects.append(effects.Reply(to, body))
+        self._commit()
+
+    def tell(self, to: events.Asker, body: Any) -> None:
+        """Answer a question. As `answer` does, except while the disk is full: then at once, although the answer
+        may show what is not on disk yet. It acknowledges nothing, and the client has to learn of the full disk."""
+        told = Told(to, body)
+        if self.writer.full:
+            self._act([told])
+        else:
+            self._open.effects.append(told)
+            self._commit()
+
+    def _on_full(self) -> None:
+        """The batch that is being committed waits for room: questions that were asked meanwhile do not."""
+        for batch in (self._committing, self._open):
+            if batch is not None:
+                told: list[effects.Effect] = [effect for effect in batch.effects if isinstance(effect, Told)]
+                batch.effects[:] = [effect for effect in batch.effects if not isinstance(effect, Told)]
+                self._act(told)
+
+    # ------------------------------------------------------------------ waiting
+
+    async def committed(self) -> None:
+        """Wait until everything that has been decided so far is on disk and done."""
+        if self._inbox:
+            await asyncio.sleep(0)
+        for _ in range(2):
+            if self._committing is None and not self._open:
+                return
+            future: asyncio.Future[None] = self._loop.create_future()
+            self._after_commit.append(future)
+            await future
+
+    @contextlib.contextmanager
+    def loading(self) -> Iterator[None]:
+        """While something is read from the store, no finished job leaves memory."""
+        self._loads += 1
+        try:
+            yield
+        finally:
+            # After the turn that decides about what was read.
+            self._loop.call_soon(self._load_over)
+
+    def _load_over(self) -> None:
+        self._loads -= 1
+
+    async def finish(self) -> None:
+        """The last turn: write down for the next manager what time it is, and since when hosts are not seen."""
+        mark_hosts_unseen(self._world, self._turn())
+        self._write_clock(self._open)
+        self._commit()
+        await self.committed()
