@@ -1,1 +1,5 @@
-"""The pure engine: events in, changes and effects out. No clock, socket, file, random or thread."""
+"""The pure engine: events go in, changes and effects come out.
+
+No clock, socket, file, randomness or thread: times and random numbers are arguments. May import `plan`, `errors`
+and `units` only. Anything that talks to the outside belongs to `manager`, `runner` or `store`.
+"""

@@ -1,4 +1,4 @@
-"""What the engine answers to those who asked. These records travel on the wire as they are."""
+"""The engine's answers to requests. These records go onto the wire as they are."""
 
 from __future__ import annotations
 
@@ -7,47 +7,50 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-#: So many warnings go with an answer.
+#: Warnings per answer.
 MOST_WARNINGS: Final = 10
 
 
 class Added(Struct, frozen=True, array_like=True, gc=False):
-    """What became of a submission: ids in order of the input, each in exactly one of three lists; and what it did
-    to jobs that were there before."""
+    """The result of a submission.
+
+    Job ids in input order, each in exactly one of `added`, `existing` and `retried`; then the effects on earlier
+    jobs.
+    """
 
     added: list[int]
     existing: list[int]
     retried: list[int]
     warnings: list[str] = []
-    complete: list[int] = []  #: those of `existing` that were complete already: nothing to wait for
-    replaced: list[int] = []  #: jobs whose place others took, or that their input has no more
-    changed: list[int] = []  #: those of `existing` and `retried` that wait for something else now, or ask for it
-    kept: list[int] = []  #: jobs that the input had before, has no more, and that stay
+    complete: list[int] = []  #: jobs of `existing` that are complete already
+    replaced: list[int] = []  #: jobs that were replaced, or whose line is gone from the input
+    changed: list[int] = []  #: jobs of `existing` and `retried` that got new dependencies or settings
+    kept: list[int] = []  #: jobs whose line is gone from the input and that stay
 
 
 class Acted(Struct, frozen=True, array_like=True, gc=False):
-    """Which jobs an action changed, and which it left as they were."""
+    """Which jobs an action changed and which it did not."""
 
     changed: list[int]
     unchanged: list[int]
     missing: list[int] = []
-    kept: int = 0  #: of a selection to be removed, those that have not ended or that others wait for
-    warnings: list[str] = []  #: what was asked for and not given
+    kept: int = 0  #: jobs of a selection that were not removed: they have not ended, or other jobs wait for them
+    warnings: list[str] = []  #: what was asked for and not granted
 
 
 class WalltimeSet(Struct, frozen=True, array_like=True, gc=False):
-    """The walltime of a running job, and how much more was asked for than could be granted yet."""
+    """The walltime of a running job, and how much of the requested time could not be granted yet."""
 
     job: int
     walltime_s: float
     pending_s: float = 0.0
-    before_s: float | None = None  #: what it was
+    before_s: float | None = None  #: the walltime before
 
 
 def compact_answer(answer: Added, entries: list[int] | None = None) -> str:
-    """The answer as it is kept, ids as ranges: a million in a row are two numbers.
+    """Encode an answer for storage, ids as ranges: a million in a row are two numbers.
 
-    `entries`: the jobs in the order of the input, where that is to be known.
+    `entries`: the jobs in input order, if they must be stored.
     """
     parts = {"added": answer.added, "existing": answer.existing, "retried": answer.retried}
     rare = {"replaced": answer.replaced, "changed": answer.changed, "kept": answer.kept}
@@ -58,7 +61,7 @@ def compact_answer(answer: Added, entries: list[int] | None = None) -> str:
 
 
 def expand_answer(text: str) -> Added:
-    """The opposite of `compact_answer`."""
+    """Decode what `compact_answer` encoded."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
     lists = {name: [id for low, high in spans for id in range(low, high + 1)] for name, spans in parts.items()}
     replaced, changed, kept = (lists.get(name, []) for name in ("replaced", "changed", "kept"))
@@ -68,19 +71,19 @@ def expand_answer(text: str) -> Added:
 
 
 def entries_of(text: str) -> list[int]:
-    """The jobs of a submission in the order of its input, from its answer as it is kept."""
+    """The jobs of a stored answer in input order."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
     return [id for low, high in parts.get("entries", parts["added"]) for id in range(low, high + 1)]
 
 
 def kept_of(text: str) -> list[int]:
-    """The jobs that stayed although the input had them no more, from the answer as it is kept."""
+    """The jobs of a stored answer that stayed although their line was gone."""
     parts = msgspec.json.decode(text, type=dict[str, list[tuple[int, int]]])
     return [id for low, high in parts.get("kept", ()) for id in range(low, high + 1)]
 
 
 def ranges(ids: list[int]) -> list[tuple[int, int]]:
-    """Runs of consecutive numbers, in the order given."""
+    """Group consecutive numbers into (first, last) pairs, in the order given."""
     spans: list[tuple[int, int]] = []
     for id in ids:
         if spans and spans[-1][1] == id - 1:

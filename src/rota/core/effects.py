@@ -1,6 +1,7 @@
-"""What must be done after a decision is on disk: in the imperative, idempotent, fenced.
+"""Effects: what to do once a decision is on disk.
 
-Effects carry data, never callables; `manager.loop.perform` carries them out.
+Named in the imperative. They carry data, never callables, may be repeated safely, and name leases by (job,
+attempt, token). `manager.loop.perform` carries them out.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ class Refuse(Effect, frozen=True):
 
 
 class SendWork(Effect, frozen=True):
-    """Seats to open and leases to start at a runner."""
+    """Open these seats and start these leases at a runner."""
 
     runner: str
     seats: list[Opened]
     jobs: list[Job]
-    #: (job, attempt, token) of each: a job may have moved on by the time this is sent
+    #: (job, attempt, token) of each job when this was decided: it may have moved on by the time this is sent
     leases: list[tuple[int, int, int]] = []
 
 
 class SendParts(Effect, frozen=True):
-    """Parts of leases to open at a runner; (job, attempt, token) as in `SendWork`."""
+    """Open parts of these leases at a runner."""
 
     runner: str
     jobs: list[Job]
@@ -48,14 +49,14 @@ class SendParts(Effect, frozen=True):
 
 
 class CloseParts(Effect, frozen=True):
-    """Have a runner end everything in these parts, and say when nothing is left."""
+    """Have a runner end everything in these parts and report when nothing is left."""
 
     runner: str
     leases: list[tuple[int, int, int]]
 
 
 class SendRules(Effect, frozen=True):
-    """A runner was accepted; `forget` names leases it holds that are no longer valid."""
+    """Accept a runner; `forget` lists leases that it holds and that are no longer valid."""
 
     runner: str
     forget: list[tuple[int, int, int]]
@@ -69,11 +70,11 @@ class AcknowledgeReport(Effect, frozen=True):
 class KillAttempts(Effect, frozen=True):
     runner: str
     leases: list[tuple[int, int, int]]
-    checkpoint: str = ""  #: a signal that they get first, and time to write a checkpoint
+    checkpoint: str = ""  #: signal to send first, with time to write a checkpoint; empty: none
 
 
 class SuspendAttempts(Effect, frozen=True):
-    """Have a runner stop these attempts, or let them go on. It says when that is done, or that it was before."""
+    """Have a runner freeze (`on`) or thaw these attempts. It reports when that is done, even if it already was."""
 
     runner: str
     leases: list[tuple[int, int, int]]
@@ -81,7 +82,8 @@ class SuspendAttempts(Effect, frozen=True):
 
 
 class SignalAttempts(Effect, frozen=True):
-    """Have a runner send a signal, by name, to all processes of these attempts or to their first process group."""
+    """Have a runner send a signal to all processes (`everything`) of these attempts, or to their first process
+    group."""
 
     runner: str
     leases: list[tuple[int, int, int]]
@@ -90,7 +92,7 @@ class SignalAttempts(Effect, frozen=True):
 
 
 class SetWalltime(Effect, frozen=True):
-    """Tell a runner that an attempt has another walltime."""
+    """Give an attempt another walltime."""
 
     runner: str
     lease: tuple[int, int, int]
@@ -98,7 +100,7 @@ class SetWalltime(Effect, frozen=True):
 
 
 class NotifyStarted(Effect, frozen=True):
-    """A job began to run (for those who follow its output)."""
+    """Tell followers of its output that a job began to run."""
 
     job: int
     attempt: int
@@ -106,7 +108,7 @@ class NotifyStarted(Effect, frozen=True):
 
 
 class NotifySettled(Effect, frozen=True):
-    """A job is settled: finished, or blocked for good unless somebody acts."""
+    """Tell watchers that a job is settled: finished, or blocked until a person acts."""
 
     job: Job
     state: int
@@ -114,26 +116,26 @@ class NotifySettled(Effect, frozen=True):
 
 
 class NotifyReopened(Effect, frozen=True):
-    """A settled job may run again."""
+    """Tell watchers that a settled job may run again."""
 
     job: int
 
 
 class RecallLeases(Effect, frozen=True):
-    """Have a runner hand back these leases, unless they have started."""
+    """Have a runner hand back these leases, except those that have started."""
 
     runner: str
     leases: list[tuple[int, int, int]]
 
 
 class SleepNodes(Effect, frozen=True):
-    """Run the command that puts a node to sleep, for each of these."""
+    """Run the sleep command for each of these nodes."""
 
     hosts: list[str]
 
 
 class WakeNodes(Effect, frozen=True):
-    """Run the command that wakes a node, for each of these."""
+    """Run the wake command for each of these nodes."""
 
     hosts: list[str]
 
@@ -145,24 +147,24 @@ class RunServerScript(Effect, frozen=True):
     job: int
     attempt: int
     token: int
-    about: dict[str, str]  #: its variables
+    about: dict[str, str]  #: environment variables of the script
 
 
 class StopServerScript(Effect, frozen=True):
-    """The attempt is over before its prologue is."""
+    """Stop a prologue whose attempt is over."""
 
     job: int
     attempt: int
 
 
 class DismissRunner(Effect, frozen=True):
-    """Let a runner leave, or, if it is told why, send it away."""
+    """Let an idle runner leave; with a reason, send it away."""
 
     runner: str
     why: str = ""
 
 
 class RemoveSegments(Effect, frozen=True):
-    """Remove these segments of output: it is recorded that they were pruned."""
+    """Delete these segments of output; the record that they were pruned is on disk."""
 
     segments: list[str]

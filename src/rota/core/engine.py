@@ -1,7 +1,7 @@
-"""The engine: events and the time go in, a batch of changes and effects comes out.
+"""The engine: turns events, at a given time, into a batch of changes and effects.
 
-It has no clock, socket, file, random or thread. An event that cannot be accepted leaves the world as
-it was and is answered with a refusal; it never ends the loop.
+It has no clock, socket, file, randomness or thread. An event that cannot be accepted leaves the world unchanged
+and is answered with a refusal; it never stops the loop.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rota.core.turn import Turn
 from rota.core.world import World
 from rota.errors import RotaError
 
-#: A runner ends its own jobs after `orphan_after`; this much later they are gone for certain.
+#: A runner without a manager ends its jobs after `orphan_after`. This much later they are certainly gone.
 ORPHAN_MARGIN_S = 600.0
 
 _Handler = Callable[[World, Turn, Any], None]
@@ -54,7 +54,7 @@ def _on_runner_parted(world: World, turn: Turn, event: events.RunnerParted) -> N
 
 
 def _on_output_outdated(_world: World, turn: Turn, event: events.OutputOutdated) -> None:
-    # Recorded before it is removed, so that nothing takes it for lost.
+    # The record comes first: otherwise pruned output would look like lost output.
     turn.changes.pruned += [(segment,) for segment in event.segments]
     turn.effects.append(RemoveSegments(event.segments))
 
@@ -96,7 +96,7 @@ _HANDLERS: dict[type[events.Event], _Handler] = {
 
 
 class Engine:
-    """Turns events into decisions."""
+    """Decides what each event means. Owns no state but the world."""
 
     def __init__(
         self,
@@ -115,7 +115,10 @@ class Engine:
         self._dead_after_s = dead_after_s
 
     def step(self, happened: list[events.Event], turn: Turn) -> list[RotaError]:
-        """Decide about these events at this time; what could not be decided is returned, for the log."""
+        """Handle these events in order, then start what can start.
+
+        Returns the errors of refused events, for the log; each was also sent to its asker.
+        """
         refused: list[RotaError] = []
         ticked = False
         for event in happened:
@@ -133,7 +136,7 @@ class Engine:
         if not manager_pause.starts_nothing(self.world):
             grant_leases(self.world, turn)
         if ticked:
-            energy.manage_energy(self.world, turn)  # once all that wait have been planned
+            energy.manage_energy(self.world, turn)  # only now: jobs that wait have been planned
         if self.world.moves_noted:
             promised_starts.note_pending_moves(self.world, turn)
         while self.world.placement.has_news and plan_news.act_on_plan(self.world, turn):
@@ -142,11 +145,11 @@ class Engine:
 
     def _on_timer(self, turn: Turn) -> None:
         due = self.world.delayed_until
-        # A delay that seems longer than any can be is over as well: the clock was set back.
+        # A delay longer than the longest possible one means that the clock was set back: it is over too.
         while due and not turn.wall < due[0][0] <= turn.wall + MAX_DELAY_S:
             when, id = heappop(due)
             job = self.world.jobs.get(id)
-            # A retry, a hold or a kill may have come in between.
+            # The job may have been retried, held or killed in the meantime.
             if job is not None and job.state is State.DELAYED and (job.due_at == when or not job.due_at):
                 job.due_at = None
                 enter(self.world, turn, job, waiting_state(self.world, job))
@@ -166,7 +169,7 @@ class Engine:
         host_usage.record_host_states(self.world, turn)
 
     def next_due(self) -> float | None:
-        """The wall time of the next delay that will be over, or start that is planned."""
+        """Return the wall time of the next planned start or end of a delay."""
         times = [self._next_delay(), noop_jobs.next_end(self.world)]
         if not manager_pause.starts_nothing(self.world):
             times.append(self.world.placement.next_event())

@@ -1,6 +1,6 @@
-"""Everything that can happen, in the past tense. The only way to change the world.
+"""Events: everything that can happen, in the past tense. Only events change the world.
 
-`by` is the connection that asked, if somebody did; the answer to it is an effect.
+`by` is the connection behind a request; its answer is an effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Asker(Struct, frozen=True, gc=False):
-    """Who asked: a connection, the number of the request, and the user behind it."""
+    """The origin of a request: the connection, the request's number, and the user."""
 
     connection: int
     n: int
@@ -30,8 +30,10 @@ class Asker(Struct, frozen=True, gc=False):
 
 
 class EntryAfter(Struct, frozen=True, gc=False):
-    """A dependency of one entry of a submission; `parent` is an entry's index when `local`, else a job's id
-    or a dependency group."""
+    """A dependency of one entry of a submission.
+
+    `parent` is the index of an entry if `local`, else a job id or the name of a dependency group.
+    """
 
     entry: int
     parent: Parent
@@ -40,57 +42,57 @@ class EntryAfter(Struct, frozen=True, gc=False):
 
 
 class FormerJob(Struct, frozen=True, gc=False):
-    """An ended job, perhaps only on disk: as much of it as an `add` must know."""
+    """A job that ended, perhaps only on disk: what a submission must know of it."""
 
     id: int
     key: str
     spec: Spec
-    after: str | None = None  #: what it waited for, as JSON
+    after: str | None = None  #: its dependencies, as JSON
 
 
 class ChunkArrived(Event, frozen=True):
-    """A piece of a submission, with everything the store knows about its commands."""
+    """A chunk of a submission, with everything the store knows about its commands."""
 
     by: Asker
     submission: str
     first: int
     cmds: list[Command]
     keys: list[str]
-    specs: list[Spec]  #: all of the submission so far
-    spec_ids: list[int]  #: their numbers in the store
+    specs: list[Spec]  #: of the whole submission so far
+    spec_ids: list[int]  #: their ids in the store
     spec_of: list[int] | None
     lines: list[int] | None
     after: list[EntryAfter]
-    known: dict[str, tuple[int, int]]  #: key → (id, state) of finished jobs in the store
-    loaded: dict[int, Job]  #: those of `known` that will be retried
+    known: dict[str, tuple[int, int]]  #: identity key → (id, state) of finished jobs in the store
+    loaded: dict[int, Job]  #: jobs of `known` that will be retried
     last: bool
-    fresh: frozenset[int] | bool = False  #: these entries (or all) are new jobs, whatever is known
+    fresh: frozenset[int] | bool = False  #: entries (True: all) that become new jobs even if equal ones exist
     check: bool = False
     allow_unsatisfiable: frozenset[int] | bool = False
-    elements: dict[int, tuple[int, int]] = {}  #: entry → number of the array in this submission, index
-    inputs: dict[int, int] = {}  #: entry → bytes of its input
-    dependents: dict[int, Job] = {}  #: with the last chunk: complete jobs on disk that it may re-open
-    limits: list[Limit] = []  #: with the last chunk: limits that its jobs declare
-    warnings: list[str] = []  #: with the last chunk: what the user should know about it
-    rerun: frozenset[int] | bool = False  #: these entries (or all) take the place of those that ended
-    namesakes: dict[str, list[FormerJob]] = {}  #: for `rerun`: all jobs on disk with such a key
+    elements: dict[int, tuple[int, int]] = {}  #: entry → (number of its array in this submission, index)
+    inputs: dict[int, int] = {}  #: entry → size of its input in bytes
+    dependents: dict[int, Job] = {}  #: last chunk: complete jobs on disk that it may re-open
+    limits: list[Limit] = []  #: last chunk: limits declared by its jobs
+    warnings: list[str] = []  #: last chunk: warnings for the user
+    rerun: frozenset[int] | bool = False  #: entries (True: all) that replace equal jobs that have ended
+    namesakes: dict[str, list[FormerJob]] = {}  #: for `rerun`: identity key → all jobs on disk with that key
     formers: dict[int, FormerJob] = {}  #: complete jobs on disk whose entries have dependencies now
-    followers: dict[int, Job] = {}  #: with the last chunk: ended jobs on disk that waited for what it may replace
-    input: str = ""  #: with the last chunk: which input this is, of those that the user has
-    previous: list[int] = []  #: with the last chunk: the jobs of this input when it was added last, in its order
-    dropped: dict[int, FormerJob] = {}  #: of these and `kept`, failed and cancelled ones on disk
-    kept: list[int] = []  #: with the last chunk: jobs that the input had before that and that stayed then
+    followers: dict[int, Job] = {}  #: last chunk: ended jobs on disk that depend on jobs it may replace
+    input: str = ""  #: last chunk: name of the input, unique for its user
+    previous: list[int] = []  #: last chunk: jobs of the previous version of this input, in input order
+    dropped: dict[int, FormerJob] = {}  #: failed and cancelled jobs on disk that are in `previous` or `kept`
+    kept: list[int] = []  #: last chunk: jobs of earlier versions of this input that were kept
 
 
 class LibraryGrew(Event, frozen=True):
-    """Specifications and environments came that nobody had used before."""
+    """New specifications and environments arrived."""
 
     specs: list[tuple[int, str]]  #: (id, JSON)
     envs: list[tuple[int, str, str]]  #: (id, digest, base64)
 
 
 class UploadDropped(Event, frozen=True):
-    """A submission will not be completed: its client went away or sent something wrong."""
+    """A submission will not be completed: its client disconnected or sent something invalid."""
 
     submission: str
 
@@ -120,16 +122,16 @@ class JobsRemoved(Event, frozen=True):
     by: Asker
     jobs: list[int]
     loaded: dict[int, Job]
-    cascade: bool = False  #: with all that wait for them
-    only: str = ""  #: whose jobs may go; empty: everybody's
-    named: frozenset[int] = frozenset()  #: those that were named one by one: they go, or nothing does
-    waiting: bool = False  #: those that wait go as well
+    cascade: bool = False  #: remove their dependents too
+    only: str = ""  #: only jobs of this user may be removed; empty: any
+    named: frozenset[int] = frozenset()  #: jobs given by id: if one of them cannot be removed, nothing is
+    waiting: bool = False  #: remove waiting jobs too
 
 
 class JobsSuspended(Event, frozen=True):
     by: Asker
     jobs: list[int]
-    keep: bool = False  #: they give up nothing
+    keep: bool = False  #: keep their cores
 
 
 class JobsResumed(Event, frozen=True):
@@ -138,30 +140,30 @@ class JobsResumed(Event, frozen=True):
 
 
 class JobsSignalled(Event, frozen=True):
-    """A signal for running jobs; without a name: that which asks each for a checkpoint."""
+    """A user sent a signal to running jobs; without a name, the one that asks for a checkpoint."""
 
     by: Asker
     jobs: list[int]
-    signal: str = ""  #: like TERM
+    signal: str = ""  #: for example TERM
 
 
 class WalltimeAsked(Event, frozen=True):
     by: Asker
     job: int
     seconds: float
-    relative: bool = False  #: so much more (or less) than it has
-    force: bool = False  #: whatever was promised to others
+    relative: bool = False  #: add to the present walltime instead of replacing it
+    force: bool = False  #: even if promises to other jobs break
 
 
 class DeathConfirmed(Event, frozen=True):
-    """Somebody vouches that these lost jobs are dead."""
+    """An operator vouches that these lost jobs are dead."""
 
     by: Asker
     jobs: list[int]
 
 
 class HostAppeared(Event, frozen=True):
-    """A pool says what a host has to give."""
+    """A pool reported the capacity of a host."""
 
     host: str
     capacity: Capacity
@@ -175,26 +177,26 @@ class RunnerJoined(Event, frozen=True):
     start_time: int
     held: list[HeldLease]
     seats: list[int]
-    made_for: Need | None = None  #: an allocation of its own, for jobs of this need
-    node: NodeFacts | None = None  #: what the agent of a node says about its host
-    parts: list[LeaseRef] = []  #: of leases of other hosts, what is still there
-    leaving: bool = False  #: it will end when its jobs have
+    made_for: Need | None = None  #: set: the runner is an allocation of its own, for jobs of this need
+    node: NodeFacts | None = None  #: sent by the agent of a node
+    parts: list[LeaseRef] = []  #: parts, of leases at other hosts, that it still has
+    leaving: bool = False  #: it takes no more work and exits when its jobs have ended
 
 
 class RunnerIdled(Event, frozen=True):
-    """A runner with an allocation of its own has nothing to do and would leave."""
+    """A runner with an allocation of its own has no work and would leave."""
 
     runner: str
 
 
 class RunnerParted(Event, frozen=True):
-    """The connection to a runner ended. That says nothing about its jobs."""
+    """The connection to a runner ended. Its jobs may well be running."""
 
     runner: str
 
 
 class RunnerReported(Event, frozen=True):
-    """A batch of what happened at a runner, or a mere touch (seq 0)."""
+    """A batch of reports from a runner, or a mere heartbeat (seq 0)."""
 
     runner: str
     seq: int
@@ -207,29 +209,31 @@ class RunnerReported(Event, frozen=True):
     opened: list[PartOpened] = []
     shut: list[LeaseRef] = []  #: parts of which nothing is left
     paused: list[Paused] = []
-    leaving: bool = False  #: it will end when its jobs have
+    leaving: bool = False  #: it takes no more work and exits when its jobs have ended
 
 
 class RunnerSettled(Event, frozen=True):
-    """Proof about a runner that is gone: these attempts ended like this, all others never began, or, if
-    its journal is not `whole`, nobody knows."""
+    """A runner is proven dead: these attempts ended as stated, and all others never began.
+
+    If its journal is not `whole`, the fate of the others is unknown.
+    """
 
     runner: str
     by_runner: str
     ended: list[Finished]
     whole: bool = True
-    rebooted: bool = False  #: the machine was started anew since: certainly nothing of it is left
+    rebooted: bool = False  #: the machine was rebooted, so nothing of the runner is left
 
 
 class HostHealed(Event, frozen=True):
-    """The site's own check says that a suspected host is well."""
+    """The site's check found a suspected host healthy."""
 
     host: str
     why: str
 
 
 class HostFenced(Event, frozen=True):
-    """There is proof that the machine of a silent host is off."""
+    """The machine of a silent host is proven to be off."""
 
     host: str
     why: str
@@ -242,21 +246,21 @@ class ServerScriptEnded(Event, frozen=True):
     job: int
     attempt: int
     token: int
-    wrong: str = ""  #: empty: it went well
+    wrong: str = ""  #: what failed; empty: nothing
 
 
 class TimerFired(Event, frozen=True):
-    """Time has passed: delays may be over, runners may have been silent for too long."""
+    """Time passed: delays may be over, heartbeats may have timed out."""
 
 
 class OutputOutdated(Event, frozen=True):
-    """Segments of output are too old, or take too much space."""
+    """Segments of output exceed the configured age or space."""
 
     segments: list[str]
 
 
 class PowerCommandEnded(Event, frozen=True):
-    """The command that puts a node to sleep, or wakes it, is over; `error`: why it failed."""
+    """The command that puts a node to sleep or wakes it has ended; `error`: why it failed."""
 
     host: str
     wake: bool
@@ -264,11 +268,11 @@ class PowerCommandEnded(Event, frozen=True):
 
 
 class ManagerPaused(Event, frozen=True):
-    """Nothing new may start until somebody resumes."""
+    """Nothing new may start until the manager is resumed."""
 
 
 class ManagerDrained(Event, frozen=True):
-    """Nothing new may start, and the manager will stop when nothing runs any more."""
+    """Nothing new may start, and the manager stops once nothing runs."""
 
 
 class ManagerResumed(Event, frozen=True):
@@ -276,7 +280,7 @@ class ManagerResumed(Event, frozen=True):
 
 
 class LimitsDeclared(Event, frozen=True):
-    """Limits are like this from now on, and some do not exist any more."""
+    """Limits were declared, changed or withdrawn."""
 
     by: Asker | None = None
     limits: list[Limit] = []
@@ -284,34 +288,34 @@ class LimitsDeclared(Event, frozen=True):
 
 
 class SiteChanged(Event, frozen=True):
-    """An administrator changed records of the site, all of them or none."""
+    """An administrator changed records of the site: all of these or none."""
 
     by: Asker | None = None
-    changes: list[tuple[str, str, Any]] = []  #: (kind, name, value; None: it is removed)
-    about: str = ""  #: for the log: what was done
-    base: int | None = None  #: the version that the changes were made from; None: any
+    changes: list[tuple[str, str, Any]] = []  #: (kind, name, value or None to remove it)
+    about: str = ""  #: description for the log
+    base: int | None = None  #: version of the site that the changes are based on; None: any
 
 
 class JobsModified(Event, frozen=True):
-    """Jobs with these specifications get others."""
+    """Jobs with these specifications got new ones."""
 
     by: Asker
     jobs: list[int]
     loaded: dict[int, Job]
-    specs: dict[int, tuple[int, Spec]]  #: number of the old one → number of the new one, and it
-    fields: list[str]  #: the names of what changes
+    specs: dict[int, tuple[int, Spec]]  #: old specification id → (new id, new specification)
+    fields: list[str]  #: names of the changed fields
     input_bytes: int | None = None
-    notices: dict[int, tuple[str, ...]] = {}  #: number of the old one → what the user should know of the new one
+    notices: dict[int, tuple[str, ...]] = {}  #: old specification id → warnings about the new one
 
 
 class LearningForgotten(Event, frozen=True):
-    """What was learned about these groups counts no more."""
+    """What was learned about these groups was discarded."""
 
     by: Asker
     names: list[str]
 
 
 class ClockMoved(Event, frozen=True):
-    """The manager follows the wall clock, which was set by so many seconds; the first event of its batch."""
+    """The wall clock was set by so many seconds and the manager follows it. First event of its batch."""
 
     by: float

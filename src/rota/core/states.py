@@ -1,4 +1,4 @@
-"""The states of a job and the one table of legal transitions between them.
+"""The states of a job and the one table of legal transitions.
 
 `docs/states.md` is generated from this table (`python -m rota.core.states`).
 """
@@ -12,7 +12,7 @@ from rota.errors import IllegalTransition
 
 
 class State(IntEnum):
-    """Where a job is. The numbers are stored, and users know the labels: never change one."""
+    """The state of a job. The numbers are stored and users know the labels: never change either."""
 
     DEPENDENT = 1, "dependent"
     BLOCKED = 2, "blocked"
@@ -29,9 +29,9 @@ class State(IntEnum):
     FAILED = 13, "failed"
     CANCELLED = 14, "cancelled"
 
-    label: str  #: the name shown to people and in JSON
+    label: str  #: shown to people and in JSON
 
-    def __new__(cls, number: int, label: str = "") -> Self:  # State(3) finds a member, by its number alone
+    def __new__(cls, number: int, label: str = "") -> Self:  # so that `State(3)` works without a label
         made = int.__new__(cls, number)
         made._value_ = number
         made.label = label
@@ -42,26 +42,26 @@ _S = State
 
 TERMINAL: Final = frozenset({_S.COMPLETE, _S.FAILED, _S.CANCELLED})
 LIVE: Final = frozenset(State) - TERMINAL
-#: An attempt exists and may be executing: its resources are counted.
+#: An attempt exists and may be executing, so its resources count as taken.
 LEASED: Final = frozenset({_S.SCHEDULED, _S.STARTING, _S.RUNNING, _S.SUSPENDED, _S.FINISHING, _S.LOST})
-#: Nothing executes; the job waits for something.
+#: Nothing executes: the job waits.
 WAITING: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.READY, _S.DELAYED})
 HOLDABLE: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED})
 RETRYABLE: Final = frozenset({_S.FAILED, _S.CANCELLED})
-#: Nothing more will happen to the job unless somebody acts.
+#: Nothing happens to the job until a person acts.
 SETTLED: Final = TERMINAL | {_S.BLOCKED}
 
 BY_LABEL: Final = {state.label: state for state in State}
 
 _ENDS: Final = {_S.COMPLETE, _S.FAILED, _S.CANCELLED, _S.DELAYED}
-#: A lease that ends without a verdict sends the job back to wait.
+#: A lease that ends without an outcome sends its job back to waiting.
 _BACK: Final = {_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD}
 
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     _S.DEPENDENT: frozenset({_S.READY, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
     _S.BLOCKED: frozenset({_S.DEPENDENT, _S.READY, _S.HELD, _S.CANCELLED}),
     _S.HELD: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.DELAYED, _S.CANCELLED}),
-    # It fails without an attempt when its reservation is rejected, or when it did not begin in time.
+    # A ready job fails without an attempt if its reservation is rejected or it missed its deadline.
     _S.READY: frozenset({_S.SCHEDULED, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED, _S.FAILED}),
     _S.SCHEDULED: frozenset({_S.STARTING, _S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
     _S.STARTING: frozenset({_S.RUNNING, _S.FINISHING, _S.LOST, *_BACK, *_ENDS}),
@@ -70,24 +70,24 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     _S.FINISHING: frozenset({_S.LOST, *_BACK, *_ENDS}),
     _S.LOST: frozenset({_S.SCHEDULED, _S.STARTING, _S.RUNNING, _S.SUSPENDED, _S.FINISHING, *_BACK, *_ENDS}),
     _S.DELAYED: frozenset({_S.READY, _S.DEPENDENT, _S.BLOCKED, _S.HELD, _S.CANCELLED}),
-    # Terminal states are left only by a re-opening: retry, or a live group that grew.
+    # A terminal state is left only when the job is re-opened: by a retry, or because a live group grew.
     _S.COMPLETE: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
     _S.FAILED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
     _S.CANCELLED: frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY}),
 }
 
-#: Where a job may begin its life.
+#: The states in which a job may begin.
 INITIAL: Final = frozenset({_S.DEPENDENT, _S.BLOCKED, _S.READY, _S.HELD})
 
 
 def check_transition(old: State, new: State, *, story: str = "") -> None:
-    """Raise `IllegalTransition`, carrying the job's story, unless the table allows old → new."""
+    """Raise `IllegalTransition`, which carries the job's story, unless the table allows old → new."""
     if new not in TRANSITIONS[old]:
         raise IllegalTransition(f"{old.label} → {new.label} is not allowed; story: {story or 'none'}")
 
 
 def as_mermaid() -> str:
-    """The table as a state diagram for the documentation."""
+    """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2"]
     lines += [f"    [*] --> {state.label}" for state in sorted(INITIAL)]
     for old, targets in TRANSITIONS.items():

@@ -1,7 +1,6 @@
-"""One turn of the engine: the time it happens at, and what it has decided so far.
+"""One turn of the engine: its time, and the batch that collects its decisions.
 
-Several turns may share one batch: while the store commits one batch, the decisions of the next
-gather here.
+Several turns may share a batch: while the store commits one batch, the decisions of the next collect here.
 """
 
 from __future__ import annotations
@@ -12,22 +11,21 @@ from rota.core.changes import Changes
 from rota.core.effects import Effect
 from rota.core.jobs.job import Spec
 
-#: In the story of events: what happens to the deployment and to no job.
+#: Job id of events that concern the deployment, not a job.
 NO_JOB_ID = 0
 
 
 class Batch:
-    """Decisions that will be committed together, and what is to be done afterwards."""
+    """Decisions that are committed together, and the effects to perform afterwards."""
 
     __slots__ = ("changes", "effects", "leaving", "sums")
 
     def __init__(self) -> None:
         self.changes = Changes()
         self.effects: list[Effect] = []
-        #: Finished jobs: they may leave memory once this batch is on disk.
+        #: Finished jobs that may leave memory once this batch is on disk.
         self.leaving: list[int] = []
-        #: hour → the last specification that was accounted for, and where in `changes`
-        #: (`core.accounts.accounting`)
+        #: hour → (specification accounted for last, its row in `changes`): a cache of `core.accounts.accounting`
         self.sums: dict[int, tuple[Spec, list[int]]] = {}
 
     def __bool__(self) -> bool:
@@ -35,9 +33,9 @@ class Batch:
 
 
 class Turn:
-    """The arguments of a decision: the two clocks, a source of numbers, and the batch to write to.
+    """The arguments of a decision: two clocks, a source of random numbers, and the batch to write to.
 
-    `mono` measures leases and delays and never jumps; `wall` is for records and people.
+    `mono` never jumps and measures leases and delays; `wall` is for records and people.
     """
 
     __slots__ = ("batch", "changes", "effects", "minute", "mono", "random", "wall")
@@ -49,8 +47,8 @@ class Turn:
         self.batch = batch
         self.changes = batch.changes
         self.effects = batch.effects
-        self.minute: list[int] | None = None  #: the sums of this minute in `changes`, once they were needed
+        self.minute: list[int] | None = None  #: this minute's row in `changes`, once it exists
 
     def note(self, job: int, attempt: int, kind: str, text: str) -> None:
-        """Add a line to a job's story: for what is not routine."""
+        """Add a line to a job's story. For unusual events only, not for routine ones."""
         self.changes.events.append((self.wall, job, attempt, kind, text))

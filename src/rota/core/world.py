@@ -1,7 +1,7 @@
-"""Everything the engine knows, as plain data, and the few functions that keep its indexes true.
+"""The state of a deployment as plain data, and the few functions that keep its indexes consistent.
 
-Nothing here decides anything. Jobs are live, or finished and about to leave memory; of all others
-only the outcome is kept, one byte each.
+Nothing here decides anything. Memory holds live jobs, and finished ones until their record is on disk. Of all
+other jobs only the outcome is kept, one byte each.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from rota.plan.policy.usage_history import History
 from rota.plan.site.records import KINDS
 from rota.plan.size import Capacity, Size
 
-#: In `World.outcomes`: a job that is live, and an id that names no job.
+#: Values of `World.outcomes`: a live job, and an id without a job.
 OPEN = 0
 NO_JOB = 255
 
-#: So many changed jobs are remembered by name; with one more, they are only many.
+#: At most this many changed jobs are listed one by one; with one more, watchers reload everything.
 MOST_TOUCHED = 500
 
 _STATES = max(State) + 1
 
-#: Lines that a runner may add to the story of one job.
+#: Lines that one runner may add to the story of one job.
 _MOST_NOTES = 100
-#: Of so many jobs it is counted, beside those that it has leases for.
+#: Above this many jobs, a runner's counters are kept only for jobs that it has leases for.
 _MANY_NOTES = 1000
 
 
 class Runner:
-    """A runner that holds leases or is connected."""
+    """A runner that is connected or holds leases."""
 
     __slots__ = ("boot_id", "connected", "dead", "heard_at", "host", "id", "leases", "leaving", "made_for",
                  "notes", "pid", "seats", "silent", "start_time", "unseated")  # fmt: skip
@@ -61,20 +61,23 @@ class Runner:
         self.pid = pid
         self.start_time = start_time
         self.connected = False
-        self.leaving = False  #: it will end when its jobs have
-        self.heard_at = 0.0  #: monotonic
-        self.silent = False  #: its jobs have been declared lost
-        self.dead = False  #: it has been silent for so long that people call its host dead; nothing else changes
-        self.leases: set[int] = set()  #: jobs
-        self.made_for: Need | None = None  #: it is a host of its own, for jobs of this need
+        self.leaving = False  #: it takes no more work and exits when its jobs have ended
+        self.heard_at = 0.0  #: monotonic time of its last sign of life
+        self.silent = False  #: its heartbeat timed out and its jobs are lost
+        self.dead = False  #: silent for `dead_after`: its host is shown as dead; nothing else changes
+        self.leases: set[int] = set()  #: ids of jobs
+        #: set: the runner is an allocation of its own, for jobs of this need only
+        self.made_for: Need | None = None
         self.seats: dict[int, Size] = {}
-        #: size → leases beyond the seats of that size: sent ahead, to take over a seat
+        #: size → leases minus seats of that size: leases sent ahead of need wait for a seat
         self.unseated: defaultdict[Size, int] = defaultdict(int)
-        self.notes: dict[int, int] = {}  #: job → lines of its story that came from here
+        self.notes: dict[int, int] = {}  #: job → lines that this runner added to its story
 
     def may_note(self, job: int) -> bool:
-        """May this runner add a line to the story of a job that it has a lease for? An honest one has few to add,
-        and whoever took its token must not fill the disk with them."""
+        """Count one more line by this runner in the story of a job; False: it has added too many.
+
+        An honest runner adds few. The bound keeps the holder of a stolen token from filling the disk.
+        """
         if len(self.notes) > _MANY_NOTES:
             self.notes = {id: n for id, n in self.notes.items() if id in self.leases}
         self.notes[job] = self.notes.get(job, 0) + 1
@@ -82,31 +85,33 @@ class Runner:
 
 
 class Upload:
-    """A submission of which not all chunks have arrived."""
+    """A submission whose chunks have not all arrived."""
 
     __slots__ = ("added", "after", "arrays", "check", "complete", "entries", "existing", "fresh", "jobs", "keys",
                  "known_entries", "lines", "replacing", "retried", "warnings")  # fmt: skip
 
     def __init__(self, *, check: bool) -> None:
-        self.check = check  #: a question: nothing of it is written or numbered
-        self.entries: list[int] = []  #: the job of each entry, by index
+        self.check = check  #: dry run: nothing is written and no id is used
+        self.entries: list[int] = []  #: entry index → job
         self.lines: list[int] = []
         self.added: list[int] = []
         self.existing: list[int] = []
-        self.fresh: set[int] = set()  #: new jobs whatever else is known
-        self.retried: dict[int, Job | None] = {}  #: None: it is in memory
+        self.fresh: set[int] = set()  #: jobs added with `--fresh`: new, even if equal ones exist
+        self.retried: dict[int, Job | None] = {}  #: None: the job is in memory
         self.jobs: dict[int, Job] = {}
         self.keys: dict[str, int] = {}
-        self.after: list[tuple[int, Parent, int, bool]] = []  #: (entry, parent, condition, local)
-        self.arrays: dict[int, int] = {}  #: number of an array in this submission → its id
+        #: (entry, parent, condition, is the parent an entry of this input?)
+        self.after: list[tuple[int, Parent, int, bool]] = []
+        self.arrays: dict[int, int] = {}  #: number of an array within the submission → its id
         self.complete: list[int] = []
         self.warnings: list[str] = []
-        self.replacing: dict[int, list[FormerJob]] = {}  #: new job → those whose place it takes
-        self.known_entries: dict[int, KnownEntry] = {}  #: by entry, dependents that are there already
+        self.replacing: dict[int, list[FormerJob]] = {}  #: new job → jobs that it replaces
+        #: entry → existing job with dependencies, as it is asked for now
+        self.known_entries: dict[int, KnownEntry] = {}
 
 
 class KnownEntry(NamedTuple):
-    """An entry of a submission that is there already, as it is asked for now."""
+    """An entry whose job exists already, as the submission asks for it now."""
 
     job: int
     key: str
@@ -114,12 +119,12 @@ class KnownEntry(NamedTuple):
     spec: Spec
     spec_id: int
     input_bytes: int | None
-    array: tuple[int, int] | None  #: number of its array in the submission, index
-    former: FormerJob | None  #: what is known of it if it is complete and not in memory
+    array: tuple[int, int] | None  #: number of its array within the submission, and index in the array
+    former: FormerJob | None  #: the job, if it is complete and no longer in memory
 
 
 class PendingMoves(NamedTuple):
-    """What is still to be told of a promise: how often it was moved, when last, and why."""
+    """Moves of one promised start that the job's story does not have yet."""
 
     times: int
     at: float
@@ -133,88 +138,96 @@ class World:
     def __init__(self, placement: Placement) -> None:
         self.placement = placement
         self.jobs: dict[int, Job] = {}
-        self.keys: dict[str, int] = {}  #: identity of each job in memory
+        self.keys: dict[str, int] = {}  #: identity key → job, for jobs in memory
         self.specs: dict[int, Spec] = {}
         self.outcomes = bytearray([NO_JOB])
-        self.replaced = bytearray()  #: by id, 1 for each job whose place another took; as long as need be
-        #: job → the one that took its place, or 0, since a submission is on its way that may not know of it
+        self.replaced = bytearray()  #: by id: 1 for a replaced job; grows on demand
+        #: job → its successor or 0. Filled only while an upload is under way, which may not know of the
+        #: replacement.
         self.successors: dict[int, int] = {}
-        #: group → number of jobs in each state, finished ones included
+        #: report group → number of jobs by state, finished ones included
         self.counts: defaultdict[str, list[int]] = defaultdict(lambda: [0] * _STATES)
-        #: parent → (dependent, condition) of live dependents → is it content, as it was told last; without
-        #: those for whom the parent is done
+        #: parent → (live dependent, condition) → is it satisfied, as last announced? Without dependents for which
+        #: the parent's outcome is final.
         self.children: dict[Parent, dict[tuple[int, int], bool]] = {}
-        self.unmet_parents: dict[int, int] = {}  #: dependent → parents that do not satisfy it yet
+        self.unmet_parents: dict[int, int] = {}  #: dependent → number of parents that do not satisfy it yet
         self.blocked_by: dict[int, set[Parent]] = {}
         self.groups: defaultdict[str, DepGroup] = defaultdict(DepGroup)
-        self.ancestry = GroupAncestries()  #: groups that jobs wait for, themselves or through others
-        self.models: dict[str, Model] = {}  #: by learning group, the one not used for longest first
-        self.sizes: dict[Size, Size] = {}  #: learned sizes, each kept once
+        #: which dependency groups each job waits for, directly or through its parents
+        self.ancestry = GroupAncestries()
+        self.models: dict[str, Model] = {}  #: learning group → model, least recently used first
+        self.sizes: dict[Size, Size] = {}  #: learned sizes, each stored once
         self.cached_sizes: dict[
             tuple[int, str], CachedSize
-        ] = {}  #: (specification, learning group) → what its jobs take
-        self.largest: Size | None = None  #: what the largest host has
+        ] = {}  #: (specification, learning group) → learned size
+        self.largest: Size | None = None  #: capacity of the largest host
         self.runners: dict[str, Runner] = {}
-        self.runner_at: dict[str, str] = {}  #: host → the runner that new work goes to
-        self.runner_hosts: dict[str, str] = {}  #: runner → its host, of all that ever joined
-        self.parts_at: dict[str, set[int]] = {}  #: host → jobs that have a part there (`core.attempts.parts`)
-        self.closing: set[int] = set()  #: jobs whose attempt is over and whose parts are being closed
-        self.moved_parts: set[int] = set()  #: jobs of which another runner has a part than was first asked
+        self.runner_at: dict[str, str] = {}  #: host → runner that gets new work
+        self.runner_hosts: dict[str, str] = {}  #: runner → host, for every runner that ever joined
+        self.parts_at: dict[str, set[int]] = {}  #: host → jobs with a part there (`core.attempts.parts`)
+        self.closing: set[int] = set()  #: jobs whose attempt has ended and whose parts have not
+        self.moved_parts: set[int] = set()  #: jobs with a part at another runner than the one asked first
         self.energy = EnergyRules()  #: when nodes may sleep
-        #: node → when (monotonic) it was last seen to become idle, or to get into the state that its record says
+        #: node → monotonic time since when it has been idle, or in the energy state of its record
         self.idle_since: dict[str, float] = {}
         self.energy_since: dict[str, float] = {}
-        self.closed_hosts: set[str] = set()  #: those whose hours or time are over (`core.machines.host_hours`)
-        self.hours_now: dict[str, tuple[bool, float, float]] = {}  #: hours → are they now; known from when to when
-        self.energy_doubt = ""  #: what is wrong with its rules, as it was said last
+        #: outside their hours or past `available_until` (`core.machines.host_hours`)
+        self.closed_hosts: set[str] = set()
+        #: hours expression → (open now?, valid from, valid until)
+        self.hours_now: dict[str, tuple[bool, float, float]] = {}
+        self.energy_doubt = ""  #: the last reported mistake in `keep_alive`
         self.server_hooks = ServerHooks()  #: scripts on the manager's host (`core.hooks.server_scripts`)
-        self.noop_jobs: set[int] = set()  #: jobs that hold resources and run nowhere (`core.attempts.noop_jobs`)
-        self.special_hosts: dict[str, str] = {}  #: type of job → the host that commands of such jobs run on
+        self.noop_jobs: set[int] = set()  #: running jobs of type noop: they hold resources and execute nothing
+        self.special_hosts: dict[str, str] = {}  #: job type → host on which its commands run
         self.vacate_times = VacateTimes()  #: how long jobs may take to make room for others
-        self.patience_s = PATIENCE_S  #: how long reservations wait for resources that are missing
-        self.leaving: dict[int, int] = {}  #: job → batches not yet on disk after which it may leave memory
+        self.patience_s = PATIENCE_S  #: how long a reservation waits for missing resources
+        #: finished job → batches that must be committed before it may leave memory
+        self.leaving: dict[int, int] = {}
         self.capacity: dict[str, Capacity] = {}
         self.uploads: dict[str, Upload] = {}
-        self.delayed_until: list[tuple[float, int]] = []  #: heap of (wall time, job) of delayed jobs
-        #: kind → name → value of the site's records, as an administrator wrote them (`plan.site.records`)
+        self.delayed_until: list[tuple[float, int]] = []  #: heap of (wall time, job) for delayed jobs
+        #: kind → name → record of the site, as written by an administrator (`plan.site.records`)
         self.site: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
         self.site_version = 0  #: grows with every change of `site`
         self.on_site: Callable[[], None] | None = None  #: called when `site` has changed
-        self.own_resources: dict[str, list[int]] = {}  #: ids on hosts that no record speaks of
-        self.suspending: set[int] = set()  #: jobs that are suspended, or on the way there or back
-        self.pending_extensions: set[int] = set()  #: jobs that asked for more walltime than could be granted yet
-        self.reserved: dict[int, Reserved] = {}  #: what was granted to reservations
-        self.spent: dict[Spent, int] = {}  #: what ended jobs used of periods of quotas
-        self.usage_history = History()  #: what users and projects have used, for fair share
-        #: job → when its story last told that its promise was moved, for a while; and what it has not told yet
+        #: host → ids of its resources, for hosts without resource records
+        self.own_resources: dict[str, list[int]] = {}
+        self.suspending: set[int] = set()  #: jobs that are suspended, being suspended or being resumed
+        #: jobs that asked for more walltime than could be granted so far
+        self.pending_extensions: set[int] = set()
+        self.reserved: dict[int, Reserved] = {}  #: granted reservations
+        self.spent: dict[Spent, int] = {}  #: resource-time that ended jobs used of quota periods
+        self.usage_history = History()  #: past use by user and project, for fair share
+        #: `moves_noted`: job → when its story last mentioned a moved promise. `moves_pending`: moves since then.
+        #: Both are dropped after a second.
         self.moves_noted: dict[int, float] = {}
         self.moves_pending: dict[int, PendingMoves] = {}
-        #: host → what it does and since when (microseconds), as it was written down last
+        #: host → (state, since when in microseconds), as last written
         self.host_states: dict[str, tuple[str, int]] = {}
-        #: hosts that were there before this manager began, whose runners may be on their way back; and until when,
-        #: by the steady clock (None: nobody has looked yet)
+        #: After a restart: hosts whose runners may still come back, and until when (monotonic) to wait for them;
+        #: None: the wait has not begun.
         self.awaited_hosts: set[str] = set()
         self.awaited_until: float | None = None
         self.next_job = 1
-        #: job → state and attempt of those that changed since somebody last looked, up to one more than
-        #: `MOST_TOUCHED`; None: nobody wants to know
+        #: Jobs that changed since the watchers were last served → (state, attempt); at most one more than
+        #: `MOST_TOUCHED`. None: there are no watchers.
         self.touched: dict[int, tuple[State, int]] | None = None
         self.paused = False
-        self.zone: tzinfo = UTC  #: in which hours of the day are meant
+        self.zone: tzinfo = UTC  #: local time zone, for hours of the day
         self.draining = False
-        self.stopping = False  #: neither jobs nor anybody's wish can start anything any more
+        self.stopping = False  #: the manager is shutting down: nothing starts any more
 
     @property
     def live(self) -> int:
-        """How many jobs are in memory."""
+        """The number of jobs in memory."""
         return len(self.jobs)
 
     def outcome(self, job: int) -> int:
-        """OPEN, NO_JOB, or the number of the terminal state."""
+        """Return OPEN, NO_JOB, or the number of the terminal state."""
         return self.outcomes[job] if 0 < job < len(self.outcomes) else NO_JOB
 
     def is_replaced(self, job: int) -> bool:
-        """Has another taken its place? Then nothing happens to it any more, and nobody waits for it."""
+        """Has another job taken its place? If so, it never changes again and no job waits for it."""
         return job < len(self.replaced) and self.replaced[job] == 1
 
     def mark_replaced(self, job: int) -> None:
@@ -223,7 +236,7 @@ class World:
         self.replaced[job] = 1
 
     def give_back(self, ids: Container[int]) -> None:
-        """Ids of a submission that was refused are given out again, as far as nobody has got later ones."""
+        """Reuse the ids of a refused submission, unless later ids are taken."""
         while self.next_job - 1 in ids:
             self.next_job -= 1
 
@@ -237,13 +250,13 @@ class World:
 
 
 def story(job: Job) -> str:
-    """What is known about a job, for an error that should never happen."""
+    """Describe a job for an error that should never happen."""
     lease = f", lease {job.lease.token} at {job.lease.runner}" if job.lease else ""
     return f"job {job.id} attempt {job.attempt} tries {job.tries} {job.state.label}{lease}, reason {job.reason}"
 
 
 def move(world: World, job: Job, state: State) -> None:
-    """Change a job's state, if the table allows it."""
+    """Change a job's state. Raises `IllegalTransition` if the table forbids it."""
     old = job.state
     if state not in TRANSITIONS[old]:
         check_transition(old, state, story=story(job))
@@ -258,12 +271,12 @@ def move(world: World, job: Job, state: State) -> None:
 
 
 def memberships(world: World, job: Job) -> tuple[str, ...]:
-    """The dependency groups that a job is in. Who was replaced has left them."""
+    """The dependency groups of a job; a replaced job has left them."""
     return () if world.is_replaced(job.id) else job.spec.dep_groups
 
 
 def touch(world: World, jobs: Iterable[Job]) -> None:
-    """Something about these jobs changed; of very many only the first are looked at."""
+    """Record that these jobs changed, for watchers. Stops at `MOST_TOUCHED`."""
     touched = world.touched
     if touched is None:
         return
@@ -274,7 +287,7 @@ def touch(world: World, jobs: Iterable[Job]) -> None:
 
 
 def write(turn: Turn, job: Job) -> None:
-    """Have the job's present state written at the end of this batch."""
+    """Write the job's current state with this batch."""
     reason = job.reason
     turn.changes.job_states[job.id] = (
         job.id,
@@ -291,20 +304,20 @@ def write(turn: Turn, job: Job) -> None:
 
 
 def enqueue(world: World, turn: Turn, job: Job) -> None:
-    """The job, already READY, waits for room from now on."""
+    """Offer the job, already READY, to the placement."""
     job.ready_at = turn.wall
     world.placement.offer(job.need, priority=job.spec.priority, jobs=[job.id])
 
 
 def dequeue(world: World, job: Job) -> None:
-    """The job is about to leave READY other than by being placed."""
+    """Withdraw a job that leaves READY without having been placed."""
     world.placement.withdraw(job.need, priority=job.spec.priority, job=job.id)
 
 
 def finish(
     world: World, turn: Turn, job: Job, state: State, *, reason: Reason | None, outcome: Outcome | None
 ) -> None:
-    """Put a job into a terminal state: the one terminal record of this opening."""
+    """Move a job to a terminal state and write the one terminal record of this opening."""
     move(world, job, state)
     job.reason = reason
     job.ended_at = turn.wall
@@ -318,7 +331,7 @@ def finish(
 
 
 def reopen(world: World, turn: Turn, job: Job) -> None:
-    """Take back the terminal record: the job, still in its terminal state, will move on."""
+    """Take back the terminal record. The caller moves the job, still in its terminal state, on."""
     world.outcomes[job.id] = OPEN
     _tally(turn, job, -1, job.spec.dep_groups)
     job.ended_at = None
@@ -327,7 +340,7 @@ def reopen(world: World, turn: Turn, job: Job) -> None:
 
 
 def erase(world: World, turn: Turn, job: Job) -> None:
-    """Forget that a job, in a terminal state, ever was."""
+    """Remove all traces of a job in a terminal state."""
     touch(world, (job,))
     groups = memberships(world, job)
     _tally(turn, job, -1, groups)
@@ -346,7 +359,7 @@ def erase(world: World, turn: Turn, job: Job) -> None:
 
 
 def _tally(turn: Turn, job: Job, more: int, groups: tuple[str, ...]) -> None:
-    """The store counts finished jobs by group and state, and complete members of dependency groups."""
+    """Update the store's counts of finished jobs by report group, and of complete members by dependency group."""
     changes, state = turn.changes, job.state
     key = (job.spec.group, int(state))
     changes.tally[key] = changes.tally.get(key, 0) + more
@@ -356,16 +369,16 @@ def _tally(turn: Turn, job: Job, more: int, groups: tuple[str, ...]) -> None:
 
 
 def leave(world: World, turn: Turn, id: int) -> None:
-    """The job may leave memory once this batch is on disk."""
+    """Let the job leave memory once this batch is on disk."""
     world.leaving[id] = world.leaving.get(id, 0) + 1
     turn.batch.leaving.append(id)
 
 
 def forget(world: World, ids: list[int]) -> None:
-    """These batches' `leaving` are on disk: finished jobs leave memory.
+    """Drop finished jobs from memory: the batches that wrote them are on disk.
 
-    They stay if they were re-opened, if a later batch must be on disk first, or if an upload is about
-    to re-open them.
+    A job stays if it was re-opened, if a later batch about it is not on disk yet, or if an upload is about to
+    re-open it.
     """
     wanted = {id for upload in world.uploads.values() for id in upload.retried}
     for id in ids:
