@@ -1,7 +1,7 @@
-"""The wall clock was wrong, and the manager follows it: how long things have waited or run stays what it was.
+"""The wall clock was set and the manager follows it: durations so far stay what they were.
 
-Times of jobs that have not ended are moved with the clock. What people gave as a date (a reservation, hours, the
-end of a quota's period) stays that date, and the plan is made anew around it. What has ended stays as it was told.
+Times of unended jobs move with the clock. Dates that people chose (reservations, hours, quota periods) stay, and
+the plan is rebuilt around them. Records of what has ended stay.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from rota.units import about_duration
 
 
 def on_clock_moved(world: World, turn: Turn, event: ClockMoved) -> None:
-    """Move what has not ended by as much as the clock. Must be the first of a batch: the store moves its rows
-    before it writes any."""
+    """Shift the times of unended jobs by as much as the clock.
+
+    Must be the first event of its batch: the store shifts its rows before it writes any.
+    """
     if turn.changes:
         raise Bug("the clock was moved in the middle of a batch")
     by = event.by

@@ -1,6 +1,6 @@
-"""What must be true after every step: the promises I1-I5, checked on the world itself.
+"""Checks of the invariants I1 to I5 (`docs/rules.md`) on the world itself.
 
-Used by the tests after every step, by the simulator, and by `rota doctor` on a live manager.
+Used by tests and the simulator after every step, and by `rota doctor` on a live manager.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rota.plan.size import CORE
 
 
 def broken(world: World) -> list[str]:
-    """A sentence for each invariant that does not hold; empty when all is well."""
+    """Describe each violated invariant in a sentence; empty: all hold."""
     return [sentence for found in in_parts(world) for sentence in found]
 
 
 def in_parts(world: World) -> Iterator[list[str]]:
-    """The same, one invariant after the other: between two of them the world may go on."""
+    """Check one invariant at a time. The world may change between two of them."""
     yield _each_job_in_one_state(world)
     yield _one_terminal_record(world)
     yield _one_valid_lease(world)
@@ -37,7 +37,7 @@ def in_parts(world: World) -> Iterator[list[str]]:
 
 
 def _each_job_in_one_state(world: World) -> list[str]:
-    """I1: the counts by state are those of the jobs; finished ones are counted by their outcome."""
+    """I1: the counts by state match the jobs; finished jobs are counted by their outcome."""
     wrong = []
     counted: Counter[tuple[str, State]] = Counter((job.spec.group, job.state) for job in world.jobs.values())
     for group, counts in world.counts.items():
@@ -69,7 +69,7 @@ def _one_terminal_record(world: World) -> list[str]:
 
 
 def _one_valid_lease(world: World) -> list[str]:
-    """I3: a lease exists exactly in the leased states, once, at a runner that knows of it."""
+    """I3: a job has a lease exactly in the leased states, held by one runner that the world knows."""
     wrong = []
     held: Counter[int] = Counter(id for runner in world.runners.values() for id in runner.leases)
     for job in world.jobs.values():
@@ -91,7 +91,7 @@ def _one_valid_lease(world: World) -> list[str]:
 
 
 def _parts_as_leased(world: World) -> list[str]:
-    """I3: a part belongs to a lease, and who has only parts left keeps everything until they are closed."""
+    """I3: every part belongs to a lease, and a job with open parts keeps everything it holds."""
     wrong = []
     there = {(host, id) for host, ids in world.parts_at.items() for id in ids}
     for job in world.jobs.values():
@@ -118,9 +118,9 @@ def _parts_as_leased(world: World) -> list[str]:
 
 
 def _parents_before_dependents(world: World) -> list[str]:
-    """I4: nobody is ready while a parent does not satisfy it, and the indexes say what the outcomes say.
+    """I4: no job is ready while a parent does not satisfy it, and the indexes match the outcomes.
 
-    What executes or is delayed may wait as well: for a parent that was re-opened in the meantime.
+    An executing or delayed job may wait too: for a parent that was re-opened meanwhile.
     """
     wrong = []
     for job in world.jobs.values():
@@ -143,7 +143,7 @@ def _parents_before_dependents(world: World) -> list[str]:
 
 
 def _parents_missing(world: World, job: Job) -> tuple[int, set[Parent]]:
-    """How many parents do not satisfy the job yet, and which of them never will."""
+    """Count the parents that do not satisfy the job yet, and collect those that never will."""
     missing = 0
     blockers: set[Parent] = set()
     for after in job.after:
@@ -152,7 +152,7 @@ def _parents_missing(world: World, job: Job) -> tuple[int, set[Parent]]:
         if not ok:
             missing += 1
             if known is not False:
-                blockers.add(f"{after.parent} without its knowing")  # nobody would tell the job
+                blockers.add(f"{after.parent} without its knowing")  # no change would reach the job
         elif known is False:
             blockers.add(f"{after.parent}, which is content")
         if never:
@@ -161,7 +161,7 @@ def _parents_missing(world: World, job: Job) -> tuple[int, set[Parent]]:
 
 
 def _groups_as_members(world: World) -> list[str]:
-    """I4: a dependency group counts exactly the members it has, and has told what it says."""
+    """I4: a dependency group counts exactly its members, and its dependents know its verdicts."""
     wrong = []
     for name, group in world.groups.items():
         members = {id: job for id, job in world.jobs.items() if name in job.spec.dep_groups}
@@ -179,11 +179,12 @@ def _groups_as_members(world: World) -> list[str]:
 
 
 def _nothing_exceeded(world: World) -> list[str]:
-    """I5: what executes on a host, lost jobs included, never exceeds what the host has."""
+    """I5: executing jobs, lost ones included, never exceed the capacity of their host."""
     wrong = []
     used: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0, 0])
     seats: Counter[tuple[str, int]] = Counter()
-    shared: defaultdict[str, set[int]] = defaultdict(set)  #: cores that the planner gave, perhaps to several jobs
+    #: host → cores given by the planner, perhaps to several jobs
+    shared: defaultdict[str, set[int]] = defaultdict(set)
     for runner in world.runners.values():
         for id in runner.leases:
             job = world.jobs[id]
@@ -192,7 +193,7 @@ def _nothing_exceeded(world: World) -> list[str]:
             size = job.size
             seats[runner.id, job.lease.seat] += 1
             cpus = 0 if has_given_up(job.lease) else size.cpus
-            a_part = 0 < cpus < CORE  # of a core, which others may have the rest of
+            a_part = 0 < cpus < CORE  # others may share the rest of that core
             if cpus and job.lease.given is not None and job.lease.given.cpu_list and not a_part:
                 cores = set(parse_spans(job.lease.given.cpu_list))
                 cpus = CORE * len(cores - shared[runner.host])
@@ -212,8 +213,10 @@ def _nothing_exceeded(world: World) -> list[str]:
 
 
 def _limits_as_leased(world: World) -> list[str]:
-    """I5: a limit is in use exactly by those who hold a lease, lost jobs included, and never beyond its
-    capacity unless that was lowered meanwhile."""
+    """I5: units of a limit are taken exactly by leased jobs, lost ones included.
+
+    They exceed its capacity only if that was lowered meanwhile.
+    """
     wrong = []
     limits = world.placement.limits
     used: Counter[tuple[str, str]] = Counter()

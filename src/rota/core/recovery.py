@@ -1,4 +1,4 @@
-"""Rebuild the world from what the store kept. Recovering twice equals recovering once."""
+"""Rebuild the world from the store. Recovering twice equals recovering once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WAITS = (State.READY, State.DEPENDENT, State.BLOCKED)
 
 
 class OpenAttempt(Struct, frozen=True):
-    """A lease without a recorded end, or whose parts were not closed yet."""
+    """A lease without a recorded end, or with parts that are still open."""
 
     job: int
     number: int
@@ -44,14 +44,14 @@ class OpenAttempt(Struct, frozen=True):
     started_at: float | None
     pid: int
     seat: int
-    size: Size | None = None  #: where it was not that of the specification
-    given: Given | None = None  #: what the planner gave it
-    holders: dict[str, str] | None = None  #: who has its parts, where those were not asked first
+    size: Size | None = None  #: if it differs from the specification's
+    given: Given | None = None  #: the planner's grant
+    holders: dict[str, str] | None = None  #: host → runner of each part, if not the runners asked first
     ended: Ended | None = None  #: how it ended, if only its parts are left
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
-    """What a deployment knows beside its jobs; see `store.base.Snapshot`."""
+    """What a deployment knows besides its jobs; see `store.base.Snapshot`."""
 
     limits: dict[str, str] = {}
     dep_groups: dict[str, int] = {}
@@ -77,11 +77,10 @@ def recover(
     mono: float,
     remembered: Remembered,
 ) -> None:
-    """Fill an empty world. Hosts must be known to the placement already.
+    """Fill an empty world. The placement must know the hosts already.
 
-    Leased jobs keep their lease, with a fresh countdown: their runner, if it lives, will join and say
-    what it holds. The stored state of a live job is that of its last non-routine change, so leases
-    decide first.
+    Leased jobs keep their lease, with a fresh heartbeat timeout: a runner that lives will join and report what it
+    holds. The stored state of a job is that of its last unusual change, so an open lease counts more.
     """
     world.placement.terms = WorldTerms(world)
     world.specs = specs
@@ -97,7 +96,7 @@ def recover(
         world.keys[job.key] = job.id
         world.outcomes[job.id] = OPEN
         if job.state in _WAITS:
-            job.state = State.DEPENDENT  # nobody is blocked until it is known by whom
+            job.state = State.DEPENDENT  # blocked jobs are found below, once all outcomes are known
     for text in remembered.limits.values():
         world.placement.limits.declare(msgspec.json.decode(text, type=Limit))
     restore_site(world, remembered.site)
@@ -128,7 +127,7 @@ def recover(
 
 
 def _with_parts(open_attempts: list[OpenAttempt], parts: str) -> dict[int, OpenAttempt]:
-    """The leases by job, with those of which only parts are left."""
+    """Return the leases by job, including those of which only parts are left."""
     leases = {attempt.job: attempt for attempt in open_attempts}
     for id, kept in kept_leases(parts).items():
         found = leases.get(id)
@@ -145,7 +144,7 @@ def _with_parts(open_attempts: list[OpenAttempt], parts: str) -> dict[int, OpenA
 def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> None:
     job.attempt = max(job.attempt, found.number)
     if job.ready_at is None and job.state not in LEASED:
-        job.ready_at = found.leased_at  # not a word about it that would be outdated: see `dependencies.outdate`
+        job.ready_at = found.leased_at  # no sign that it was outdated: see `dependencies.mark_outdated`
     job.lease = Lease(
         token=found.token,
         runner=found.runner,
@@ -176,7 +175,7 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
             make_host(world, runner, Need(found.size or job.spec.size, job.spec.limits))
     job.learned = found.size
     take_lease(runner, job)
-    # A kill that was asked for before the crash is still wanted.
+    # A kill requested before the crash is still wanted.
     code = job.reason.code if job.reason is not None else ""
     job.preempted = -1 if code in ("preempted", "container") else 0
     if code == "lost" and job.state is State.FINISHING and job.reason is not None:
@@ -192,17 +191,17 @@ def _restore_lease(world: World, job: Job, found: OpenAttempt, mono: float) -> N
     restore_suspension(world, job, job.lease)
     world.placement.adopt_lease(found.host, job.need)
     if found.seat in runner.seats:
-        # Two in one seat: one of them is over, which its runner will say.
+        # Two jobs in one seat: one of them has ended, and its runner will report that.
         job.lease.seat = 0
         return
-    # It may have started without our knowing where: room is kept until its runner says what is true.
+    # It may have started in an unknown seat: keep room for it until its runner reports.
     seat = found.seat or -job.id
     adopt_seat(world, runner, seat, job)
     world.placement.started(seat, mono)
 
 
 def _restore_closing(world: World, job: Job, lease: Lease, found: OpenAttempt) -> None:
-    """The attempt is over, its parts are perhaps not: what it held is not free yet."""
+    """The attempt has ended and its parts perhaps not, so what it held is still taken."""
     lease.ended, lease.host = found.ended, found.host
     world.closing.add(job.id)
     job.learned = found.size
@@ -220,7 +219,7 @@ def _restore_models(world: World, remembered: Remembered) -> None:
 
 
 def _restore_groups(world: World, jobs: Iterable[Job], remembered: Remembered) -> None:
-    """Dependency groups with their members, and who waits for them through whom."""
+    """Restore dependency groups: members, and the groups that members wait for."""
     groups, specs = world.groups, world.specs
     for name, complete in remembered.dep_groups.items():
         groups[name].known = True
@@ -248,7 +247,7 @@ def _restore_reach(world: World, edges: list[tuple[Parent, int]]) -> None:
 
 
 def _block(world: World, jobs: Iterable[Job]) -> None:
-    """Those whose parents can never satisfy them are blocked, and so are those behind them."""
+    """Block jobs whose parents can never satisfy them, then their dependents, and so on."""
     pending: list[Parent] = []
     for job in jobs:
         if job.state is State.DEPENDENT and job.id in world.blocked_by:

@@ -1,7 +1,7 @@
-"""What to think of leases that come from a backup.
+"""Leases that come from a backup.
 
-Since the backup was made they may have ended, and their runner may have been told to forget them. So
-that a runner does not hold one proves nothing: only its word about that very lease does.
+An attempt may have ended after the backup was made, and its runner may have forgotten it. So a runner that does
+not hold the lease proves nothing; only its report about that very lease does.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from rota.core.jobs.job import Job, Reason
 from rota.core.states import State
 from rota.core.world import World, move
 
-#: Keys of `Changes.meta`: when the database was restored, from what (if not from a backup), JSON of the leases it
-#: held then, and the restoration that a manager has already started from.
+#: Keys of `Changes.meta`: when the database was restored; from what, if not from a backup; its leases then, as
+#: JSON; and the last restoration that a manager has started from.
 RESTORED_AT = "restored_at"
 RESTORED_FROM = "restored_from"
 RESTORED_LEASES = "restored_leases"
@@ -21,8 +21,7 @@ RESTORED_SEEN = "restored_seen"
 
 
 def mark_restored(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
-    """Remember which leases of a world that was just recovered come from a backup, as (job, attempt);
-    the jobs of those that are still open."""
+    """Mark these leases, given as (job, attempt), as coming from a backup. Returns the jobs still leased."""
     found = []
     for id, attempt in leases:
         job = world.jobs.get(id)
@@ -33,10 +32,10 @@ def mark_restored(world: World, leases: Iterable[tuple[int, int]]) -> list[Job]:
 
 
 def declare_lost(world: World, jobs: list[Job], *, why: str) -> None:
-    """Declare these jobs lost at once: whoever had them is not expected back.
+    """Declare these jobs lost at once: their runners are not expected back.
 
-    A runner that comes all the same and holds one revives it; if it does not hold it, the attempt ends as
-    lost and its retries decide.
+    A runner that comes back and holds the lease revives the job. If it comes back without the lease, the attempt
+    ends as lost and the retries decide.
     """
     for job in jobs:
         assert job.lease is not None

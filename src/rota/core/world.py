@@ -96,7 +96,7 @@ class Upload:
         self.lines: list[int] = []
         self.added: list[int] = []
         self.existing: list[int] = []
-        self.fresh: set[int] = set()  #: jobs added with `--fresh`: new, even if equal ones exist
+        self.fresh: set[int] = set()  #: jobs that are new even though equal ones exist
         self.retried: dict[int, Job | None] = {}  #: None: the job is in memory
         self.jobs: dict[int, Job] = {}
         self.keys: dict[str, int] = {}

@@ -1,4 +1,5 @@
-"""Scripts of the site that run on the manager's host before and after a job: what is decided about them.
+"""Scripts of the site on the manager's host, before and after a job: when they run and what follows from their
+end.
 
-They are executed by `manager.host`.
+Executing them is the business of `manager.host`.
 """

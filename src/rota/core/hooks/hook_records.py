@@ -1,4 +1,4 @@
-"""What the engine remembers of scripts that run on the manager's host before and after jobs. Data only."""
+"""Records of the engine about scripts on the manager's host. Data only."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from msgspec import Struct
 
 
 class Epilogue(Struct, frozen=True, array_like=True, gc=False):
-    """An attempt is over, and the site's epilogue for it is not yet."""
+    """The epilogue of an ended attempt, still to be run."""
 
     job: int
     attempt: int
-    about: dict[str, str]  #: its variables
+    about: dict[str, str]  #: environment variables of the script
 
 
 class StoredHooks(Struct, frozen=True, array_like=True, gc=False):
-    """What must survive a restart."""
+    """What a restart must not lose."""
 
     tries: dict[int, int]
     epilogues: list[Epilogue]
 
 
 class ServerHooks:
-    """Which of them there are, and where jobs are with them."""
+    """Which scripts the site has, and how far they are for each job."""
 
     __slots__ = ("epilogue", "epilogues", "prologue", "running", "tries")
 
     def __init__(self) -> None:
-        self.prologue = False  #: does one run before every job?
+        self.prologue = False  #: does the site have one?
         self.epilogue = False
-        self.running: set[int] = set()  #: jobs whose prologue runs, or waits for its turn
-        self.tries: dict[int, int] = {}  #: job → how often its prologue has failed since it last went well
-        self.epilogues: dict[tuple[int, int], Epilogue] = {}  #: by job and attempt: those that have not run yet
+        self.running: set[int] = set()  #: jobs whose prologue runs or is queued
+        self.tries: dict[int, int] = {}  #: job → failures of its prologue in a row
+        self.epilogues: dict[tuple[int, int], Epilogue] = {}  #: (job, attempt) → epilogue that has not run yet

@@ -1,7 +1,8 @@
-"""Scripts of the site on the manager's host: one before a job is sent to its node, one after its attempt is over.
+"""Scripts of the site on the manager's host: a prologue before a job is sent to its node, an epilogue after its
+attempt.
 
-They are run by whoever performs effects; their ends come back as events. A job for which the prologue fails is
-tried again a little later and given up after some times. Nobody else waits for it.
+`manager.host` runs them and reports their end as events. A job whose prologue fails is tried again after a delay,
+and fails after `MOST_TRIES` failures. Other jobs never wait for a script.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from rota.core.world import World, move
 
 PROLOGUE: Final = "prologue"
 EPILOGUE: Final = "epilogue"
-#: The key of `Changes.meta` under which it is kept what a restart must not forget.
+#: Key of `Changes.meta` for `StoredHooks`.
 HOOKS: Final = "hooks"
-#: A job for which the prologue failed so often is failed.
+#: Failures of its prologue after which a job fails.
 MOST_TRIES: Final = 3
 
 
 def begin_prologue(world: World, turn: Turn, job: Job) -> None:
-    """Have the script run; the new lease, which is withheld, is sent when it went well."""
+    """Start the prologue. The lease is withheld until it succeeds."""
     lease = job.lease
     assert lease is not None
     move(world, job, State.STARTING)
@@ -39,7 +40,7 @@ def begin_prologue(world: World, turn: Turn, job: Job) -> None:
 
 
 def send_withheld(world: World, turn: Turn, job: Job) -> None:
-    """Nothing but parts on other hosts keeps a withheld lease from being sent any more."""
+    """Send a withheld lease whose prologue is done, unless it still waits for parts on other hosts."""
     lease = job.lease
     assert lease is not None
     assert lease.withheld is not None
@@ -53,14 +54,14 @@ def send_withheld(world: World, turn: Turn, job: Job) -> None:
 
 
 def forget_prologue(world: World, turn: Turn, job: Job) -> None:
-    """The lease is over before it was sent."""
+    """Stop the prologue of a lease that ended before it was sent."""
     if job.id in world.server_hooks.running:
         world.server_hooks.running.discard(job.id)
         turn.effects.append(StopServerScript(job.id, job.attempt))
 
 
 def after_failure(world: World, turn: Turn, job: Job, wrong: str) -> Ended:
-    """What becomes of a job whose prologue failed."""
+    """Decide what becomes of a job whose prologue failed."""
     hooks = world.server_hooks
     tries = hooks.tries[job.id] = hooks.tries.get(job.id, 0) + 1
     turn.note(job.id, job.attempt, "server_prologue", wrong)
@@ -80,10 +81,10 @@ def forget_tries(world: World, turn: Turn, job: int) -> None:
 
 
 def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Ended, *, host: str) -> None:
-    """Nothing of an attempt is left anywhere."""
+    """Start the epilogue of an attempt of which nothing is left on any host."""
     outcome = ended.outcome
     about = _about(job, lease, host)
-    # Whether it is tried again is not what the script asks.
+    # The script is told how the attempt ended, not whether the job is tried again.
     word = "voided" if outcome is None else "failed" if ended.state is State.DELAYED else ended.state.label
     about["ROTA_OUTCOME"] = word
     about["ROTA_REASON"] = ended.reason.code if ended.reason is not None else ""
@@ -98,7 +99,7 @@ def begin_epilogue(world: World, turn: Turn, job: Job, lease: Lease, ended: Ende
 
 
 def epilogue_over(world: World, turn: Turn, job: int, attempt: int, wrong: str) -> None:
-    """It has run, well or not; either is no more than a line in the job's story."""
+    """The epilogue has run. A failure is only a line in the job's story."""
     if world.server_hooks.epilogues.pop((job, attempt), None) is None:
         return
     remember(world, turn)
@@ -117,7 +118,8 @@ def remember(world: World, turn: Turn) -> None:
 
 
 def restore_hooks(world: World, text: str) -> None:
-    """The opposite. Prologues begin again with their jobs; epilogues must be run by whoever calls this."""
+    """Restore what `remember` stored. Prologues start again with their jobs; the caller must start the
+    epilogues."""
     if text:
         kept = msgspec.json.decode(text, type=StoredHooks)
         world.server_hooks.tries = {job: tries for job, tries in kept.tries.items() if job in world.jobs}
@@ -125,7 +127,7 @@ def restore_hooks(world: World, text: str) -> None:
 
 
 def _about(job: Job, lease: Lease, host: str) -> dict[str, str]:
-    """The variables that tell a script about a job."""
+    """The variables that describe a job to a script."""
     spec, given = job.spec, lease.given
     nodes = given.nodes if given is not None and given.nodes else ((host, 0),)
     promised = given.promised if given is not None else None

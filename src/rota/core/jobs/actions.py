@@ -1,6 +1,6 @@
-"""What people ask of jobs: kill, hold, release, retry, remove, confirm dead.
+"""Actions of users on jobs: kill, hold, release, retry, confirm dead.
 
-Each takes the jobs it can and says which it could not; asking twice changes nothing.
+Each changes the jobs that it can, and answers which it did and did not change. Repeating one has no effect.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def on_jobs_killed(world: World, turn: Turn, event: JobsKilled) -> None:
 
 
 def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> None:
-    """What runs on these hosts ends, as by a kill; not what only holds their resources."""
+    """Kill what executes on these hosts; not jobs that only hold resources there."""
     kills: dict[str, list[tuple[int, int, int]]] = {}
     there = {id for runner in world.runners.values() if runner.host in hosts for id in runner.leases}
     for host in hosts:
@@ -60,7 +60,7 @@ def kill_on_hosts(world: World, turn: Turn, hosts: set[str], *, why: str) -> Non
 
 
 def _holds_some_of(job: Job, hosts: set[str]) -> bool:
-    """Does a job that runs elsewhere hold resources of one of these hosts?"""
+    """Does a job that executes elsewhere hold resources of these hosts?"""
     given = job.lease.given if job.lease is not None else None
     return given is not None and given.elsewhere and any(host in hosts for host, _cores in given.nodes)
 
@@ -86,7 +86,7 @@ def _kill(
 
 
 def cancel(world: World, turn: Turn, job: Job, reason: Reason) -> None:
-    """End a job that waits."""
+    """Cancel a waiting job."""
     if job.state is State.READY:
         dequeue(world, job)
     end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=None)
@@ -137,7 +137,7 @@ def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
     changed, unchanged = [], []
     for id in event.jobs:
         job = world.jobs.get(id) or event.loaded.get(id)
-        over = job is not None and reservation_over(world, job, turn.wall)  # it has no time to run in
+        over = job is not None and reservation_over(world, job, turn.wall)  # no time is left to run in
         if not over and reopen_for_retry(world, turn, id, job, by=event.by.user, why="retry"):
             changed.append(id)
         else:
@@ -146,7 +146,10 @@ def on_jobs_retried(world: World, turn: Turn, event: JobsRetried) -> None:
 
 
 def reopen_for_retry(world: World, turn: Turn, id: int, loaded: Job | None, *, by: str, why: str) -> bool:
-    """Open a failed or cancelled job again, with all its retries. `loaded`: the job, if not in memory."""
+    """Re-open a failed or cancelled job with all its retries. False: it cannot be.
+
+    `loaded`: the job from disk, if it is not in memory.
+    """
     job = world.jobs.get(id) or loaded
     if job is None or job.state not in RETRYABLE or world.outcome(id) != job.state or world.is_replaced(id):
         return False
@@ -174,10 +177,10 @@ def on_death_confirmed(world: World, turn: Turn, event: DeathConfirmed) -> None:
 
 
 def _end_dead_attempt(world: World, turn: Turn, job: Job, lease: Lease, message: str) -> None:
-    """Nothing is left of a lost job where nobody answers; where somebody does, it is ended."""
+    """End a lost attempt on its silent hosts; where a runner answers, have it killed there."""
     runner = world.runners.get(lease.runner)
     silent = {host: part.runner for host, part in (lease.parts or {}).items() if is_silent(world, part)}
-    # Should they live after all and hear of it, they must not go on.
+    # If these runners live after all, they must not go on with it.
     turn.effects.extend(CloseParts(name, [ref_of(job, lease)]) for name in silent.values())
     if lease.ended is not None:
         for host in silent:

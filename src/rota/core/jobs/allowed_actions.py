@@ -1,4 +1,4 @@
-"""Which jobs an action can change: what the actions themselves go by, and what is told to who only asks."""
+"""Which jobs an action can change: used by the actions themselves and by dry runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CAN: Final[dict[str, Callable[[Job | None], bool]]] = {
 
 
 def would_change(world: World, verb: str, jobs: Iterable[int]) -> Acted:
-    """Which of these jobs an action would change now. Jobs that have ended need not be in memory for that."""
+    """Split jobs into those that an action would change now and the others. Ended jobs need not be in memory."""
     changed: list[int] = []
     unchanged: list[int] = []
     can = _CAN.get(verb)

@@ -1,7 +1,7 @@
-"""Who waits for whom: release, block and unblock dependents as their parents end, open again or grow.
+"""Dependencies: release, block and unblock dependents as their parents end, re-open or grow.
 
-A parent is a job or a dependency group. A dependent keeps a count of parents that do not satisfy it
-yet, so that a parent's end costs the same whatever the number of its dependent's other parents.
+A parent is a job or a dependency group. Each dependent has a count of unmet parents, so the end of a parent costs
+the same however many other parents its dependents have.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from rota.core.turn import Turn
 from rota.core.world import NO_JOB, OPEN, World, dequeue, enqueue, finish, memberships, move, write
 from rota.errors import BadInput
 
-#: Of a long cycle only so many jobs are named.
+#: Jobs named in the message about a cycle.
 _MOST_SHOWN = 12
 
 _MOVABLE = (State.DEPENDENT, State.BLOCKED, State.READY)
 
 
 def satisfied(condition: int, outcome: int) -> bool:
-    """Does a parent that ended like this let its dependent run?"""
+    """Does a parent with this outcome let its dependent run?"""
     if condition == Condition.ANY:
         return outcome in TERMINAL
     if condition == Condition.OK:
@@ -34,9 +34,9 @@ def satisfied(condition: int, outcome: int) -> bool:
 
 
 def verdict(world: World, parent: Parent, condition: int) -> Verdict:
-    """May a dependent with this condition run, as far as this parent goes? If not, will it never?
+    """Return (does the parent satisfy this condition?, can it never do so?).
 
-    A parent that was removed, or replaced without a successor, is waited for no more.
+    A parent that was removed, or replaced without a successor, satisfies every condition.
     """
     if isinstance(parent, str):
         return world.groups[parent].verdict(condition)
@@ -48,16 +48,16 @@ def verdict(world: World, parent: Parent, condition: int) -> Verdict:
 
 
 def _is_final(world: World, parent: Parent) -> bool:
-    """A job that is complete or removed changes its word only when it is re-opened."""
+    """Can the outcome change only by a re-opening? True of complete, removed and replaced jobs."""
     if not isinstance(parent, int):
         return False
     return world.outcome(parent) in (State.COMPLETE, NO_JOB) or world.is_replaced(parent)
 
 
 def register_dependencies(world: World, job: Job) -> State:
-    """Enter a job's dependencies into the indexes; the state it should begin in.
+    """Enter a job's dependencies into the indexes; returns the state that it should have.
 
-    A parent that satisfies the job now is remembered too, where it may be retried or grow.
+    A satisfied dependency is indexed too if the parent may be retried or grow.
     """
     waits = 0
     blockers: set[Parent] = set()
@@ -78,14 +78,14 @@ def register_dependencies(world: World, job: Job) -> State:
 
 
 def waiting_state(world: World, job: Job) -> State:
-    """Where a job that has nothing else to wait for belongs."""
+    """Return READY, DEPENDENT or BLOCKED, according to the job's parents."""
     if world.blocked_by.get(job.id):
         return State.BLOCKED
     return State.DEPENDENT if world.unmet_parents.get(job.id) else State.READY
 
 
 def enter(world: World, turn: Turn, job: Job, state: State) -> None:
-    """Move a job to READY, DEPENDENT or BLOCKED with everything that goes with it."""
+    """Move a job to READY, DEPENDENT or BLOCKED and inform its dependents."""
     was = job.state
     _enter(world, turn, job, state)
     if was in TERMINAL or State.BLOCKED in (was, state):
@@ -107,16 +107,15 @@ def _enter(world: World, turn: Turn, job: Job, state: State) -> None:
 
 
 def announce_blocked(world: World, turn: Turn, job: Job) -> None:
-    """The job, already BLOCKED, says by whom."""
+    """Explain why a job, already BLOCKED, is blocked, and tell its watchers."""
     job.reason = _why_blocked(world, job)
     turn.effects.append(NotifySettled(job, State.BLOCKED, None))
 
 
 def propagate(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable[str] = ()) -> None:
-    """These jobs ended, opened again, or became blocked or free, and these groups have other members: tell those
-    who wait for them, and so on.
+    """Pass a change of these jobs, or of the members of these groups, on to all dependents, direct or not.
 
-    What executes already goes on, and what is held or delayed looks again when its time comes.
+    Executing jobs go on. Held and delayed jobs are re-evaluated when they leave that state.
     """
     pending: list[Parent] = [*_changed_groups(world, groups)]
     for job in jobs:
@@ -146,9 +145,9 @@ def propagate(world: World, turn: Turn, jobs: Iterable[Job], *, groups: Iterable
 
 
 def _release(world: World, turn: Turn, jobs: list[Job]) -> None:
-    """These, ids ascending, wait for room from now on: a hundred thousand at once if they had one parent.
+    """Offer these jobs, ids ascending, to the placement: perhaps a hundred thousand, if they had one parent.
 
-    Nothing is written: that they may run follows from how their parents ended.
+    Nothing is written: that they are ready follows from the outcomes of their parents.
     """
     for job in jobs:
         job.reason = None
@@ -161,14 +160,14 @@ def _release(world: World, turn: Turn, jobs: list[Job]) -> None:
 
 
 def changed_parents(world: World, job: Job) -> list[Parent]:
-    """The job as a parent, and those of its groups that say something new to their dependents."""
+    """The job itself, and those of its groups whose verdicts changed."""
     changed: list[Parent] = [job.id] if job.id in world.children else []
     changed += _changed_groups(world, job.spec.dep_groups)
     return changed
 
 
 def _changed_groups(world: World, groups: Iterable[str]) -> list[str]:
-    """Those of these groups that say something new to their dependents, which count as told from now on."""
+    """Select the groups whose verdicts changed, and mark the change as announced."""
     changed = []
     for name in groups:
         group = world.groups[name]
@@ -180,7 +179,7 @@ def _changed_groups(world: World, groups: Iterable[str]) -> list[str]:
 
 
 def update_dependents(world: World, parent: Parent) -> dict[int, None]:
-    """Correct the counts of all that wait for this parent; returns them."""
+    """Update the indexes for all dependents of this parent, and return them."""
     entries = world.children.get(parent)
     if entries is None:
         return {}
@@ -220,7 +219,7 @@ def update_dependents(world: World, parent: Parent) -> dict[int, None]:
 
 
 def _never(world: World, parent: Parent, child: int) -> bool:
-    """Two conditions on one parent: does any of them hold never?"""
+    """With several conditions on one parent: can one of them never hold?"""
     conditions = [after.condition for after in world.jobs[child].after if after.parent == parent]
     return len(conditions) > 1 and any(verdict(world, parent, condition)[1] for condition in conditions)
 
@@ -241,7 +240,7 @@ def _why_blocked(world: World, job: Job) -> Reason:
 
 
 def outcome_text(world: World, job: int) -> str:
-    """What a job did because of which others can never run."""
+    """Describe the outcome of a job because of which others can never run."""
     outcome = world.outcome(job)
     if outcome == OPEN:
         return "is blocked itself"
@@ -251,7 +250,7 @@ def outcome_text(world: World, job: int) -> str:
 
 
 def culprits(world: World, name: str, condition: int) -> Iterator[int]:
-    """Members of a group because of which a dependent with this condition can never run, if they are known."""
+    """Yield the known members of a group that keep a dependent with this condition from ever running."""
     group = world.groups[name]
     if condition == Condition.OK:
         yield from group.bad
@@ -265,7 +264,7 @@ def culprits(world: World, name: str, condition: int) -> Iterator[int]:
 def end_job(
     world: World, turn: Turn, job: Job, state: State, *, reason: Reason | None, outcome: Outcome | None
 ) -> None:
-    """Put a job into a terminal state, with what that means for those who wait for it."""
+    """Move a job to a terminal state and inform its dependents."""
     finish(world, turn, job, state, reason=reason, outcome=outcome)
     unregister_dependencies(world, job)
     if job.id in world.children or job.spec.dep_groups:
@@ -273,7 +272,7 @@ def end_job(
 
 
 def unsatisfied_dependents(world: World, parent: Job) -> dict[int, None]:
-    """Who is not content with this job, itself or as a member of a group."""
+    """Dependents that this job does not satisfy, by itself or as a member of a group."""
     entries = world.children.get(parent.id, {})
     found = {child: None for (child, _condition), content in entries.items() if not content}
     for name in memberships(world, parent):
@@ -284,10 +283,10 @@ def unsatisfied_dependents(world: World, parent: Job) -> dict[int, None]:
 
 
 def mark_outdated(turn: Turn, job: Job, why: str) -> None:
-    """What the job waits for came (back) after it was leased: this attempt counts, but it must run again.
+    """A parent came (back) after the job was leased: the attempt counts, but the job must run again.
 
-    That it is not ready any more is what is remembered of this. A parent that was merely retried is no
-    reason, and `live=false` wants to know of none.
+    Recorded by clearing `ready_at`. A parent that was merely retried is no reason, nor is any parent for a job
+    with `live=false`.
     """
     if job.state in LEASED and job.spec.live and job.ready_at is not None:
         job.ready_at = None
@@ -296,12 +295,12 @@ def mark_outdated(turn: Turn, job: Job, why: str) -> None:
 
 
 def must_run_again(job: Job) -> bool:
-    """Did something it waits for come (back) while it ran?"""
+    """Did a parent come (back) while it ran?"""
     return job.ready_at is None and job.spec.live
 
 
 def unregister_dependencies(world: World, job: Job) -> None:
-    """The job waits for nobody any more: it ended."""
+    """Remove a job that ended from the indexes of what waits."""
     world.unmet_parents.pop(job.id, None)
     world.blocked_by.pop(job.id, None)
     for after in job.after:
@@ -312,14 +311,14 @@ def unregister_dependencies(world: World, job: Job) -> None:
                 del world.children[after.parent]
 
 
-#: A place in the graph in which cycles are searched for.
+#: A node of the graph in which cycles are searched for.
 Node = Parent | GroupAncestry
 
 
 def refuse_cycle(
     starts: Iterable[Node], parents: Callable[[Node], Iterable[Node]], *, name: Callable[[Node], str]
 ) -> None:
-    """Raise `BadInput`, naming the cycle, if following `parents` from one of these ever returns."""
+    """Raise `BadInput`, naming the cycle, if a walk along `parents` from one of these returns to where it was."""
     done: set[Node] = set()
     for start in starts:
         path: list[Node] = []

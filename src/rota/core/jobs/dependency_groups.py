@@ -1,7 +1,7 @@
-"""Dependency groups: who is in them, and what that means for those who wait for a whole group.
+"""Dependency groups: their members, and the verdicts that follow for jobs that wait for a whole group.
 
-A group is live: it may grow at any time. Waiting for one means waiting for all that are in it, so a
-group keeps counts, and its dependents are looked at only when what it says to them changes.
+A group is live: it may grow at any time. It keeps counts of its members, and its dependents are re-evaluated only
+when one of its verdicts changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from rota.core.jobs.group_ancestry import GroupAncestry
 from rota.core.states import State
 
-#: What a parent says to a dependent: (it may run, it never will as things are).
+#: (the parent satisfies the dependent, it never will as things are)
 Verdict = tuple[bool, bool]
 
 _WAITING: Verdict = (False, False)
@@ -23,15 +23,15 @@ class DepGroup:
     __slots__ = ("after", "announced", "bad", "blocked", "complete", "known", "latest", "open")
 
     def __init__(self) -> None:
-        self.known = False  #: it has, or had, a member
+        self.known = False  #: it has, or once had, a member
         self.open: dict[int, None] = {}  #: members that have not ended
-        self.blocked = 0  #: of these, how many are blocked
+        self.blocked = 0  #: how many of these are blocked
         self.bad: dict[int, None] = {}  #: members that failed or were cancelled
         self.complete = 0
-        self.latest = 0  #: the member that completed last, if it is known
-        #: what members wait for, themselves or through jobs they wait for → how many of them
+        self.latest = 0  #: the member that completed last, if known
+        #: ancestry of its members → number of members with it
         self.after: Counter[GroupAncestry] = Counter()
-        self.announced = self.verdicts()  #: what dependents have been told
+        self.announced = self.verdicts()  #: the verdicts that dependents know of
 
     def join(self, job: int, state: State) -> None:
         self.known = True
@@ -41,7 +41,7 @@ class DepGroup:
         self._count(job, state, -1)
 
     def wait_for(self, reach: GroupAncestry | None, more: int = 1) -> None:
-        """A member with this reach came, or (-1) was removed."""
+        """Count a member with this ancestry; with -1, discount it."""
         if reach is not None:
             self.after[reach] += more
             if not self.after[reach]:
@@ -68,14 +68,14 @@ class DepGroup:
             self.blocked += more
 
     def verdict(self, condition: int) -> Verdict:
-        """What the group says to a dependent with this condition."""
+        """The verdict for a dependent with this condition."""
         return self.verdicts()[condition - 1]
 
     def verdicts(self) -> tuple[Verdict, Verdict, Verdict]:
-        """For `Condition.OK`, `ANY` and `NOT_OK`, in this order."""
+        """The verdicts for `Condition.OK`, `ANY` and `NOT_OK`, in this order."""
         stuck = self.blocked > 0
         if not (self.open or self.complete or self.bad):
-            # Nobody ever came, or all were removed: who is removed is waited for no more.
+            # Without members: a group that never had one makes its dependents wait; removed members satisfy them.
             return ((True, False),) * 3 if self.known else (_WAITING,) * 3
         if self.open:
             return (False, stuck or bool(self.bad)), (False, stuck), (False, stuck or self.complete > 0)

@@ -1,4 +1,4 @@
-"""Why a job is not running: what keeps it, who, and what would change that."""
+"""Explain why a job is not running: the reasons, the jobs behind them, and what would help."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from rota.plan.reasons import Cause, Waits
 from rota.plan.site.bitset import spans_of
 from rota.units import about_duration
 
-#: Of many blockers only so many are named.
+#: Blockers named per reason.
 MOST_BLOCKERS = 100
-#: A command has at most so many selectors.
+#: Selectors per suggested command.
 _MOST_WORDS = 20
 _HIGHEST = 255
 _STATUS = "rota manager status"
@@ -36,17 +36,17 @@ _WAITED_FOR = {
 
 
 class Explanation(Struct, frozen=True, gc=False):
-    """One reason: a stable code, a sentence, the jobs behind it, and what a person could do."""
+    """One reason: a stable code, a sentence, the jobs behind it, and a command that may help."""
 
     code: str
     message: str
     blockers: list[int] = []
     hint: str = ""
-    causes: list[Cause] = []  #: what would have to be taken away for it to begin, or to begin earlier
+    causes: list[Cause] = []  #: what would have to be taken away for the job to begin, or to begin earlier
 
 
 def why(world: World, job: Job, *, wall: float) -> list[Explanation]:
-    """All that keeps a job from running now."""
+    """Return everything that keeps a job from running now."""
     match job.state:
         case State.DEPENDENT | State.BLOCKED:
             return list(_dependencies(world, job))
@@ -88,14 +88,14 @@ def why(world: World, job: Job, *, wall: float) -> list[Explanation]:
 
 
 def replaced(by: int) -> Explanation:
-    """Why nothing happens to a job any more whose place another has; 0: nobody has it."""
+    """Explain a replaced job; 0: it has no successor."""
     if not by:
         return Explanation("replaced", "its input has no such line any more")
     return Explanation("replaced", f"job {by} has taken its place", hint=f"rota show {by}")
 
 
 def _suspended(world: World, job: Job) -> list[Explanation]:
-    """It stands still because somebody said so, or waits for its cores."""
+    """Explain a suspended job: it was told to stop, or waits for its cores."""
     code = job.reason.code if job.reason is not None else "suspended"
     if code != "resuming":
         return [Explanation("suspended", _reason_text(job, "suspended"), hint=f"rota resume {job.id}")]
@@ -167,7 +167,7 @@ def _jobs_text(ids: Iterable[int]) -> str:
 
 
 def _named(world: World, ended: Iterable[int]) -> str:
-    """Selectors of all these jobs, which have ended: their ids, or if those are too many what they share."""
+    """Selectors for these ended jobs: their ids, or their range and states if there are too many."""
     ids = sorted(ended)
     words = spans_of(ids).split(",")
     if len(words) > _MOST_WORDS:
@@ -211,7 +211,7 @@ def _ready(world: World, job: Job) -> list[Explanation]:
 
 
 def _of_array(job: Job, found: Explanation) -> Explanation:
-    """Nobody has seen the name of the limit that holds down an array: it is told by the array's id."""
+    """Users never see the name of an array's own limit, so name the array instead."""
     if job.element is None or not (name := array_limit(job.spec.limits)):
         return found
     return structs.replace(
@@ -220,7 +220,7 @@ def _of_array(job: Job, found: Explanation) -> Explanation:
 
 
 def _closed(world: World, waits: Waits) -> Waits:
-    """If there are hosts, but nothing may run on them or their agents are away: which, and why."""
+    """If hosts exist but none is usable, name them and say why."""
     site = site_now(world)
     closed = [host for host in site.away if site.silent.get(host, True)]
     return away_hosts(site, sorted(site.away)) if closed and not site.usable else waits
@@ -231,7 +231,7 @@ def _urgently(job: Job) -> str:
 
 
 def _hint(world: World, job: Job, waits: Waits) -> str:
-    """What a person could do about it, or look at."""
+    """Suggest a command that helps or shows more."""
     match waits.code:
         case "unsatisfiable":
             return f"rota modify {job.id} {'--request …' if job.spec.request else '--mem … --cpus …'}"

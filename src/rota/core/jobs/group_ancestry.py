@@ -1,8 +1,8 @@
-"""Which dependency groups a job waits for, itself or through jobs that it waits for.
+"""Group ancestry: the dependency groups that a job waits for, directly or through its parents.
 
-Kept for ended jobs too: a group that grows may open them again. Jobs that reach the same groups in the same
-way share one node, and a node refers to others instead of listing what they reach, so a chain costs a node
-a link at most, and nothing for links that wait for no group of their own.
+Kept for ended jobs too, because a growing group may re-open them. Jobs with equal ancestry share one node. A node
+refers to its parents' nodes instead of listing their groups, so a link of a chain costs at most one node, and none
+if it waits for no group of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rota.core.jobs.job import Parent
 
 
 class GroupAncestry:
-    """Groups that are waited for directly, and what is reached through parents. Compared by identity."""
+    """The groups waited for directly, and the ancestry of the parents. Compared by identity."""
 
     __slots__ = ("groups", "parents")
 
@@ -22,7 +22,7 @@ class GroupAncestry:
         self.parents = parents
 
     def all_groups(self) -> set[str]:
-        """Everything that is reached, direct or not."""
+        """All groups in this ancestry, direct or not."""
         found: set[str] = set()
         seen = {self}
         pending = [self]
@@ -35,7 +35,7 @@ class GroupAncestry:
 
 
 class GroupAncestries:
-    """The reach of every job that has one."""
+    """The ancestry of every job that has one."""
 
     def __init__(self) -> None:
         self._of: dict[int, GroupAncestry] = {}
@@ -54,9 +54,9 @@ class GroupAncestries:
         self._of.pop(job, None)
 
     def find(self, job: int, parents: Callable[[int], Iterable[Parent]]) -> None:
-        """Work out the reach of a job whose own parents, and theirs, are given. (Chains may be long.)
+        """Compute the ancestry of a job, and of its parents as far as unknown. Iterative: chains may be long.
 
-        For jobs whose reach is known, `parents` is not asked.
+        `parents` is called only for jobs of unknown ancestry.
         """
         stack = [job]
         entered: set[int] = set()

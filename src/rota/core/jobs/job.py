@@ -1,7 +1,7 @@
-"""What a job is: its shared specification, its size, its own row of state and its lease.
+"""The data of a job: its shared specification, its size, its own state and its lease.
 
-Live jobs are small on purpose (a million of them fit in memory): everything that the jobs of one
-submission share is one `Spec`, stored once and referred to.
+Live jobs are kept small, so that a million fit in memory. What the jobs of one submission share is one `Spec`,
+stored once.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from rota.plan.need import LimitUse, Need
 from rota.plan.placement import Given, Opened
 from rota.plan.size import Floor, Size
 
-#: A command: text for ``/bin/sh -c``, or an argument list that is executed directly.
+#: A command: text for ``/bin/sh -c``, or an argument list to be executed directly.
 Command = str | list[str]
 
 
-#: How a stored command begins that is an argument list, or a text that begins like one of these marks.
+#: Prefixes of stored commands: an argument list, and text that happens to begin with such a prefix.
 _LIST, _TEXT = "\x01", "\x02"
 _arguments = msgspec.json.Decoder(list[str])
 
 
 def command_to_text(cmd: Command) -> str:
-    """A command as one text column. `command_from_text` gives back exactly what went in."""
+    """Encode a command as one text column. `command_from_text` restores it exactly."""
     if not isinstance(cmd, str):
         return _LIST + msgspec.json.encode(cmd).decode()
     return _TEXT + cmd if cmd[:1] in (_LIST, _TEXT) else cmd
 
 
 def command_from_text(text: str) -> Command:
-    """The command that was stored as this text."""
+    """Decode a stored command."""
     mark = text[:1]
     if mark == _LIST:
         return _arguments.decode(text[1:])
@@ -43,50 +43,50 @@ def command_from_text(text: str) -> Command:
 
 
 class Condition(IntEnum):
-    """What a parent must have done before its dependent may run. The numbers are stored."""
+    """The outcome that a parent must have before its dependent may run. The numbers are stored."""
 
     OK = 1  # afterok: complete
     ANY = 2  # afterany: complete, failed or cancelled
     NOT_OK = 3  # afternotok: failed or cancelled
 
 
-#: What a job may wait for: another job, by its id, or a dependency group, by its name.
+#: A parent: a job id, or the name of a dependency group.
 Parent = int | str
 
 
 class After(Struct, frozen=True, array_like=True, gc=False):
-    """A dependency on one other job, or on all that are or will be in a dependency group."""
+    """A dependency on one job, or on all present and future members of a dependency group."""
 
     parent: Parent
     condition: Condition = Condition.OK
 
 
 class Element(Struct, frozen=True, array_like=True, gc=False):
-    """A job's place in an array, which is named by the id of its first job."""
+    """A job's position in an array. The array is named by the id of its first job."""
 
     array: int
     index: int
 
 
 class Reason(Struct, frozen=True, array_like=True, gc=False):
-    """Why a job is where it is: a stable code and a sentence."""
+    """Why a job is in its state: a stable code and a sentence."""
 
     code: str
     message: str
 
 
 class AsWritten(Struct, frozen=True, array_like=True, gc=False):
-    """What a user asked for, where the rules of the site made something else of it. As in `Spec`."""
+    """What the user asked for, if the site's rules changed it. Fields as in `Spec`."""
 
     size: Size
     walltime_s: float | None
     given: tuple[str, ...]
     request: tuple[str, ...]
-    priority: int | None = None  #: None: as it is
+    priority: int | None = None  #: None: unchanged
 
 
 class Spec(Struct, frozen=True, kw_only=True, gc=False):
-    """Everything that many jobs of one submission have in common. Stored once, never changed."""
+    """What the jobs of a submission have in common. Stored once, never changed."""
 
     user: str
     cwd: str
@@ -104,87 +104,87 @@ class Spec(Struct, frozen=True, kw_only=True, gc=False):
     scratch: bool = False
     pipefail: bool = False
     limits: tuple[LimitUse, ...] = ()
-    dep_groups: tuple[str, ...] = ()  #: others may depend on these
-    live: bool = True  #: members that join a group later are waited for as well
+    dep_groups: tuple[str, ...] = ()  #: groups that the job is a member of
+    live: bool = True  #: also wait for members that join a group later
     allow_empty_group: bool = False
     learn: str = ""  #: learning group; empty: the program's name
-    override: str = ""  #: no, higher, always; empty: higher for what is `given`, no for the rest
-    given: tuple[str, ...] = ()  #: of mem, disk and time, those that the user gave
+    override: str = ""  #: no, higher or always; empty: higher for `given` fields, no for the others
+    given: tuple[str, ...] = ()  #: which of mem, disk and time the user gave
     on_success: tuple[str, ...] = ()  #: behaviours: "run: CMD", "cleanup", "remove"
     on_failure: tuple[str, ...] = ()
     on_exit: tuple[str, ...] = ()
-    stdout: str = ""  #: file patterns; empty: kept by Rota
+    stdout: str = ""  #: file name patterns; empty: Rota keeps the output
     stderr: str = ""
-    request: tuple[str, ...] = ()  #: alternatives, as they were given; none: `size` on one host
-    where: str = ""  #: a property expression that every group of the request must satisfy
-    types: tuple[str, ...] = ()  #: "besteffort", "inner=12"…; times in them are Unix seconds
-    at: float | None = None  #: an advance reservation: when it starts
-    checkpoint_s: float | None = None  #: so long before its walltime is over it gets `signal`
-    signal: str = ""  #: that which asks for a checkpoint; empty: USR2
-    interactive: bool = False  #: its command has a terminal, which somebody is attached to
-    job_key: str = ""  #: SHA-256 of a secret: whoever shows that may enter the job
+    request: tuple[str, ...] = ()  #: alternatives, as written; none: `size` on one host
+    where: str = ""  #: property expression for every group of the request
+    types: tuple[str, ...] = ()  #: for example "besteffort", "inner=12"; times in them are Unix seconds
+    at: float | None = None  #: start of an advance reservation
+    checkpoint_s: float | None = None  #: send `signal` this long before the walltime ends
+    signal: str = ""  #: the signal that asks for a checkpoint; empty: USR2
+    interactive: bool = False  #: its command has a terminal with a client attached
+    job_key: str = ""  #: SHA-256 of a secret; the secret lets its holder enter the job
     retry_on: tuple[str, ...] | None = (
-        None  #: of `plan.language.retry_codes`; None: all but walltime, where it can help
+        None  #: reason codes of `plan.language.retry_codes`; None: all where a retry can help, except walltime
     )
-    wrote: AsWritten | None = None  #: what was asked for, where rules changed that; None: this
+    wrote: AsWritten | None = None  #: what was asked for, if the site's rules changed it
 
     @property
     def on_terms(self) -> bool:
-        """Does it ask for more than a size? Then it needs a plan."""
+        """Does it ask for more than a size, so that it needs a plan?"""
         return bool(self.request or self.types or self.where or self.at is not None or self.queue != "default")
 
     @property
     def done_at_walltime(self) -> bool:
-        """Is the end of its walltime its normal end? It only holds resources, or somebody's terminal."""
+        """Is the end of its walltime a normal end? True of jobs that only hold resources or a terminal."""
         return self.interactive or not HOLDERS.isdisjoint(self.types)
 
 
 class Behaved(Struct, frozen=True, array_like=True, gc=False):
-    """What became of one behaviour after an attempt."""
+    """The result of one behaviour after an attempt."""
 
-    behaviour: str  #: as it was given: "run: CMD", "cleanup", "remove"
+    behaviour: str  #: as written: "run: CMD", "cleanup", "remove"
     ok: bool
     message: str = ""
 
 
 class Outcome(Struct, frozen=True, array_like=True, gc=False):
-    """How an attempt ended, as the runner saw it. All sizes in bytes, all times in seconds."""
+    """How an attempt ended, as its runner saw it. Sizes in bytes, times in seconds."""
 
     exit_code: int | None = None
     signal: int | None = None
-    reason: str = ""  #: a reason code when the runner knows more than the exit: walltime, not_found…
+    reason: str = ""  #: reason code, if the runner knows more than the exit status: walltime, not_found…
     message: str = ""
     started_at: float | None = None
     ended_at: float = 0.0
     cpu_s: float = 0.0
     peak_mem: int = 0
     peak_disk: int = 0
-    segment: str = ""  #: where the output lies: stdout, then stderr, at this offset
+    segment: str = ""  #: file with the output: stdout, then stderr, from `offset`
     offset: int = 0
     out_len: int = 0
     err_len: int = 0
-    out_total: int = 0  #: bytes the job wrote; more than out_len when the middle was left out
+    out_total: int = 0  #: bytes written by the job; more than `out_len` if the middle was left out
     err_total: int = 0
-    permanent: bool = False  #: trying again cannot help (not executable, not found, bad cwd)
+    permanent: bool = False  #: a retry cannot help: not executable, not found, bad cwd
     behaviours: tuple[Behaved, ...] = ()
-    kept: OutputReport | None = None  #: of the output; None: there is none, or an older runner kept it
-    most_mem: int = 0  #: the most its peak can have been, where `peak_mem` is 0: not known; 0: nor is this
-    by_wall_clock: bool = False  #: `ended_at` is not measured from its start: nobody saw it end
+    kept: OutputReport | None = None  #: about the output; None: there was none, or the runner is older
+    most_mem: int = 0  #: upper bound of the peak if `peak_mem` is unknown (0); 0: no bound either
+    by_wall_clock: bool = False  #: its end was not observed, so `ended_at` is by the wall clock
 
 
 class Part(Struct, gc=False):
-    """What a lease has on a host beside its first: whose it is, and whether it is ready."""
+    """The share of a lease on a host other than its first."""
 
-    runner: str = ""  #: empty: nobody has been asked for it
+    runner: str = ""  #: the runner asked to open it; empty: none
     open: bool = False
 
 
 class Ended(Struct, frozen=True, array_like=True, gc=False):
-    """How an attempt ended whose parts are still to be closed, and what becomes of its job then."""
+    """How an attempt with open parts ended, and what becomes of its job when they are closed."""
 
     state: State  #: READY: it waits again
     reason: Reason | None = None
-    again: str = ""  #: why it is queued again, at no cost
+    again: str = ""  #: why it is queued again without using a retry
     outcome: Outcome | None = None  #: None: it was never executed
 
 
@@ -195,20 +195,20 @@ class Lease(Struct, gc=False):
     runner: str
     leased_at: float
     started_at: float | None = None
-    seat: int = 0  #: 0 until the runner says in which seat it started
+    seat: int = 0  #: 0 until the runner reports its seat
     pid: int = 0
-    restored: bool = False  #: from a backup: that nobody holds it does not prove that it never ran
-    given: Given | None = None  #: what the planner gave it; None: a seat of its size
-    parts: dict[str, Part] | None = None  #: by host, those of which something may be there (`core.attempts.parts`)
-    withheld: Opened | None = None  #: its seat, until all parts are open and it is sent
-    ended: Ended | None = None  #: it is over on its first host
+    restored: bool = False  #: from a backup: a runner that does not hold it proves nothing
+    given: Given | None = None  #: the planner's grant; None: a seat of the job's size
+    parts: dict[str, Part] | None = None  #: host → part that may still be there (`core.attempts.parts`)
+    withheld: Opened | None = None  #: its seat, until all parts are open and the lease is sent
+    ended: Ended | None = None  #: set once it is over on its first host
     host: str = ""  #: its first host, once it is over there
-    broken: str = ""  #: why it is being ended: a part of it is gone
-    frozen: set[str] | None = None  #: hosts that said that its processes stand still
+    broken: str = ""  #: why it is being ended: one of its parts is gone
+    frozen: set[str] | None = None  #: hosts that reported its processes as frozen
 
 
 class Job(Struct, gc=False):
-    """One job that is still in memory: live, or finished and not yet safely on disk."""
+    """A job in memory: live, or finished and not yet known to be on disk."""
 
     id: int
     key: str
@@ -218,24 +218,24 @@ class Job(Struct, gc=False):
     state: State
     submission: str
     submitted_at: float
-    attempt: int = 0  #: number of the newest attempt
-    tries: int = 0  #: attempts that count against the retries since the last opening
+    attempt: int = 0  #: number of the latest attempt
+    tries: int = 0  #: attempts since the last opening that count against the retries
     reason: Reason | None = None
     ready_at: float | None = None
     due_at: float | None = None
     ended_at: float | None = None
     after: tuple[After, ...] = ()
     lease: Lease | None = None
-    kill: bool = False  #: a kill was asked for; the next end is a cancellation
-    preempted: int = 0  #: it is being ended because this job begins on its resources
-    learned: Size | None = None  #: what it takes, where that is not what was asked
-    floor: Floor | None = None  #: the least it asks for after its own failures
+    kill: bool = False  #: a kill was requested: its next end is a cancellation
+    preempted: int = 0  #: the job for which it is being ended; 0: none
+    learned: Size | None = None  #: its size, if that differs from what was asked
+    floor: Floor | None = None  #: minimum for its next attempt, after its own failures
     input_bytes: int | None = None
     element: Element | None = None
 
     @property
     def size(self) -> Size:
-        """What it takes of a host: as asked, or as learned."""
+        """Its size: as learned, else as asked."""
         return self.learned or self.spec.size
 
     @property

@@ -1,4 +1,4 @@
-"""Change jobs that do not run: what they take, how they rank, what they are called."""
+"""Modify jobs that are not running: their size, rank and names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rota.errors import NeverFits
 
 
 def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
-    """Give these jobs other specifications. What runs or is complete stays as it is."""
+    """Give these jobs other specifications. Running and complete jobs stay as they are."""
     for _number, spec in event.specs.values():
         refusal = impossible(world, spec)
         if refusal is not None:
@@ -42,7 +42,7 @@ def on_jobs_modified(world: World, turn: Turn, event: JobsModified) -> None:
 
 
 def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input_bytes: int | None) -> None:
-    """Give a job that does not run another specification. Its dependency groups stay the caller's."""
+    """Give a job that is not running another specification. The caller updates its dependency groups."""
     if job.state is State.READY:
         dequeue(world, job)
     old = job.spec
@@ -57,12 +57,12 @@ def respecify(world: World, turn: Turn, job: Job, number: int, spec: Spec, input
     if input_bytes is not None:
         job.input_bytes = input_bytes
     if spec.size != old.size:
-        job.floor = None  # whoever asks for something now knows of the failures
+        job.floor = None  # a new size is a decision made with the failures in view
     if job.state is State.READY:
         estimate(world, job)
         world.placement.offer(job.need, priority=spec.priority, jobs=[job.id])
     for upload in world.uploads.values():
-        twin = upload.retried.get(job.id)  # loaded from disk by an upload that will open it again
+        twin = upload.retried.get(job.id)  # loaded from disk by an upload that will re-open it
         if twin is not None:
             twin.spec, twin.spec_id, twin.input_bytes, twin.floor = spec, number, job.input_bytes, job.floor
     turn.changes.respecified[job.id] = (job.id, number, spec.group, spec.user, job.input_bytes)

@@ -1,4 +1,4 @@
-"""Codes of reasons in words: programs read codes, people are shown sentences."""
+"""Sentences for reason codes: programs read the codes, people the sentences."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SENTENCES: Final = {
 
 
 def sentence(code: str, message: str = "") -> str:
-    """What to tell people: the message, or where there is none what the code means."""
+    """Return the message, or the sentence for its code if the message says no more than the code."""
     if message and message != code and message != code.replace("_", " "):
         return message
     return _SENTENCES.get(code) or (message or code).replace("_", " ")

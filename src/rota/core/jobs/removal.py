@@ -1,7 +1,7 @@
-"""Forget jobs: those that have ended, and those that wait where that is said.
+"""Remove jobs that have ended, and with `--waiting` those that wait.
 
-A selection is taken for what can go of it: the rest is kept, and counted. What is named one by one is meant: if it
-cannot go, nothing does.
+From a selection, whatever can be removed is; the rest is kept and counted. If a job given by its id cannot be
+removed, nothing is.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def on_jobs_removed(world: World, turn: Turn, event: JobsRemoved) -> None:
 
 
 def would_remove(world: World, event: JobsRemoved) -> Acted:
-    """What that would answer now. Raises what it would be refused with."""
+    """Answer what the removal would do now. Raises the error that it would be refused with."""
     return _Selection(world, event).answer()
 
 
 class _Selection:
-    """What goes, and what is kept, of the jobs that somebody wants to be removed. Nothing is changed here."""
+    """Sorts the jobs of a request into those to remove and those to keep. Changes nothing."""
 
     def __init__(self, world: World, event: JobsRemoved) -> None:
         self._world = world
@@ -41,7 +41,7 @@ class _Selection:
         for id in event.jobs:
             job = self._job(id)
             if job is None or world.outcome(id) == NO_JOB:
-                continue  # it is gone already
+                continue  # already removed
             if job.state in TERMINAL or (event.waiting and job.state not in LEASED):
                 self.removing[id] = job
             else:
@@ -57,7 +57,7 @@ class _Selection:
                 raise _running(job)
 
     def answer(self) -> Acted:
-        """Who goes, who stays, and how many of these were kept."""
+        """Return the jobs removed, those staying, and how many were kept."""
         staying = [id for id in self._event.jobs if id not in self.removing]
         return Acted(list(self.removing), staying, kept=len(self._kept))
 
@@ -71,7 +71,7 @@ class _Selection:
         self._kept.add(job.id)
 
     def _add_dependents(self) -> None:
-        """All that wait for those that go, go as well."""
+        """Add all dependents of the jobs to remove, direct or not."""
         pending = list(self.removing.values())
         while pending:
             for child in unsatisfied_dependents(self._world, pending.pop()):
@@ -81,7 +81,7 @@ class _Selection:
                     pending.append(job)
 
     def _keep_parents(self) -> None:
-        """Nobody goes for whom somebody waits that stays."""
+        """Keep every job that a staying job waits for."""
         members: dict[str, list[int]] = {}
         for id, job in self.removing.items():
             for name in job.spec.dep_groups:
@@ -96,7 +96,7 @@ class _Selection:
             )
             if child:
                 self._keep(parent, _waited_for(parent, child))
-                for after in parent.after:  # who goes for whom this one waits?
+                for after in parent.after:  # it stays, so its own parents must stay too
                     pending += members.get(after.parent, ()) if isinstance(after.parent, str) else (after.parent,)
 
 
@@ -122,4 +122,4 @@ def _remove(world: World, turn: Turn, job: Job) -> None:
         cancel(world, turn, job, Reason("kill_requested", "removed"))
     erase(world, turn, job)
     if job.spec.dep_groups:
-        propagate(world, turn, [job])  # a group without it may say something else
+        propagate(world, turn, [job])  # the group's verdicts may change without it

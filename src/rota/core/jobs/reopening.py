@@ -1,4 +1,4 @@
-"""A dependency group grew: what was complete because of it opens again, and so on down the line."""
+"""Re-open complete jobs whose dependency group grew, then their dependents, and so on."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rota.core.world import World, dequeue, reopen
 
 
 def reopen_dependents(world: World, turn: Turn, groups: Iterable[str], *, ended: dict[int, Job]) -> None:
-    """Open complete jobs again that wait for one of these groups, and those that wait for them.
+    """Re-open complete jobs that wait for one of these groups, and their dependents.
 
-    `ended` are dependents that have left memory. Failed and cancelled jobs stay as they are, and so do
-    those that did not want to know (`live=false`).
+    `ended`: dependents that have left memory. Failed and cancelled jobs stay as they are, and so do jobs with
+    `live=false`.
     """
     waiting_for: dict[Parent, list[Job]] = {}
     for id in [*world.leaving, *ended]:
@@ -50,9 +50,9 @@ def _open_again(world: World, turn: Turn, job: Job, parent: Parent) -> None:
 
 
 def _wait_again(world: World, turn: Turn, opened: set[Parent]) -> None:
-    """Jobs that have not ended and were done with a parent that is open now: it counts again.
+    """Make unended jobs wait again for parents that were complete and are now open.
 
-    There is no index for this: a complete parent is forgotten by those who waited for it.
+    Searches all jobs: dependents of a complete parent are no longer indexed.
     """
     for job in list(world.jobs.values()):
         if job.state in TERMINAL or not any(after.parent in opened for after in job.after):

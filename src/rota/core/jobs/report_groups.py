@@ -1,8 +1,7 @@
-"""The report groups of a job: one name, or several in one text.
+"""The report groups of a job, encoded in one text.
 
-Nearly all jobs are in one group, which is its name and costs nothing more. Several are joined by a character that
-no name has. What is counted or stored by group goes by that text, so no job is counted twice; only whoever shows
-groups, or looks for one, takes it apart.
+Nearly every job has one group, encoded as its name. Several names are joined by a separator that no name contains.
+Counts and rows use the encoded text, so a job is never counted twice; only display and search decode it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _BETWEEN: Final = "\n"
 
 
 def joined(names: Iterable[str]) -> str:
-    """The groups with these names, each once; the first stands for all where there is room for one."""
+    """Encode these names, each once. The first one is shown where there is room for one."""
     return _BETWEEN.join(dict.fromkeys(names))
 
 
@@ -28,12 +27,12 @@ def first_of(group: str) -> str:
 
 
 def is_in(name: str, group: str) -> bool:
-    """Is a job of these groups in the one with this name?"""
+    """Does this encoded text contain the group of this name?"""
     return name == group or (_BETWEEN in group and name in group.split(_BETWEEN))
 
 
 def by_name(groups: Iterable[str]) -> Mapping[str, list[str]]:
-    """Name → the texts that have it."""
+    """Name → encoded texts that contain it."""
     found: dict[str, list[str]] = {}
     for group in groups:
         for name in names_of(group):

@@ -1,6 +1,6 @@
-"""Whether and when a failed attempt is tried again.
+"""Retries: whether and when a failed attempt is tried again.
 
-A reservation has its time and no other: a second run is promised only if it can begin before that is over.
+A reservation is tried again only if the next attempt can begin before its reserved time is over.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ MAX_JITTER_S = 30.0
 
 
 def delay_s(backoff_s: float, failures: int, random: Callable[[], float]) -> float:
-    """How long to wait after this many failures: exponential, with jitter, at most half an hour."""
+    """Return the back-off after so many failures: exponential, with jitter, at most half an hour."""
     doubled = backoff_s * 2.0 ** min(failures - 1, 40)
     return min(MAX_DELAY_S, doubled + random() * min(MAX_JITTER_S, backoff_s))
 
 
 def longest_delay_s(backoff_s: float, failures: int) -> float:
-    """How long that can be at most."""
+    """Return the longest value of `delay_s`."""
     return delay_s(backoff_s, failures, lambda: 1.0)
 
 
 def may_retry(job: Job, outcome: Outcome, code: str) -> bool:
-    """Is another attempt allowed after one that ended for this reason, `job.tries` already counting it?"""
+    """May another attempt follow one that ended for this reason? `job.tries` counts that one already."""
     spec = job.spec
     if job.tries > spec.retries:
         return False
@@ -44,7 +44,7 @@ def may_retry(job: Job, outcome: Outcome, code: str) -> bool:
 
 
 def reservation_over(world: World, job: Job, at: float) -> bool:
-    """Is it a reservation whose time is over at that moment? Nothing of it can begin then or later."""
+    """Is this a reservation whose time is over at that moment, so that it can no longer begin?"""
     began = job.spec.at
     if began is None:
         return False
@@ -57,7 +57,7 @@ def reservation_over(world: World, job: Job, at: float) -> bool:
 
 
 def next_attempt_text(world: World, due_at: float, wall: float) -> str:
-    """`tried again at 14:05:30`, by the manager's clock; with the date if that is not today.
+    """Return `tried again at 14:05:30` in local time; with the date if that is not today.
 
     A time of day, not a duration: the text is stored and must stay true.
     """
