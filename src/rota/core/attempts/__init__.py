@@ -1,4 +1,4 @@
-"""Attempts: leases, seats, the parts of a job on several hosts, suspension, walltimes, signals and the end.
+"""Attempts: leases, seats, parts on further hosts, suspension, walltimes, signals and ends.
 
-The manager's side of a running command. Processes are the runner's business.
+This is the manager's side of an execution. Processes belong to `runner`; when a job may start belongs to `plan`.
 """

@@ -1,4 +1,4 @@
-"""One attempt from the word that it started to its end, and what becomes of its job then."""
+"""An attempt from its reported start to its end, and what becomes of its job then."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import Runner, World, erase, move, write
 
-#: An idempotent job is queued again when it ends with this, if it ran for so long.
+#: An idempotent job is queued again if it exits with this status after running at least this long.
 _AGAIN = 99
 _AGAIN_AFTER_S = 60.0
 
@@ -39,7 +39,7 @@ _AGAIN_AFTER_S = 60.0
 def leased_job(
     world: World, runner: Runner, report: LeaseRef | HeldLease | Started | Phase | Finished
 ) -> Job | None:
-    """The job, if the lease of which this was report is the valid one and this runner's."""
+    """Return the job that a report is about, if the report names its valid lease and this runner holds it."""
     if report.job not in runner.leases:
         return None
     job = world.jobs[report.job]
@@ -49,15 +49,15 @@ def leased_job(
 
 
 def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
-    """The job runs."""
+    """The runner reported the start of the job's attempt."""
     lease = job.lease
     if lease is None or lease.started_at is not None:
-        return  # told twice
+        return  # reported before
     lease.started_at = started_at = in_lease(lease, started.started_at, turn.wall)
     lease.seat = started.seat
     lease.pid = started.pid
     if job.state in (State.SCHEDULED, State.STARTING):
-        job.reason = None  # what was done before it began is done
+        job.reason = None  # a prologue, if any, is over
         move(world, job, State.RUNNING)
     turn.changes.starts.append((job.id, job.attempt, started_at, started.pid, started.seat))
     count_start(turn, job, started_at)
@@ -67,7 +67,7 @@ def start_attempt(world: World, turn: Turn, job: Job, started: Started) -> None:
 
 
 def revive(world: World, turn: Turn, job: Job) -> None:
-    """A job that was lost is so no more, if all its hosts answer (again)."""
+    """Bring a lost job back to its state, if all its hosts answer again."""
     lease = job.lease
     if job.state is not State.LOST or lease is None or silent_hosts(world, job):
         return
@@ -105,7 +105,7 @@ def void_attempt(
     *,
     then: Ended = Ended(State.READY),  # noqa: B008, frozen
 ) -> None:
-    """The lease was never executed: the job waits again, and no retry is used."""
+    """End a lease that was never executed: the job waits again and no retry is used."""
     if job.id in world.server_hooks.running:
         forget_prologue(world, turn, job)
     host = _leave_runner(world, job)
@@ -116,7 +116,7 @@ def void_attempt(
 
 
 def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
-    """Record how an attempt ended and decide what becomes of its job, once its parts are closed."""
+    """Record how an attempt ended and decide what becomes of its job once its parts are closed."""
     killed, preempted = job.kill, job.preempted
     lease = job.lease
     assert lease is not None
@@ -127,15 +127,15 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
     if lease.broken and outcome.reason == "kill_requested":
         outcome = msgspec.structs.replace(outcome, reason="lost", message=lease.broken)
     reason = _reason(outcome)
-    again = ""  #: why it is queued again, at no cost
+    again = ""  #: why it is queued again without using a retry
     at_walltime = reason is not None and reason.code == "walltime" and job.spec.done_at_walltime and not killed
     if reason is None:
-        # Who was asked for a checkpoint, wrote it and made room has not done its work.
+        # A job that wrote its checkpoint to make room has not done its work, even if it exits with 0.
         done = killed or not preempted or job.spec.checkpoint_s is None or not _idempotent(job)
     else:
         done = at_walltime
     if at_walltime:
-        # That its command had to be stopped says nothing about it.
+        # Being stopped at its walltime is no failure of the command.
         outcome = msgspec.structs.replace(outcome, exit_code=None, signal=None, reason="", message="")
         turn.note(job.id, job.attempt, "walltime-over", "its walltime is over, which is its normal end")
     if done:
@@ -189,7 +189,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
             outcome,
             code=code,
             started_at=None if started_at is None else started_at + away_s,
-            # A walltime that is not tried again is what was asked for: that the job lacked time changes nothing.
+            # A walltime that is not retried was the user's wish, so the job itself needs no more time.
             lacked=code != "walltime" or state is State.DELAYED,
         )
     ended = Ended(state, reason, again, outcome)
@@ -198,7 +198,7 @@ def end_attempt(world: World, turn: Turn, job: Job, outcome: Outcome) -> None:
 
 
 def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> None:
-    """Nothing of an attempt is left anywhere: free what it held, and let its job go on."""
+    """Nothing of the attempt is left on any host: free what it held and move its job on."""
     killed = job.kill
     outcome, state, reason = ended.outcome, ended.state, ended.reason
     hooks = world.server_hooks
@@ -224,7 +224,7 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
             job.reason = None
             enter(world, turn, job, waiting_state(world, job))
     elif killed and (ended.again or ended.state is State.DELAYED):
-        # Asked for when only its parts were left.
+        # The kill came when only parts were left.
         reason = _killed(job, outcome)
         end_job(world, turn, job, State.CANCELLED, reason=reason, outcome=outcome)
     elif ended.again and not over:
@@ -249,7 +249,7 @@ def conclude(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> 
 
 
 def void_or_lose(world: World, turn: Turn, job: Job) -> None:
-    """Nobody holds this lease any more. What is known to have started is never taken for unexecuted."""
+    """End a lease that no runner holds. An attempt known to have started is never treated as unexecuted."""
     if job.lease is not None and job.lease.started_at is None and not job.lease.restored:
         void_attempt(world, turn, job)
     else:
@@ -257,19 +257,19 @@ def void_or_lose(world: World, turn: Turn, job: Job) -> None:
 
 
 def end_as_lost(world: World, turn: Turn, job: Job, why: str) -> None:
-    """Nothing of the attempt is left, and nobody knows how far it came."""
+    """End an attempt of which nothing is left and whose progress is unknown."""
     end_attempt(world, turn, job, Outcome(reason="lost", message=why, ended_at=turn.wall))
 
 
 def _leave_runner(world: World, job: Job) -> str:
-    """The runner of its first host has nothing to do with the job any more; the name of that host."""
+    """Detach the job from the runner of its first host; returns that host."""
     lease = job.lease
     assert lease is not None
     runner = world.runners[lease.runner]
     runner.leases.discard(job.id)
     count_unseated(runner, job.size, -1)
     if lease.withheld is not None:
-        close_seat(world, runner, lease.withheld.seat)  # which was never sent
+        close_seat(world, runner, lease.withheld.seat)  # the seat was never sent
         lease.withheld = None
     return runner.host
 
@@ -288,7 +288,7 @@ def _drop_lease(world: World, turn: Turn, job: Job, *, host: str, ended: bool) -
 
 
 def job_name_text(job: int) -> str:
-    """For whom a job is ended; a restart may have forgotten that."""
+    """Name the job for which another is ended; 0 after a restart: unknown."""
     return f"job {job}" if job > 0 else "another job"
 
 
@@ -297,7 +297,7 @@ def _idempotent(job: Job) -> bool:
 
 
 def _asks_again(job: Job, outcome: Outcome, lease: Lease) -> bool:
-    """An idempotent job that ran for a minute and ends with 99 wants to run again."""
+    """Does the outcome ask for another run: an idempotent job, exit status 99, after a minute?"""
     began = outcome.started_at if outcome.started_at is not None else lease.started_at
     return (
         outcome.exit_code == _AGAIN
@@ -315,12 +315,12 @@ def _is_retried(world: World, turn: Turn, job: Job, outcome: Outcome, code: str)
 
 
 def _remove_as_wished(world: World, turn: Turn, job: Job) -> None:
-    """The job's own behaviour was to be removed; not while others still wait for it."""
+    """Carry out the behaviour `remove`, unless other jobs still wait for the job."""
     if job.id in world.children or unsatisfied_dependents(world, job):
         turn.note(job.id, job.attempt, "kept", "others wait for it, so it was not removed")
         return
     erase(world, turn, job)
-    propagate(world, turn, [job])  # a group without it may say something else
+    propagate(world, turn, [job])  # the group's verdicts may change without it
 
 
 def _delay(world: World, turn: Turn, job: Job, wait: float, why: str, left: str = "") -> None:
@@ -332,7 +332,7 @@ def _delay(world: World, turn: Turn, job: Job, wait: float, why: str, left: str 
 
 
 def _killed(job: Job, outcome: Outcome) -> Reason:
-    """By whom, or for what: it was said when the kill was asked for."""
+    """The reason of a killed job, naming the user or cause recorded with the kill."""
     asked = job.reason.message if job.reason is not None and job.reason.code == "kill_requested" else ""
     for text in (asked, outcome.message):
         if text.startswith("being killed "):
@@ -341,7 +341,7 @@ def _killed(job: Job, outcome: Outcome) -> Reason:
 
 
 def _reason(outcome: Outcome) -> Reason | None:
-    """Why an attempt failed, from evidence; None if it succeeded."""
+    """The reason of a failed attempt, from evidence; None: it succeeded."""
     if outcome.reason:
         return Reason(outcome.reason, sentence(outcome.reason, outcome.message))
     if outcome.signal is not None:

@@ -1,4 +1,8 @@
-"""Grant leases: what the placement chose goes to the runners, with the seats it opened for that."""
+"""Grant leases: send the jobs that the placement chose to their runners, with the seats opened for them.
+
+A lease is withheld until the prologue on the manager's host has succeeded and all other hosts of the job are
+ready.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,7 @@ from rota.plan.placement import Chosen, Opened
 
 
 def grant_leases(world: World, turn: Turn) -> None:
-    """Ask the placement what should begin now, and lease it."""
+    """Ask the placement which jobs begin now, and lease them."""
     if world.paused:
         return
     again = _seats_for_unseated(world, turn)
@@ -35,8 +39,7 @@ def grant_leases(world: World, turn: Turn) -> None:
     if not again and not opened and not chosen:
         return
     work: dict[str, SendWork] = {}
-    # A lease for which something is done first is sent later, and its seat, which would be given back without it,
-    # as well.
+    # The seat of a withheld lease is withheld with it: a runner gives back a seat without work.
     withheld = _to_withhold(world, opened, chosen)
     kept = {seat.seat for seat in withheld.values()}
     for seat in again + opened:
@@ -80,7 +83,7 @@ def grant_leases(world: World, turn: Turn) -> None:
 
 
 def on_server_script_ended(world: World, turn: Turn, event: ServerScriptEnded) -> None:
-    """A job whose prologue went well is sent; an attempt that is over meanwhile is left alone."""
+    """Send the job of a successful prologue, or void its lease. Ignored if the attempt is over already."""
     if event.hook == EPILOGUE:
         epilogue_over(world, turn, event.job, event.attempt, event.wrong)
         return
@@ -103,7 +106,7 @@ def on_server_script_ended(world: World, turn: Turn, event: ServerScriptEnded) -
 
 
 def _to_withhold(world: World, opened: list[Opened], chosen: list[Chosen]) -> dict[int, Opened]:
-    """The seats that were opened for leases over several hosts, and for all if a script runs first, by job."""
+    """Job → seat to withhold: for leases over several hosts, and for all leases if there is a prologue."""
     found: dict[int, Opened] = {}
     scripts = world.server_hooks.prologue
     for id, host, given in chosen:
@@ -120,9 +123,10 @@ def _to_withhold(world: World, opened: list[Opened], chosen: list[Chosen]) -> di
 
 
 def _seats_for_unseated(world: World, turn: Turn) -> list[Opened]:
-    """Seats for leases that were sent ahead and whose seat was given back before they arrived.
+    """Open seats for leases that have none, as far as there is room.
 
-    Leases that merely wait for a seat of theirs to become free get one as well, once there is room.
+    A lease sent ahead of need may find that its seat was given back. One that merely waits for a seat gets its own
+    too.
     """
     opened = []
     for host, id in world.runner_at.items():

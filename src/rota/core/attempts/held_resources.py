@@ -1,6 +1,6 @@
-"""What attempts that have begun hold of hosts, for all who count what is in use: one answer for each of them.
+"""The cores held by running attempts, counted in one place for all views.
 
-Memory is not asked for here: a suspended attempt keeps it, as it keeps all but its cores.
+Memory is not counted here: a suspended attempt keeps everything but its cores.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from rota.plan.size import CORE
 
 
 def holders(world: World) -> Iterator[tuple[Job, str]]:
-    """Every job whose attempt has begun, with its first host. What was only sent ahead has nothing yet."""
+    """Every job whose attempt has started, with its first host. A lease that was only sent ahead holds nothing
+    yet."""
     for job, host in all_leased(world):
         if job.lease is not None and job.lease.started_at is not None:
             yield job, host
 
 
 def cores_held(job: Job, host: str) -> dict[str, int]:
-    """Of each of its hosts, `host` being the first, the hundredths of cores that nobody else may have now."""
+    """Host → hundredths of cores that are taken from all other jobs. `host` is the job's first host."""
     lease = job.lease
     if lease is None:
         return {}
@@ -32,5 +33,5 @@ def cores_held(job: Job, host: str) -> dict[str, int]:
     else:
         held = {node: CORE * cores for node, cores in given.nodes}
         if not given.elsewhere:
-            held[host] = given.size.cpus  # it may be a part of a core
+            held[host] = given.size.cpus  # it may be a fraction of a core
     return dict.fromkeys(held, 0) if has_given_up(lease) else held

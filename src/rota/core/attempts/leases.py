@@ -1,7 +1,7 @@
-"""What is said about leases between a runner and the engine.
+"""Messages about leases between runners and the engine.
 
-These records travel on the wire as they are, so the hot path converts nothing. (job, attempt, token)
-is the fence: nothing is done for a lease whose three numbers do not all fit.
+These records go onto the wire as they are, so the hot path converts nothing. (job, attempt, token) is the fence: a
+message counts only if all three match the valid lease.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rota.core.jobs.job import Outcome
 
 
 class LeaseRef(Struct, frozen=True, array_like=True, gc=False):
-    """Names one lease."""
+    """The name of a lease."""
 
     job: int
     attempt: int
@@ -20,7 +20,7 @@ class LeaseRef(Struct, frozen=True, array_like=True, gc=False):
 
 
 class HeldLease(Struct, frozen=True, array_like=True, gc=False):
-    """A lease that a runner still has when it (re)joins: waiting, running, or ended but unacknowledged."""
+    """A lease that a runner holds when it joins: waiting, running, or ended and not yet acknowledged."""
 
     job: int
     attempt: int
@@ -28,7 +28,7 @@ class HeldLease(Struct, frozen=True, array_like=True, gc=False):
     seat: int  #: 0: not started
     started_at: float | None = None
     pid: int = 0
-    over: bool = False  #: it has ended, and the report that says so is still to be acknowledged
+    over: bool = False  #: it has ended, and its report is not acknowledged yet
 
 
 class Started(Struct, frozen=True, array_like=True, gc=False):
@@ -43,7 +43,7 @@ class Started(Struct, frozen=True, array_like=True, gc=False):
 
 
 class PartOpened(Struct, frozen=True, array_like=True, gc=False):
-    """A host is ready for its part of a lease, or (not `ok`) cannot be and has nothing of it."""
+    """A host is ready for its part of a lease; if not `ok`, it cannot be and has nothing of it."""
 
     job: int
     attempt: int
@@ -53,7 +53,7 @@ class PartOpened(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Phase(Struct, frozen=True, array_like=True, gc=False):
-    """A lease is in a phase that takes time and is not the command: the site's prologue or epilogue."""
+    """A lease entered a phase besides its command: the site's prologue or epilogue."""
 
     job: int
     attempt: int
@@ -62,27 +62,27 @@ class Phase(Struct, frozen=True, array_like=True, gc=False):
 
 
 class NodeFault(Struct, frozen=True, array_like=True, gc=False):
-    """A hook of the site failed at a runner's host: nothing more should begin there."""
+    """A hook of the site failed on a host, so nothing more should begin there."""
 
-    job: int  #: for which it ran
+    job: int  #: the job for which the hook ran
     attempt: int
     hook: str
     message: str
 
 
 class Paused(Struct, frozen=True, array_like=True, gc=False):
-    """All processes of an attempt (or of its part) at a runner stand still, or go on (again)."""
+    """All processes of an attempt at a runner are frozen, or run (again)."""
 
     job: int
     attempt: int
     token: int
     frozen: bool
-    at: float  #: since when, wall time
-    message: str = ""  #: what went wrong
+    at: float  #: wall time of the change
+    message: str = ""  #: what failed
 
 
 class Finished(Struct, frozen=True, array_like=True, gc=False):
-    """An attempt is over and nothing of it is left."""
+    """An attempt has ended and nothing of it is left."""
 
     job: int
     attempt: int

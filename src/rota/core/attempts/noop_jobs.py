@@ -1,7 +1,7 @@
-"""Jobs that hold resources and run elsewhere: `deploy` and `cosystem` on a host of the site, `noop` nowhere.
+"""Jobs of type `noop`: they hold resources and execute nothing.
 
-Nothing happens on the hosts whose resources they hold. One that runs nowhere has a lease of a runner that is no
-process: the engine begins it, and ends it when its walltime is over or somebody kills it.
+Their leases belong to a runner that is not a process: the engine itself starts such a job, and ends it at its
+walltime or when it is killed.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from rota.core.turn import Turn
 from rota.core.world import Runner, World, move
 from rota.plan.placement import Given
 
-#: How the runner that is no process is called, before the name of a host.
+#: Name prefix of that runner; a host follows.
 _NOWHERE = "nowhere@"
 
 
 def is_noop_runner(runner: str) -> bool:
-    """Is this the name of a runner that is no process?"""
+    """Is this the name of a runner that is not a process?"""
     return runner.startswith(_NOWHERE)
 
 
 def noop_runner(world: World, host: str) -> Runner:
-    """The runner that holds the leases of jobs that run nowhere and have resources of this host first."""
+    """The runner for noop jobs whose first host is this one."""
     name = _NOWHERE + host
     runner = world.runners.get(name)
     if runner is None:
         runner = world.runners[name] = Runner(name, host)
-        runner.heard_at = inf  # never silent
+        runner.heard_at = inf  # its heartbeat never times out
     return runner
 
 
 def begin_noop(world: World, turn: Turn, job: Job, host: str, given: Given) -> None:
-    """The job holds its resources from now on; there is nothing to execute."""
+    """Start the job: from now on it holds its resources."""
     runner = noop_runner(world, host)
     move(world, job, State.SCHEDULED)
     job.attempt += 1
@@ -58,7 +58,7 @@ def begin_noop(world: World, turn: Turn, job: Job, host: str, given: Given) -> N
 
 
 def restore_noop(world: World, job: Job, host: str) -> None:
-    """After a restart: it holds what it held."""
+    """Restore a running noop job after a restart."""
     assert job.lease is not None
     take_lease(noop_runner(world, host), job)
     world.noop_jobs.add(job.id)
@@ -67,7 +67,7 @@ def restore_noop(world: World, job: Job, host: str) -> None:
 
 
 def end_noop(world: World, turn: Turn, job: Job, *, reason: str, message: str) -> None:
-    """It holds nothing any more."""
+    """End the job and free its resources."""
     lease = job.lease
     assert lease is not None
     world.noop_jobs.discard(job.id)
@@ -80,7 +80,7 @@ def end_noop(world: World, turn: Turn, job: Job, *, reason: str, message: str) -
 
 
 def end_due_noops(world: World, turn: Turn) -> None:
-    """Those whose walltime is over have held their resources for as long as they should."""
+    """End noop jobs whose walltime is over."""
     for id in sorted(world.noop_jobs):
         job = world.jobs[id]
         end = _end_of(job)
@@ -91,7 +91,7 @@ def end_due_noops(world: World, turn: Turn) -> None:
 
 
 def next_end(world: World) -> float | None:
-    """When the next of them ends."""
+    """Return the wall time at which the next noop job ends."""
     ends = [end for id in world.noop_jobs if (end := _end_of(world.jobs[id])) is not None]
     return min(ends, default=None)
 

@@ -1,6 +1,6 @@
-"""What happens to parts of leases (`core.attempts.parts`): runners open, close and lose them, or never had them.
+"""Events of parts (`core.attempts.parts`): runners open, close and lose them.
 
-A part ends when its runner says that nothing is left of it, or when that runner is proven to be gone.
+A part ends when its runner reports that nothing of it is left, or when that runner is proven dead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rota.core.world import Runner, World
 
 
 def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerReported) -> None:
-    """What became of parts that a runner was told to open or to close."""
+    """Handle a runner's reports about parts that it opened or closed."""
     for report in event.opened:
         job = part_named(world, runner, report)
         part = part_at(job, runner.host) if job is not None else None
@@ -50,7 +50,8 @@ def take_part_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
 
 
 def unwanted_parts(world: World, runner: Runner, held: list[LeaseRef]) -> list[tuple[int, int, int]]:
-    """Of the parts that a runner has, those that it must close. It has them, whoever was asked for them."""
+    """Select the parts held by a runner that it must close. Records it as the holder, even if another was
+    asked."""
     unwanted = []
     for ref in held:
         job = part_named(world, runner, ref)
@@ -63,7 +64,8 @@ def unwanted_parts(world: World, runner: Runner, held: list[LeaseRef]) -> list[t
 
 
 def agree_on_parts(world: World, turn: Turn, runner: Runner, held: list[LeaseRef]) -> None:
-    """A part that a living runner does not have is closed, or is yet to be opened."""
+    """Parts that a joining runner lacks: ask it to open them, or, if the attempt has ended, count them as
+    closed."""
     named = {(ref.job, ref.attempt, ref.token) for ref in held}
     for id in sorted(world.parts_at.get(runner.host, ())):
         job = world.jobs[id]
@@ -79,7 +81,7 @@ def agree_on_parts(world: World, turn: Turn, runner: Runner, held: list[LeaseRef
 
 
 def ask_for_unheld(world: World, turn: Turn, runner: Runner) -> None:
-    """A runner answers again: parts on its host that nobody has are for it to open."""
+    """A runner answers again: ask it to open the parts on its host that have no holder."""
     for id in sorted(world.parts_at.get(runner.host, ())):
         part, lease = part_at(world.jobs[id], runner.host), world.jobs[id].lease
         if part is not None and not part.runner and lease is not None and lease.ended is None:
@@ -90,22 +92,22 @@ def ask_for_unheld(world: World, turn: Turn, runner: Runner) -> None:
 
 
 def part_shut(world: World, turn: Turn, job: Job, host: str) -> None:
-    """Nothing is left of a job on this host."""
+    """Nothing of the job is left on this host."""
     lease = lease_of(job)
     if lease.ended is None:
-        release_part(world, turn, job, host)  # nobody asked for that; the next runner there opens it again
+        release_part(world, turn, job, host)  # unrequested; the next runner there opens it again
         host_left(world, turn, job, host)
         return
     drop_part(world, job, host)
     if lease.parts is None:
         conclude(world, turn, job, lease.ended, host=lease.host)
     else:
-        remember(world, turn)  # whoever said so may never speak to the next manager, nor be proven dead again
+        remember(world, turn)  # the report is not repeated to another manager, nor the proof of death
         revive(world, turn, job)
 
 
 def part_gone(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
-    """The runner that held a part is gone, and with it everything that it had started there."""
+    """The runner that held a part is gone, with all processes that it had started."""
     part_shut(world, turn, job, host)
     lease = job.lease
     if lease is None or lease.ended is not None:
@@ -113,7 +115,7 @@ def part_gone(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
     if lease.withheld is not None:
         void_attempt(world, turn, job, f"its part on {host} is gone before it began: {why}")
     elif not job.kill and not job.preempted:
-        # What ran there has ended, and whoever started it knows. The job goes on.
+        # The command runs on the first host and notices by itself what it lost; the job goes on.
         turn.note(job.id, job.attempt, "part", f"everything of it on {host} has ended: {why}")
         ask(world, turn, job, host)
     if job.lease is lease:
@@ -121,7 +123,7 @@ def part_gone(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
 
 
 def part_failed(world: World, turn: Turn, job: Job, host: str, why: str) -> None:
-    """A host cannot be made ready for its part of a job, and has nothing of it."""
+    """A host cannot be made ready for its part, and has nothing of it."""
     lease = lease_of(job)
     part_shut(world, turn, job, host)
     if lease.ended is not None:
@@ -134,13 +136,14 @@ def part_failed(world: World, turn: Turn, job: Job, host: str, why: str) -> None
 
 
 def void_unheld(world: World, turn: Turn) -> None:
-    """Jobs that have not begun do not wait for a host on which nobody answers: they are planned anew."""
+    """Void leases that wait for a part on a host without a runner that answers: the jobs are planned anew."""
     for host, ids in list(world.parts_at.items()):
         runner = world.runners.get(world.runner_at.get(host, ""))
         if runner is not None and not runner.silent:
             continue
         for id in sorted(ids):
             job = world.jobs[id]
-            asked = parts_by_host(job)[host].runner or id in world.server_hooks.running  # or will be
+            # or will be, after its prologue
+            asked = parts_by_host(job)[host].runner or id in world.server_hooks.running
             if lease_of(job).withheld is not None and not asked:
                 void_attempt(world, turn, job, f"nobody answers on {host}")

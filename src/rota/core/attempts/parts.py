@@ -1,11 +1,11 @@
-"""Jobs over several hosts: a lease has a part on every host beside its first.
+"""Jobs over several hosts: a lease has a part on every host except its first.
 
-The lease is sent to the runner of its first host only when every other host has opened its part. When the
-attempt is over there, its end is recorded, and the job is `finishing` until every host has said that nothing
-of it is left: only then is anything that it held free. Whether something is left of a part is never guessed: its
-runner says so, or there is proof that the runner and everything it started are gone.
+The lease is sent to its first host when all other hosts have opened their part. When the attempt ends there, its
+end is recorded and the job is `finishing` until every host reports that nothing is left of it; only then are its
+resources free. That a part is gone is never guessed: its runner reports it, or the runner is proven dead with all
+its processes.
 
-Who decides what becomes of the job then is `core.attempts.attempt`.
+What becomes of the job then is decided in `core.attempts.attempt`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rota.core.world import Runner, World, move, write
 from rota.plan.placement import Given
 from rota.plan.size import Size
 
-#: The key of `Changes.meta` under which is kept what the rows of attempts do not say about parts.
+#: Key of `Changes.meta` for the state of parts that the rows of attempts lack.
 PARTS: Final = "parts"
-#: So many hosts are named in a sentence.
+#: Hosts named in a message.
 _NAMED = 3
 
 
 class KeptLease(Struct, frozen=True, array_like=True, gc=False):
-    """A lease whose attempt has ended and whose parts have not, or of which a part went to another runner."""
+    """A lease with open parts after its attempt ended, or with a part that moved to another runner."""
 
     job: int
     attempt: int
@@ -51,14 +51,14 @@ class KeptLease(Struct, frozen=True, array_like=True, gc=False):
 
 
 def lease_hosts(given: Given | None) -> tuple[str, ...]:
-    """The hosts beside the first on which an attempt with this has a part."""
+    """The hosts, except the first, on which an attempt with this grant has parts."""
     if given is None or given.elsewhere:
-        return ()  # nothing happens on the hosts of one that runs elsewhere
+        return ()  # a job that executes elsewhere has nothing on the hosts it holds
     return tuple(host for host, _cores in given.nodes[1:])
 
 
 def with_runners(world: World, given: Given | None, runner: Runner) -> Given | None:
-    """What was given, with the runners that hold a part of it, where it has parts."""
+    """Add the runners of all parts to a grant that has parts."""
     others = lease_hosts(given)
     if given is None or not others:
         return given
@@ -67,14 +67,14 @@ def with_runners(world: World, given: Given | None, runner: Runner) -> Given | N
 
 
 def take_parts(world: World, job: Job, holders: dict[str, str]) -> None:
-    """The job has a part on each of these hosts, held by this runner (empty: by nobody yet)."""
+    """Record a part on each of these hosts, with its runner (empty: none yet)."""
     lease_of(job).parts = {host: Part(runner) for host, runner in holders.items()}
     for host in holders:
         world.parts_at.setdefault(host, set()).add(job.id)
 
 
 def drop_part(world: World, job: Job, host: str) -> None:
-    """Nothing of the job is on this host, nor will be."""
+    """Forget a part of which nothing is left and which is not needed again."""
     lease, parts = lease_of(job), parts_by_host(job)
     del parts[host]
     there = world.parts_at[host]
@@ -86,14 +86,14 @@ def drop_part(world: World, job: Job, host: str) -> None:
 
 
 def forget_part(world: World, turn: Turn, job: Job, host: str) -> None:
-    """The same for a job that goes on; a restart must know it as well."""
+    """Drop a part of a job that goes on, and remember that over a restart."""
     drop_part(world, job, host)
     world.moved_parts.add(job.id)
     remember(world, turn)
 
 
 def release_part(world: World, turn: Turn, job: Job, host: str) -> None:
-    """Nobody has this part any more, but somebody should."""
+    """Take a part from its runner. The next runner on that host is asked to open it."""
     part = parts_by_host(job)[host]
     part.runner, part.open = "", False
     world.moved_parts.add(job.id)
@@ -118,19 +118,19 @@ def parts_by_host(job: Job) -> dict[str, Part]:
 
 
 def lease_of(job: Job) -> Lease:
-    """The lease of a job that has one."""
+    """The lease of a job that must have one."""
     assert job.lease is not None
     return job.lease
 
 
 def withheld_seats(world: World, runner: Runner) -> set[int]:
-    """The seats of which a runner does not know yet."""
+    """The seats that a runner does not know of yet."""
     seats = (lease_of(world.jobs[id]).withheld for id in runner.leases)
     return {seat.seat for seat in seats if seat is not None}
 
 
 def part_named(world: World, runner: Runner, ref: LeaseRef | PartOpened) -> Job | None:
-    """The job, if this is said of a part of its valid lease on this runner's host."""
+    """Return the job that a report about a part is about, if it names the valid lease and a part on this host."""
     job = world.jobs.get(ref.job)
     if job is None or job.lease is None or job.attempt != ref.attempt or job.lease.token != ref.token:
         return None
@@ -142,7 +142,7 @@ def ref_of(job: Job, lease: Lease) -> tuple[int, int, int]:
 
 
 def all_leased(world: World) -> Iterator[tuple[Job, str]]:
-    """Every job that holds something, with its first host: those that only wait for their parts as well."""
+    """Every job that holds resources, with its first host, including jobs that only wait for their parts."""
     for runner in world.runners.values():
         for id in runner.leases:
             yield world.jobs[id], runner.host
@@ -154,7 +154,7 @@ def all_leased(world: World) -> Iterator[tuple[Job, str]]:
 
 
 def withhold(world: World, turn: Turn, job: Job) -> None:
-    """Have the parts of a new lease opened before it is sent."""
+    """Ask for the parts of a new lease before it is sent."""
     parts = parts_by_host(job)
     if job.state is not State.STARTING:
         move(world, job, State.STARTING)
@@ -164,11 +164,11 @@ def withhold(world: World, turn: Turn, job: Job) -> None:
 
 
 def ask(world: World, turn: Turn, job: Job, host: str) -> None:
-    """Have the runner of this host, if there is one, open the job's part."""
+    """Ask the runner of this host, if one answers, to open the job's part."""
     part, lease = parts_by_host(job)[host], lease_of(job)
     runner = world.runner_at.get(host)
     if runner is None or world.runners[runner].silent:
-        return  # whoever comes there is asked
+        return  # the next runner to join there is asked
     part.runner, part.open = runner, False
     turn.effects.append(SendParts(runner, [job], [ref_of(job, lease)]))
     if runner not in (lease.given.runners if lease.given is not None else ()):
@@ -177,7 +177,7 @@ def ask(world: World, turn: Turn, job: Job, host: str) -> None:
 
 
 def opened(turn: Turn, job: Job, host: str) -> None:
-    """A host is ready. When all are, the lease goes to the first."""
+    """Mark a part as open. When all are, send the lease to its first host."""
     parts, lease = parts_by_host(job), lease_of(job)
     parts[host].open = True
     seat = lease.withheld
@@ -197,13 +197,14 @@ def opened(turn: Turn, job: Job, host: str) -> None:
 
 
 def close_parts(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) -> bool:
-    """The attempt is over on its first host: have its parts closed. False: there are none."""
+    """The attempt ended on its first host: have its parts closed. False: it has none."""
     lease = lease_of(job)
     for each, part in list(parts_by_host(job).items()):
         if not part.runner:
             drop_part(world, job, each)
             if (runner := world.runner_at.get(each)) is not None:
-                turn.effects.append(CloseParts(runner, [ref_of(job, lease)]))  # should it have it after all
+                # in case the runner opened it after all
+                turn.effects.append(CloseParts(runner, [ref_of(job, lease)]))
     if lease.parts is None:
         return False
     lease.ended, lease.host = ended, host
@@ -216,7 +217,7 @@ def close_parts(world: World, turn: Turn, job: Job, ended: Ended, *, host: str) 
 
 
 def await_parts(world: World, turn: Turn, job: Job) -> None:
-    """Say for which hosts a job waits whose attempt is over; it is lost while one of them is silent."""
+    """Set the state of a job that waits for its parts to close: LOST while one of their hosts is silent."""
     parts = parts_by_host(job)
     silent = [host for host, part in parts.items() if is_silent(world, part)]
     state = State.LOST if silent else State.FINISHING
@@ -237,7 +238,7 @@ def is_silent(world: World, part: Part) -> bool:
 
 
 def silent_hosts(world: World, job: Job) -> list[str]:
-    """Of the hosts on which something of the job may be, those whose runner does not answer."""
+    """The hosts with processes of the job, perhaps, whose runner is silent."""
     lease = job.lease
     if lease is None:
         return []
@@ -257,7 +258,7 @@ def _named(hosts: Iterable[str]) -> str:
 
 
 def remember(world: World, turn: Turn) -> None:
-    """Write down what the rows of attempts do not say."""
+    """Write what the rows of attempts do not record about parts."""
     kept = []
     for id in sorted(world.closing | world.moved_parts):
         job = world.jobs[id]
@@ -275,12 +276,12 @@ def remember(world: World, turn: Turn) -> None:
 
 
 def kept_leases(text: str) -> dict[int, KeptLease]:
-    """The opposite, after a restart, by job."""
+    """Decode what `remember` wrote, by job."""
     return {kept.job: kept for kept in msgspec.json.decode(text or "[]", type=list[KeptLease])}
 
 
 def restore_parts(world: World, job: Job, holders: dict[str, str], *, mono: float) -> None:
-    """The parts of a lease that was out before a restart: all may be there until somebody says otherwise."""
+    """Restore the parts of a lease. All may still be there until a runner reports otherwise."""
     take_parts(world, job, holders)
     for host, name in holders.items():
         if name and name not in world.runners:
@@ -289,7 +290,7 @@ def restore_parts(world: World, job: Job, holders: dict[str, str], *, mono: floa
 
 
 def first_holders(given: Given | None) -> dict[str, str]:
-    """Host → the runner that was first asked for the part there."""
+    """Host → runner that was asked first for the part there."""
     if given is None or len(given.runners) < 2:
-        return {}  # leases of older versions have no parts
+        return {}  # written by a version without parts
     return dict(zip(lease_hosts(given), given.runners[1:], strict=True))

@@ -1,7 +1,7 @@
-"""When an attempt ran: what its runner says, as far as it can be true.
+"""The times of an attempt as its runner reported them, corrected where they cannot be true.
 
-Nothing of an attempt happens before its lease or after the report of it. A runner measures how long it took, which
-no clock that is set can change: that is kept wherever the attempt is put.
+Nothing of an attempt happens before its lease or after its report. The runner measures durations with a monotonic
+clock, so a duration is kept even if the attempt has to be shifted.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from msgspec.structs import replace
 
 from rota.core.jobs.job import Lease, Outcome
 
-#: Clocks of hosts differ by a little; what lies beyond the bounds by no more is left as it was told.
+#: Clocks of hosts differ a little: times outside the bounds by no more than this are accepted.
 SLACK_S: Final = 60.0
 
 
 def in_lease(lease: Lease, at: float, now: float) -> float:
-    """A moment at which something happened to an attempt, within its lease."""
+    """Clamp a reported time to the life of the lease."""
     if lease.leased_at - SLACK_S <= at <= now + SLACK_S:
         return at
     return max(lease.leased_at, min(at, now))
 
 
 def timed(lease: Lease, outcome: Outcome, now: float) -> Outcome:
-    """How an attempt ended, with times that can be true: it began when that was reported, and took as long as its
-    runner measured, but no longer than its lease is old."""
+    """Correct the times of an outcome.
+
+    The attempt began when its start was reported and took as long as its runner measured, but no longer than its
+    lease is old.
+    """
     reported, ended = outcome.started_at, outcome.ended_at
     known = lease.started_at
     earliest, latest = lease.leased_at - SLACK_S, now + SLACK_S
     if reported is not None and (known is None or known == reported) and earliest <= reported <= ended <= latest:
-        return outcome  # as nearly always
+        return outcome  # the usual case
     began = known if known is not None else reported
     if began is None:
         return replace(outcome, ended_at=in_lease(lease, ended, now))

@@ -1,6 +1,6 @@
-"""Which leases and seats a runner is known to have.
+"""The leases and seats that each runner is known to have.
 
-A lease waits for a seat of its size: per size, `Runner.unseated` counts leases less seats.
+A lease needs a seat of its size: `Runner.unseated` counts, by size, leases minus seats.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def count_unseated(runner: Runner, size: Size, more: int) -> None:
 
 
 def adopt_seat(world: World, runner: Runner, seat: int, job: Job) -> None:
-    """The runner has this seat, of the size of this job, whether we knew it or not."""
+    """Record a seat of the job's size that the runner reports, known or not."""
     if seat not in runner.seats:
         take_seat(runner, seat, job.size)
         world.placement.adopt(seat, runner.host, job.size)
 
 
 def close_seat(world: World, runner: Runner, seat: int) -> None:
-    """The runner has this seat no more. Seats that are not its own are left alone."""
+    """The runner has closed this seat. Seats of other runners are left alone."""
     size = runner.seats.pop(seat, None)
     if size is not None:
         count_unseated(runner, size, 1)
@@ -43,8 +43,10 @@ def close_seat(world: World, runner: Runner, seat: int) -> None:
 
 
 def vacate_seat(world: World, runner: Runner, *, job: int, seat: int, size: Size) -> None:
-    """Nothing is left of a job in its seat. If nobody knows which that was, a seat of its size that no
-    other lease is known to have is as good."""
+    """Close the seat of a job of which nothing is left.
+
+    If its seat is unknown, any seat of that size without a known lease will do.
+    """
     if seat not in runner.seats:
         known = {lease.seat for id in runner.leases if (lease := world.jobs[id].lease) is not None}
         spare = [each for each, its in runner.seats.items() if its == size and each not in known]

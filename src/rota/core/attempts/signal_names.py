@@ -1,4 +1,4 @@
-"""Signals by their names, as people write them: TERM, SIGTERM, or a number."""
+"""Names of signals as people write them: TERM, SIGTERM, or a number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rota.errors import BadInput
 
 
 def signal_name(text: str) -> str:
-    """The name of a signal without SIG. Raises `BadInput`."""
+    """Return the name of a signal without SIG. Raises `BadInput`."""
     word = text.strip().upper()
     if word.isascii() and word.isdigit():
         try:

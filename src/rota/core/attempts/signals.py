@@ -1,4 +1,4 @@
-"""Signals to running jobs, on all their hosts; one of them says: write a checkpoint."""
+"""Signals to running jobs on all their hosts, among them the one that asks for a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rota.core.states import State
 from rota.core.turn import Turn
 from rota.core.world import World
 
-#: What a job is told to write a checkpoint by, unless it says otherwise.
+#: The default signal that asks for a checkpoint.
 CHECKPOINT: Final = "USR2"
 
 
@@ -24,7 +24,7 @@ def checkpoint_signal(job: Job) -> str:
 def signal_before_end(job: Job) -> str:
     """The signal that asks a preempted job for a checkpoint before it is ended; empty: none.
 
-    Whether its start was reported does not matter: a runner starts leases without asking, and only it knows.
+    Sent even if no start was reported: a runner starts leases by itself, so only it knows.
     """
     asks = job.spec.checkpoint_s is not None or bool(job.spec.signal)
     return checkpoint_signal(job) if asks and job.preempted and not job.kill else ""
@@ -42,7 +42,7 @@ def on_jobs_signalled(world: World, turn: Turn, event: JobsSignalled) -> None:
         what = "signal" if event.signal else "checkpoint"
         turn.note(id, job.attempt, what, f"{name} for {event.by.user}")
         runners = runners_of(world, job)
-        # To write a checkpoint is the business of its first process; others may not know the signal.
+        # The first process writes the checkpoint; the signal might kill the others.
         for runner, ref in runners if event.signal else runners[:1]:
             lease = (ref.job, ref.attempt, ref.token)
             turn.effects.append(SignalAttempts(runner, [lease], name, bool(event.signal)))

@@ -1,8 +1,8 @@
-"""Suspend and resume: what people ask, what the runners of all hosts of a lease say, and what the plan allows.
+"""Suspend and resume jobs, as their runners freeze and thaw them and the plan gives their cores back.
 
-A suspended job has given up its cores, unless it keeps them, and waits for exactly these when it resumes. Where an
-attempt is on that way is kept with what it was given (`plan.placement.Pause`), so a restart forgets nothing;
-orders are repeated to every runner that joins, and a runner that has obeyed already says so again.
+A suspended job gives up its cores, unless it keeps them, and resumes on exactly these. Its phase is stored with
+the attempt's grant (`plan.placement.Pause`), so it survives a restart. Orders are repeated to every runner that
+joins; one that has obeyed already reports so again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from rota.core.turn import Turn
 from rota.core.world import Runner, World, move, write
 from rota.plan.placement import Given, Pause
 
-#: Types of jobs whose cores nobody else could use meanwhile, or of which everybody may have them anyway.
+#: Jobs of these types keep their cores: inner jobs use those of a container, and those of a besteffort job are
+#: available to all others anyway.
 _KEEP: Final = frozenset(("container", "besteffort"))
 
 
-#: Characters of what a runner says that are kept.
+#: Characters kept of a runner's message.
 _LONGEST: Final = 500
 
 
@@ -52,7 +53,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
     if lease is None or job.kill or job.preempted or lease.ended is not None:
         return False
     if job.id in world.noop_jobs:
-        return False  # nothing of it runs that could be stopped
+        return False  # it executes nothing
     pause = of_lease(lease)
     if job.state is State.RUNNING and pause.phase == "":
         keeps = keep or not _gives_up_cores(world, job, lease)
@@ -63,7 +64,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
         write(turn, job)
         world.placement.suspended(job.id)
     elif pause.phase == THAWING:
-        # Its cores are its own already: it keeps them until it is seen to be frozen again.
+        # It has its cores back and keeps them until it is frozen again.
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FREEZING))
     else:
         return False
@@ -74,7 +75,7 @@ def _suspend(world: World, turn: Turn, job: Job, *, keep: bool, user: str) -> bo
 
 
 def _gives_up_cores(world: World, job: Job, lease: Lease) -> bool:
-    """Is there a plan in which others may have its cores?"""
+    """Can a plan give its cores to other jobs?"""
     runner = world.runners[lease.runner]
     takes_cores = bool(job.size.cpus) or job.spec.on_terms
     return runner.made_for is None and takes_cores and not _KEEP & set(job.spec.types)
@@ -113,11 +114,11 @@ def _resume(world: World, turn: Turn, job: Job, *, user: str) -> bool:
 
 
 def resume_now(world: World, turn: Turn, id: int) -> None:
-    """The plan says that the cores of a job that resumes are its own again."""
+    """The plan has given a resuming job its cores back: thaw it."""
     job = world.jobs.get(id)
     lease = job.lease if job is not None else None
     if job is None or lease is None or job.kill or job.preempted:
-        return  # it is being ended, and has its cores for that
+        return  # it is being ended, and needs no permission for that
     pause = of_lease(lease)
     if pause.phase == QUEUED:
         adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=THAWING))
@@ -128,7 +129,7 @@ def resume_now(world: World, turn: Turn, id: int) -> None:
 
 
 def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: Iterable[Paused]) -> None:
-    """Attempts, or parts of them, were stopped or go on at a runner."""
+    """Handle a runner's reports of frozen and thawed attempts."""
     for each in reports:
         ref = LeaseRef(each.job, each.attempt, each.token)
         job = leased_job(world, runner, ref) or part_named(world, runner, ref)
@@ -153,7 +154,7 @@ def take_suspension_reports(world: World, turn: Turn, runner: Runner, reports: I
 
 
 def host_left(world: World, turn: Turn, job: Job, host: str) -> None:
-    """Nothing of a job is on this host any more: what the others said decides."""
+    """Nothing of the job is left on this host: its other hosts decide whether it is frozen."""
     lease = job.lease
     if lease is None or lease.ended is not None or lease.frozen is None:
         return
@@ -169,11 +170,11 @@ def _all_frozen(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
     pause = of_lease(lease)
     if pause.since is not None:
         if pause.phase != FREEZING:
-            return  # told twice
+            return  # reported before
     else:
         pause = msgspec.structs.replace(pause, since=max(at, lease.started_at or at))
     if pause.phase != FREEZING:
-        adjust(world, turn, job, pause=pause)  # it is about to go on
+        adjust(world, turn, job, pause=pause)  # it is being resumed
         return
     adjust(world, turn, job, pause=msgspec.structs.replace(pause, phase=FROZEN))
     if job.kill or job.preempted:
@@ -198,7 +199,7 @@ def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
     before_s = pause.before_s + max(0.0, at - pause.since)
     phase = FREEZING if pause.phase == FREEZING else ""
     if was_away:
-        # Nobody asked it to go on but whoever ends it, and then it is over soon.
+        # Only its end can have thawed it, and that is reported soon.
         return
     adjust(world, turn, job, pause=Pause(phase, keeps=pause.keeps if phase else False, before_s=before_s))
     if job.state is State.SUSPENDED:
@@ -210,13 +211,13 @@ def _all_thawed(world: World, turn: Turn, job: Job, lease: Lease, at: float) -> 
 
 
 def _cannot_be_frozen(world: World, turn: Turn, job: Job, lease: Lease) -> None:
-    """Something of it goes on whatever is done: then all of it does."""
+    """Part of the job cannot be frozen, so all of it goes on."""
     adjust(world, turn, job, pause=msgspec.structs.replace(of_lease(lease), phase=THAWING))
     _order(world, turn, job, lease)
 
 
 def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
-    """A runner joined: it is told again what is wanted of its attempts, and answers how it is."""
+    """Repeat the orders about its attempts to a runner that joined; it reports how they are."""
     for id in sorted(world.suspending):
         job = world.jobs[id]
         if job.lease is not None and runner.id in _holders(world, job.lease):
@@ -229,7 +230,7 @@ def repeat_orders(world: World, turn: Turn, runner: Runner) -> None:
 
 
 def hosts_of(world: World, lease: Lease) -> list[str]:
-    """All hosts on which something of an attempt may run."""
+    """All hosts on which the attempt may have processes."""
     first = [] if lease.ended is not None else [world.runners[lease.runner].host]
     return first + [host for host, part in (lease.parts or {}).items() if part.runner]
 
@@ -249,7 +250,7 @@ def _order(world: World, turn: Turn, job: Job, lease: Lease) -> None:
 
 
 def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
-    """What an attempt was given is something else from now on, and stays so."""
+    """Change the grant of an attempt, and store that."""
     lease = job.lease
     assert lease is not None
     given = lease.given if lease.given is not None else Given(job.size, walltime_s=job.spec.walltime_s)
@@ -262,7 +263,7 @@ def adjust(world: World, turn: Turn, job: Job, **changes: Any) -> None:
 
 
 def index(world: World, job: Job, lease: Lease) -> None:
-    """Who must be looked at when a runner joins, or time passes."""
+    """Index attempts to be looked at when a runner joins or time passes."""
     if of_lease(lease).phase:
         world.suspending.add(job.id)
     else:
@@ -274,13 +275,13 @@ def index(world: World, job: Job, lease: Lease) -> None:
 
 
 def forget(world: World, job: Job) -> None:
-    """Its lease is gone."""
+    """Remove a job without a lease from the indexes."""
     world.suspending.discard(job.id)
     world.pending_extensions.discard(job.id)
 
 
 def restore_suspension(world: World, job: Job, lease: Lease) -> None:
-    """After a restart: what the attempt was given says whether it is suspended."""
+    """After a restart, set the job's state from the phase stored with its grant."""
     index(world, job, lease)
     if job.state in (State.RUNNING, State.SUSPENDED):
         suspended = is_suspended(lease)
@@ -292,7 +293,7 @@ def restore_suspension(world: World, job: Job, lease: Lease) -> None:
 
 
 def runners_of(world: World, job: Job) -> list[tuple[str, LeaseRef]]:
-    """Whom to tell something about all processes of an attempt."""
+    """(runner, lease) of every runner that has processes of the attempt."""
     lease = job.lease
     if lease is None:
         return []

@@ -1,6 +1,6 @@
-"""Where an attempt is on its way from running to suspended and back, and what that means for its time.
+"""The phases of an attempt from running to suspended and back, and the times that follow.
 
-Suspended time is no time: it counts neither as walltime nor as used.
+Suspended time counts neither as walltime nor as used time.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from typing import Final
 from rota.core.jobs.job import Job, Lease
 from rota.plan.placement import Away, Pause
 
-FREEZING: Final = "freezing"  #: its processes are being stopped; for the plan it runs
+FREEZING: Final = "freezing"  #: its processes are being frozen; the plan still counts it as running
 FROZEN: Final = "frozen"  #: suspended
-QUEUED: Final = "queued"  #: it was told to resume, and waits for its cores
-THAWING: Final = "thawing"  #: its processes are being let go on; for the plan it runs
+QUEUED: Final = "queued"  #: told to resume, it waits for its cores
+THAWING: Final = "thawing"  #: its processes are being thawed; the plan counts it as running
 
-#: In these its processes stand still, or may.
+#: Phases in which its processes are, or may be, frozen.
 STILL: Final = frozenset((FROZEN, QUEUED, THAWING))
 
 _RUNS: Final = Pause()
-#: An estimate that is nearly over says little.
+#: An estimate with less than this left says little.
 _LEAST_S: Final = 60.0
 
 
@@ -28,7 +28,7 @@ def of_lease(lease: Lease) -> Pause:
 
 
 def is_suspended(lease: Lease) -> bool:
-    """Have all its hosts said that its processes stand still?"""
+    """Have all its hosts reported its processes as frozen?"""
     return of_lease(lease).phase in STILL and of_lease(lease).since is not None
 
 
@@ -39,19 +39,19 @@ def has_given_up(lease: Lease) -> bool:
 
 
 def suspended_s(lease: Lease, now: float) -> float:
-    """How long it has been suspended so far."""
+    """Seconds for which it has been suspended so far."""
     pause = of_lease(lease)
     return pause.before_s + (max(0.0, now - pause.since) if pause.since is not None else 0.0)
 
 
 def walltime_of(job: Job, lease: Lease) -> float | None:
-    """After which it is ended, suspended time not counted."""
+    """Seconds, without suspended time, after which it is ended; None: no walltime."""
     given = lease.given
     return given.walltime_s if given is not None and given.walltime_s is not None else job.spec.walltime_s
 
 
 def left_s(job: Job, lease: Lease, now: float) -> float:
-    """How long it is expected to run from now on, if it runs."""
+    """Seconds that it is expected to run from now on."""
     began = lease.started_at if lease.started_at is not None else lease.leased_at
     active_s = max(0.0, now - began - suspended_s(lease, now))
     walltime_s = walltime_of(job, lease)
@@ -61,7 +61,7 @@ def left_s(job: Job, lease: Lease, now: float) -> float:
 
 
 def away(job: Job) -> Away | None:
-    """What the plan must know of a job that has given up its cores; None: it has not."""
+    """The plan's view of a job that gave up its cores; None: it has them."""
     lease = job.lease
     if lease is None or not has_given_up(lease):
         return None
@@ -72,7 +72,7 @@ def away(job: Job) -> Away | None:
 
 
 def expected_end(job: Job) -> float | None:
-    """When its walltime is over, if that is another one than it asked for or it was suspended; else None."""
+    """The end of its walltime, if that was moved by a suspension or a new walltime; else None."""
     lease = job.lease
     if lease is None or lease.given is None or lease.started_at is None:
         return None

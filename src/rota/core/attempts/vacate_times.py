@@ -1,4 +1,4 @@
-"""How long a job may take to be gone once it is told to make room for another."""
+"""How long a job may take to vacate its resources once it is told to make room."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from msgspec import Struct
 
 from rota.core.jobs.job import Spec
 
-#: For messages on their way, and whatever is slow on a busy machine.
+#: Allowance for messages and a busy machine.
 _MARGIN_S: Final = 1.0
-#: Behaviours of a job that is being ended may take so much of the grace once more.
+#: Behaviours of a job that is being ended get the grace once more, at most this long.
 _BEHAVIOURS_S: Final = 5.0
 
 
 class VacateTimes(Struct, frozen=True, kw_only=True):
-    """What the settings of the manager give to jobs that are being ended."""
+    """The manager's settings for jobs that are being ended."""
 
-    checkpoint_s: float = 0.0  #: to write a checkpoint, for those that asked for one
+    checkpoint_s: float = 0.0  #: to write a checkpoint, for jobs that asked for one
     grace_s: float = 0.0  #: between TERM and KILL
-    epilogue_s: float = 0.0  #: for the epilogue of a node; 0: there is none
+    epilogue_s: float = 0.0  #: for the epilogue on a node; 0: there is none
 
     def leave_s(self, spec: Spec) -> float:
-        """So long after it is told to, a job with this specification is gone, at the latest."""
+        """Seconds after which a job of this specification is gone at the latest."""
         if self == _AT_ONCE:
             return 0.0
         asks = spec.checkpoint_s is not None or bool(spec.signal)
@@ -32,7 +32,7 @@ class VacateTimes(Struct, frozen=True, kw_only=True):
         if spec.on_success or spec.on_failure or spec.on_exit:
             needed += min(self.grace_s, _BEHAVIOURS_S)
         if spec.request:
-            needed += self.grace_s  # its parts on other hosts end after it, in the same way
+            needed += self.grace_s  # its parts on other hosts end after it, the same way
         return needed
 
 

@@ -1,6 +1,6 @@
-"""The walltime of a running job changes: as far as that breaks no promise to others, and the rest when it can be.
+"""Change the walltime of a running job, as far as no promise to another job breaks; the rest is pending.
 
-What could not be granted yet is kept with what the attempt was given, and tried again whenever time passes.
+Pending time is stored with the attempt's grant and tried again as time passes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rota.core.world import Runner, World
 from rota.errors import BadInput, NotFound
 from rota.units import format_duration
 
-#: Less than this is not worth a message.
+#: Smaller extensions are not worth a message.
 _LEAST_S = 1.0
 
 
@@ -75,7 +75,7 @@ def _grant(world: World, turn: Turn, job: Job, lease: Lease, wanted: float, *, f
 
 
 def grant_pending(world: World, turn: Turn) -> None:
-    """Perhaps what was asked for and not granted can be had by now."""
+    """Try again to grant pending extensions."""
     for id in sorted(world.pending_extensions):
         job = world.jobs[id]
         lease = job.lease
@@ -85,7 +85,7 @@ def grant_pending(world: World, turn: Turn) -> None:
 
 
 def repeat_walltimes(world: World, turn: Turn, runner: Runner) -> None:
-    """A runner joined: what it was told of walltimes may not have reached it."""
+    """Repeat changed walltimes to a runner that joined: the messages may not have reached it."""
     for id in sorted(runner.leases):
         job = world.jobs[id]
         lease = job.lease

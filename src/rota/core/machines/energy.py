@@ -1,7 +1,7 @@
-"""Who sleeps and who wakes: nodes that nobody needs are put to sleep, and woken in time for what is planned there.
+"""Energy: put idle nodes to sleep, and wake them in time for what is planned there.
 
-What is not awake by our doing is written down before anything is done about it, so a restart forgets no sleeper.
-Nothing here runs a command: that is `manager.host.energy`, which says how it went.
+A node's state is on disk before its command runs, so a restart forgets no sleeping node. Commands are run by
+`manager.host.energy`, which reports how they ended.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from rota.plan.site.resources import Site
 from rota.plan.site.site_builder import energy_of, host_record
 from rota.units import about_duration
 
-#: What people read of a node that is not awake.
+#: Energy state of a record → word shown to people.
 WORDS = {"falling": "falling asleep", "asleep": "asleep", "waking": "waking", "failed": "suspected"}
-#: Those of these words that a job which needs the node would change.
+#: Words for nodes that a job can wake.
 SLEEPING = frozenset(word for state, word in WORDS.items() if state != "failed")
 
 
 def state_of(world: World, host: str) -> str:
-    """A node's state of energy in a word; empty: it is awake."""
+    """Return a node's energy state in a word; empty: awake."""
     found = world.site["energy"].get(host)
     return WORDS[found["state"]] if found is not None else ""
 
@@ -42,7 +42,7 @@ def state_of(world: World, host: str) -> str:
 
 
 def manage_energy(world: World, turn: Turn) -> None:
-    """Time has passed: follow what nodes do, wake whom somebody will need, and let others sleep."""
+    """Follow what nodes do, wake those needed, and put others to sleep."""
     if not world.site["energy"] and not world.energy.sleeps:
         return
     for host in list(world.site["energy"]):
@@ -50,7 +50,7 @@ def manage_energy(world: World, turn: Turn) -> None:
     _note_idle(world, turn)
     planner = world.placement.planner
     if starts_nothing(world) or (planner is not None and planner.unsettled):
-        return  # nothing is decided about what nobody knows
+        return  # after a restart the plan is not known yet
     site = planner.site if planner is not None else site_now(world)
     _wake_needed(world, turn, site)
     if world.energy.sleeps and world.energy.wakes:
@@ -58,7 +58,7 @@ def manage_energy(world: World, turn: Turn) -> None:
 
 
 def follow_node(world: World, turn: Turn, host: str) -> None:
-    """What a node that is not awake is seen to do."""
+    """Update the energy state of a node from what can be seen of it."""
     found = world.site["energy"].get(host)
     if found is None:
         return
@@ -77,7 +77,7 @@ def follow_node(world: World, turn: Turn, host: str) -> None:
     elif up:
         _set(world, turn, host, None, "is awake")
     elif state == "waking" and first_seen:
-        turn.effects.append(WakeNodes([host]))  # perhaps it was not sent before the restart
+        turn.effects.append(WakeNodes([host]))  # its command may not have run before the restart
     elif state == "waking" and late:
         _set(world, turn, host, "failed", f"did not wake within {about_duration(rules.wake_timeout_s)}")
 
@@ -89,7 +89,7 @@ def is_up(world: World, host: str) -> bool:
 
 
 def on_power_command_ended(world: World, turn: Turn, event: PowerCommandEnded) -> None:
-    """A command that puts a node to sleep or wakes it is over; the node itself tells whether it worked."""
+    """A power command ended. Only its failure matters: success shows when the node joins or leaves."""
     found = world.site["energy"].get(event.host)
     if found is None or not event.error:
         return
@@ -100,7 +100,7 @@ def on_power_command_ended(world: World, turn: Turn, event: PowerCommandEnded) -
 
 
 def allow_waking_again(world: World, turn: Turn, host: str) -> None:
-    """An administrator says that a host is alive: one that could not be woken may be tried again."""
+    """An administrator declared a host alive: if it could not be woken, it may be tried again."""
     found = world.site["energy"].get(host)
     if found is not None and found["state"] == "failed" and host_record(world.site, host).state == "alive":
         _set(world, turn, host, "asleep", "may be woken again")
@@ -115,12 +115,13 @@ def _note_idle(world: World, turn: Turn) -> None:
 
 
 def _idle_nodes(world: World) -> list[str]:
-    """Nodes that are awake, may be used, and have nothing to do. Never the host of the manager: it is none."""
+    """Nodes that are awake, usable and without work. The manager's host is no node."""
     busy = {host for host, jobs in world.parts_at.items() if jobs} | world.site["energy"].keys()
     for job, host in all_leased(world):
         busy.add(host)
         if job.lease is not None and job.lease.given is not None:
-            busy.update(node for node, _cores in job.lease.given.nodes)  # what is held, whatever runs there
+            # held resources count, wherever the job executes
+            busy.update(node for node, _cores in job.lease.given.nodes)
     there = [host for host in world.site["node"] if host not in busy]
     return [host for host in there if is_up(world, host) and _may_be_used(world, host)]
 
@@ -151,7 +152,7 @@ def _wake_needed(world: World, turn: Turn, site: Site) -> None:
 
 
 def _spares_to_wake(world: World, turn: Turn, site: Site, asleep: list[str]) -> list[str]:
-    """Of these sleepers those without whom too few nodes would be idle and awake."""
+    """Choose sleeping nodes to wake so that `keep_alive` holds."""
     if not world.energy.keep_alive:
         return []
     energy, closed = energy_of(world.site), world.closed_hosts
@@ -167,7 +168,7 @@ def _spares_to_wake(world: World, turn: Turn, site: Site, asleep: list[str]) -> 
 
 
 def _to_wake_for_unplanned(world: World, asleep: list[str], woken: list[str]) -> list[str]:
-    """Of these sleepers one for each job that takes no core, and so is in no plan, if nobody else can run it."""
+    """Choose a sleeping node for each job without cores, which is in no plan, if no other host can run it."""
     energy = energy_of(world.site)
     chosen: list[str] = []
     needs = world.placement.demand()
@@ -205,7 +206,7 @@ def _put_idle_to_sleep(world: World, turn: Turn, site: Site) -> None:
 
 
 def _matching(world: World, turn: Turn, site: Site, where: str, hosts: Iterable[str]) -> list[str]:
-    """Of these hosts those that an expression of `keep_alive` means; all, if it does not fit the site."""
+    """Select the hosts that match an expression of `keep_alive`; all, if it does not fit the site."""
     try:
         mask = site.matching(where)
     except BadInput as error:
@@ -217,7 +218,7 @@ def _matching(world: World, turn: Turn, site: Site, where: str, hosts: Iterable[
 
 
 def _set(world: World, turn: Turn, host: str, state: EnergyState | None, what: str) -> None:
-    """Write down a node's state (None: awake), and tell whoever plans."""
+    """Write a node's energy state (None: awake) and inform the planner."""
     after = dict(world.site["energy"])
     if state is None:
         del after[host]

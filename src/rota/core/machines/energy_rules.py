@@ -1,4 +1,4 @@
-"""When nodes may sleep, and how long it takes to wake one: the settings of a deployment, read and checked."""
+"""Settings about energy: when nodes may sleep, and how long waking takes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _HINT: Final = "write it like \"2 where gpu='YES', 1\": so many idle nodes that 
 
 
 class KeepAlive(Struct, frozen=True):
-    """So many idle nodes that match stay awake."""
+    """Keep so many idle nodes that match awake."""
 
     number: int
-    where: str = ""  #: an expression over properties; empty: any node
+    where: str = ""  #: property expression; empty: any node
 
 
 class EnergyRules(Struct, frozen=True, kw_only=True):
-    """What a deployment was told about energy."""
+    """The energy settings of a deployment."""
 
-    sleeps: bool = False  #: is there a command that puts a node to sleep?
-    wakes: bool = False  #: is there one that wakes it?
+    sleeps: bool = False  #: is there a sleep command?
+    wakes: bool = False  #: is there a wake command?
     sleep_after_s: float = 1800.0
     sleep_gap_s: float = 3600.0
     wake_s: float = 300.0
@@ -34,7 +34,7 @@ class EnergyRules(Struct, frozen=True, kw_only=True):
 
 
 def parse_keep_alive(text: str) -> tuple[KeepAlive, ...]:
-    """`N [where EXPRESSION]`, several joined by commas. Raises `BadInput`."""
+    """Parse `N [where EXPRESSION]`, several separated by commas. Raises `BadInput`."""
     found = []
     for part in _parts(text):
         match = _RULE.fullmatch(part.strip())
@@ -51,7 +51,7 @@ def parse_keep_alive(text: str) -> tuple[KeepAlive, ...]:
 
 
 def _parts(text: str) -> list[str]:
-    """The text between commas that are neither in quotes nor in parentheses."""
+    """Split at commas outside quotes and parentheses."""
     parts, quote, depth = [""], "", 0
     for letter in text:
         if quote:

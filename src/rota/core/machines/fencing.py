@@ -1,4 +1,4 @@
-"""Proof that the machine of a silent host is off: the site's `fence_cmd` succeeded."""
+"""Fencing: the site's `fence_cmd` succeeded, which proves that a silent host is off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rota.core.world import Runner, World
 
 
 def to_fence(world: World) -> list[str]:
-    """Silent hosts on which jobs are lost."""
+    """The silent hosts with lost jobs."""
     return sorted({runner.host for runner in world.runners.values() if runner.silent and _has_jobs(world, runner)})
 
 
@@ -26,13 +26,13 @@ def _has_jobs(world: World, runner: Runner) -> bool:
 
 
 def on_host_fenced(world: World, turn: Turn, event: HostFenced) -> None:
-    """What ran there runs no more: its retries decide. The host is dead until an agent joins there."""
+    """End what ran on the host; the retries decide. The host is dead until an agent joins there."""
     host = event.host
     there = [runner for runner in world.runners.values() if runner.host == host]
     if not any(runner.silent for runner in there) or any(
         runner.connected and not runner.silent for runner in there
     ):
-        return  # it answers again: then the machine that was proven to be off is not the one that answers
+        return  # it answers again, so the proof concerned another machine
     why = f"node {host} was fenced: {event.why}"
     for runner in there:
         for id in sorted(runner.leases):
@@ -42,7 +42,7 @@ def on_host_fenced(world: World, turn: Turn, event: HostFenced) -> None:
             if lease.withheld is not None:
                 void_attempt(world, turn, job, why)
             else:
-                # Should it live after all and hear of it, it must not go on.
+                # If the runner lives after all, it must not go on with it.
                 turn.effects.append(KillAttempts(runner.id, [(id, job.attempt, lease.token)]))
                 end_as_lost(world, turn, job, why)
     for id in sorted(world.parts_at.get(host, ())):

@@ -1,7 +1,6 @@
-"""Hosts whose hours are over, or whose last moment has passed: no new work goes there, also none that no plan
-looks after.
+"""Hosts outside their hours or past `available_until`: no new work goes there.
 
-The planner keeps both by itself, far ahead (`plan.site.availability`); this is for what is placed without it.
+The planner knows both in advance (`plan.site.availability`). This is for jobs that are placed without a plan.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from rota.plan.site.availability import closed_spans
 from rota.plan.site.clock import Clock
 from rota.plan.site.site_builder import host_record, hours_of
 
-#: Hours are weekly: whatever they are, a change is not further away than this.
+#: Hours are weekly, so the next change is within this time.
 _AHEAD_S = 8 * 86400.0
 
 
 def update_closed_hosts(world: World, turn: Turn) -> None:
-    """Hours of hosts may have begun or ended, and the last moment of some may have come."""
+    """Find the hosts that are closed now, and update those that changed."""
     records = world.site
     limited = {
         host
@@ -51,7 +50,7 @@ def _is_open(world: World, hours: str, turn: Turn) -> bool:
 
 
 def _stretch(hours: str, clock: Clock, at: float) -> tuple[bool, float, float]:
-    """Is it within the hours, and from when to when is that known to be so?"""
+    """Return (open now?, valid from, valid until)."""
     spans = closed_spans(hours, clock, at, at + _AHEAD_S)
     if spans and spans[0][0] <= at:
         return False, at, spans[0][1]

@@ -1,6 +1,6 @@
-"""How hosts spend their time: one row for each change of what a host does, the last of them still open.
+"""Usage history of hosts: one row per change of state, the last one still open.
 
-Looked at once a second: what begins and ends in between is not seen, but no time is lost or counted twice.
+Sampled once a second: shorter states are missed, but no time is lost or counted twice.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ from rota.core.turn import Turn
 from rota.core.world import World
 
 BUSY: Final = "busy"
-DRAINING: Final = "draining"  #: something runs there still, but nothing new is let in
+DRAINING: Final = "draining"  #: busy, and no new job may begin
 IDLE: Final = "idle"
-DRAINED: Final = "drained"  #: it is there, but an administrator lets nothing run there
-SUSPECTED: Final = "suspected"  #: it is there, but a hook or an administrator found it unfit
-CLOSED: Final = "closed"  #: it is there, but outside its hours, or its last moment has passed
-ASLEEP: Final = "asleep"  #: it was put to sleep, and can be woken
-AWAY: Final = "away"  #: no runner answers there
-UNSEEN: Final = "unseen"  #: no manager was there to look
-GONE: Final = "gone"  #: it is not one of our hosts any more
+DRAINED: Final = "drained"  #: connected, but an administrator lets nothing run there
+SUSPECTED: Final = "suspected"  #: connected, but a hook or an administrator found it unfit
+CLOSED: Final = "closed"  #: connected, but outside its hours or past `available_until`
+ASLEEP: Final = "asleep"  #: put to sleep; it can be woken
+AWAY: Final = "away"  #: no runner answers
+UNSEEN: Final = "unseen"  #: no manager was running
+GONE: Final = "gone"  #: no longer a host of this deployment
 STATES: Final = (BUSY, DRAINING, IDLE, DRAINED, SUSPECTED, CLOSED, ASLEEP, AWAY, UNSEEN, GONE)
 
-#: For so long after a manager has begun, a host whose runner was there before is not taken for away: the runner is
-#: on its way back.
+#: Grace after a restart: so long, a host is not taken for away, because its runner may be reconnecting.
 RETURN_S: Final = 60.0
 
 
 def record_host_states(world: World, turn: Turn) -> None:
-    """Write down which hosts do something else than before."""
+    """Write a row for each host whose state changed."""
     if world.stopping:
         return  # see `mark_hosts_unseen`
-    holding: dict[str, bool] = {}  #: hosts whose runner answers → is something there?
+    holding: dict[str, bool] = {}  #: hosts whose runner answers → has it work?
     for runner in world.runners.values():
         if runner.connected and not runner.silent:
             there = bool(runner.leases) or runner.host in world.parts_at
@@ -67,14 +66,14 @@ def record_host_states(world: World, turn: Turn) -> None:
 
 
 def mark_hosts_unseen(world: World, turn: Turn) -> None:
-    """The manager stops: what hosts do from now on is not seen."""
+    """The manager stops: from now on nothing is observed."""
     for host, (state, _at) in list(world.host_states.items()):
-        if state in (BUSY, DRAINING, IDLE):  # the rest is written down elsewhere, or goes on without us
+        if state in (BUSY, DRAINING, IDLE):  # other states do not depend on a running manager
             _write(world, turn, host, UNSEEN)
 
 
 def _await_runners(world: World, turn: Turn, there: Collection[str]) -> None:
-    """Hosts from before this manager began: their runners come back, or it has waited for long enough."""
+    """Stop awaiting hosts whose runners came back, and all of them when the grace is over."""
     if world.awaited_until is None:
         world.awaited_until = turn.mono + RETURN_S
     world.awaited_hosts.difference_update(there)
@@ -83,7 +82,7 @@ def _await_runners(world: World, turn: Turn, there: Collection[str]) -> None:
 
 
 def _unused(record: dict[str, object], state: str) -> str:
-    """What a busy or idle host does, by what is written down about it."""
+    """The state of a connected host according to its record."""
     recorded = record.get("state", "alive")
     if recorded == "alive" and not record.get("drain"):
         return state

@@ -1,4 +1,4 @@
-"""The hosts and resources of a deployment as they are now: what records and runners say together."""
+"""The hosts and resources of a deployment now, from records and connected runners together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rota.plan.size import Capacity
 
 
 def site_now(world: World) -> Site:
-    """The resources as they are now: what is on hosts whose runner answers may be used."""
+    """Return the resources as they are now. Those of a host are usable if its runner answers."""
     runners = (each for each in world.runners.values() if each.connected and not each.silent)
     connected = {runner.host for runner in runners if not runner.leaving}
     return site_of(
@@ -31,7 +31,7 @@ def site_now(world: World) -> Site:
 
 
 def agents(world: World) -> dict[str, Runner]:
-    """Host → the runner that speaks for it, if there is one."""
+    """Host → the runner that represents it."""
     found: dict[str, Runner] = {}
     for runner in world.runners.values():
         if not is_noop_runner(runner.id) and (
@@ -42,7 +42,7 @@ def agents(world: World) -> dict[str, Runner]:
 
 
 def away_word(runner: Runner) -> str:
-    """Why nothing may be sent to a runner, as people call its host then; empty: it may."""
+    """The word for a host whose runner gets no new work; empty: it does."""
     if runner.silent:
         return DEAD if runner.dead else SUSPECTED
     if runner.leaving:
@@ -51,19 +51,19 @@ def away_word(runner: Runner) -> str:
 
 
 def shared_hosts(world: World) -> dict[str, Capacity]:
-    """Hosts that are there for any job, with what they have; not those made for jobs of one need."""
+    """Hosts for any job, with their capacity; not allocations made for jobs of one need."""
     made = {runner.host for runner in world.runners.values() if runner.made_for is not None}
     return {host: capacity for host, capacity in world.capacity.items() if host not in made}
 
 
 def own_resources(world: World) -> dict[str, list[int]]:
-    """Ids of what hosts bring themselves; they stay the same while the manager runs."""
+    """Ids of resources that come from hosts without records. Stable while the manager runs."""
     world.own_resources = own_ids(world.site, shared_hosts(world), world.own_resources)
     return world.own_resources
 
 
 def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
-    """The records as they were when the last batch was committed. A kind of a later version is left alone."""
+    """Load the records of the site. Kinds of a later version are ignored."""
     world.site = {kind: {} for kind in KINDS}
     for (kind, name), text in stored.items():
         if kind in world.site:
@@ -72,11 +72,11 @@ def restore_site(world: World, stored: Mapping[tuple[str, str], str]) -> None:
 
 
 def may_begin_there(world: World, host: str) -> bool:
-    """Is it neither drained, suspected nor closed? Only then its free cores are capacity."""
+    """May jobs begin there: not drained, suspected or closed? Otherwise its free cores are no capacity."""
     record = world.site["host"].get(host, {})
     return record.get("state", "alive") == "alive" and not record.get("drain") and host not in world.closed_hosts
 
 
 def counted_cores(cpus: float, taken: float, *, usable: bool) -> float:
-    """Of the cores of a host, those that count as capacity: all, or, where nothing may begin, those in use."""
+    """The cores of a host that count as capacity: all, or only those in use where nothing may begin."""
     return cpus if usable else min(cpus, taken)

@@ -1,7 +1,7 @@
-"""Nodes: hosts whose agents registered them, what is known of them, and whether new work may go there.
+"""Nodes: hosts registered by their agents, and whether new work may go there.
 
-What an agent says that its host has is kept as a record of the site, so a node that is away is known after a
-restart, with the same resources. An administrator's word about the host goes before it.
+What an agent reports about its host is stored as a record of the site, so an absent node keeps its resources over
+a restart. An administrator's record of the host takes precedence.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rota.plan.site.records import BUILT_IN, PLACE, NodeRecord, check_value, kin
 from rota.plan.site.site_builder import host_record, node_record
 from rota.plan.size import CORE, Capacity
 
-#: More properties than this nobody announces, and more than that no site can use.
+#: Properties that one node may announce, and that a site may have in all.
 _MOST_PROPERTIES = 64
 _MOST_OF_ALL = 1000
 
@@ -35,7 +35,7 @@ _MOST_OF_ALL = 1000
 
 
 def check_facts(world: World, host: str, facts: NodeFacts) -> None:
-    """Raise `BadInput` unless a host may say this about itself."""
+    """Raise `BadInput` unless a host may report this about itself."""
     check_name(host)
     check_record("node", host, msgspec.to_builtins(_record(facts)))
     if len(facts.properties) > _MOST_PROPERTIES:
@@ -58,7 +58,7 @@ def check_facts(world: World, host: str, facts: NodeFacts) -> None:
 
 
 def register(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
-    """A host is a node from now on, or has changed."""
+    """Register a node, or update what is known of it."""
     known = node_record(world.site, host)
     record = _record(facts, known=known)
     before = world.capacity.get(host)
@@ -79,7 +79,7 @@ def register(world: World, turn: Turn, host: str, facts: NodeFacts) -> None:
 
 
 def restore_nodes(world: World) -> None:
-    """The hosts that were nodes before a restart: their agents will come again, or not."""
+    """After a restart, make known nodes known to the placement. Their agents may or may not come back."""
     for host in world.site["node"]:
         record = node_record(world.site, host)
         if record is not None and host not in world.capacity:
@@ -90,7 +90,7 @@ def restore_nodes(world: World) -> None:
 
 
 def _record(facts: NodeFacts, *, known: NodeRecord | None = None) -> NodeRecord:
-    """Free disk changes all the time: a little more or less of it is no news."""
+    """A record for these facts. Small changes of free disk are ignored: they happen all the time."""
     disk = facts.disk
     if known is not None and abs(known.disk - disk) < max(known.disk, disk) // 10:
         disk = known.disk
@@ -123,7 +123,7 @@ def _write(world: World, turn: Turn, kind: str, name: str, value: dict[str, Any]
 
 
 def effective(world: World, host: str) -> Capacity:
-    """What jobs may take of a host: what it has, unless an administrator said otherwise."""
+    """The capacity of a host for jobs: what it has, unless an administrator set other figures."""
     capacity, record = world.capacity[host], host_record(world.site, host)
     return Capacity(
         cpus=capacity.cpus,
@@ -134,7 +134,7 @@ def effective(world: World, host: str) -> Capacity:
 
 
 def refresh(world: World, host: str) -> None:
-    """May new work be placed on this host now? Whoever changed that calls this."""
+    """Tell the placement whether new work may go to this host. Call it after any change of that."""
     if host not in world.capacity:
         return
     runner = world.runners.get(world.runner_at.get(host, ""))
@@ -145,7 +145,7 @@ def refresh(world: World, host: str) -> None:
 
 
 def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, Any]], *, by: str) -> None:
-    """Records of hosts and nodes have changed: so has what may be placed there."""
+    """Apply changed records of hosts and nodes to the placement."""
     for kind, name, value in changes:
         if kind == "host" and name in world.capacity:
             world.placement.host_known(name, effective(world, name))
@@ -155,7 +155,7 @@ def follow_records(world: World, turn: Turn, changes: Iterable[tuple[str, str, A
 
 
 def refuse_used_nodes(world: World, changes: Iterable[tuple[str, str, Any]]) -> None:
-    """Raise `BadInput` if a node is to be removed on which something runs."""
+    """Raise `BadInput` if a node to be removed has jobs."""
     for kind, name, value in changes:
         if kind == "node" and value is None:
             running = {job.id for job, host in all_leased(world) if host == name} | world.parts_at.get(name, set())
@@ -171,7 +171,7 @@ def _runners_at(world: World, host: str) -> list[Runner]:
 
 
 def _forget(world: World, turn: Turn, host: str, *, by: str) -> None:
-    """A node is one no more. Its agent, if it is there, is sent away."""
+    """Remove a node and send its agent away."""
     for runner in _runners_at(world, host):
         turn.effects.append(DismissRunner(runner.id, f"node '{host}' was removed by {by}"))
         del world.runners[runner.id]

@@ -1,6 +1,6 @@
-"""Runners come, report, fall silent and go.
+"""Runners join, report, fall silent and leave.
 
-Everything a runner says is fenced by (job, attempt, token); what does not fit is superseded: it is
+Every message of a runner is fenced by (job, attempt, token). One about a lease that is no longer valid is
 acknowledged and changes nothing.
 """
 
@@ -40,12 +40,12 @@ from rota.core.world import Runner, World, move, write
 from rota.plan.need import Need
 from rota.plan.size import Capacity
 
-#: What an acknowledgement of `RunnerSettled` carries instead of a sequence number.
+#: Sequence number in the acknowledgement of `RunnerSettled`.
 SETTLED_ACK = -1
 
 
 def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
-    """Take a report; it is acknowledged when everything it says is on disk."""
+    """Handle a report. It is acknowledged once everything it says is on disk."""
     runner = world.runners.get(event.runner)
     if runner is None:
         return
@@ -80,7 +80,7 @@ def on_runner_reported(world: World, turn: Turn, event: RunnerReported) -> None:
 
 
 def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
-    """Make the world agree with what a runner says it holds, and give it work."""
+    """Reconcile the world with the leases that a runner holds, then give it work."""
     if event.node is not None:
         register(world, turn, event.host, event.node)
         _end_leases_before_boot(world, turn, event)
@@ -108,14 +108,14 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
             forget.append((lease.job, lease.attempt, lease.token))
         else:
             held[lease.job] = lease
-    kills: dict[str, list[tuple[int, int, int]]] = {}  #: by the signal that comes first
+    kills: dict[str, list[tuple[int, int, int]]] = {}  #: by the signal to send first
     for id in list(runner.leases):
         job = world.jobs[id]
         seen = held.get(id)
         if job.lease is not None and job.lease.withheld is not None:
-            continue  # it was not sent yet
+            continue  # not sent yet
         if seen is None:
-            # A living runner does not know it and reports every lease it has executed: never executed.
+            # A living runner knows and reports every lease that it executed: this one was not.
             void_or_lose(world, turn, job)
             continue
         _take_held(world, turn, job, seen)
@@ -134,7 +134,7 @@ def on_runner_joined(world: World, turn: Turn, event: RunnerJoined) -> None:
 
 
 def _end_leases_before_boot(world: World, turn: Turn, event: RunnerJoined) -> None:
-    """The host was started anew since its earlier runners began: nothing of them is left."""
+    """The host was rebooted since its earlier runners started: nothing of them is left."""
     gone = [
         runner
         for runner in world.runners.values()
@@ -154,7 +154,7 @@ def _take_held(world: World, turn: Turn, job: Job, held: HeldLease) -> None:
     lease = job.lease
     assert lease is not None
     if held.over:
-        lease.seat = 0  # its end will be reported; another job may be in that seat by now
+        lease.seat = 0  # its end will be reported; the seat may have another job by now
     elif held.seat:
         lease.seat = held.seat
         adopt_seat(world, world.runners[lease.runner], held.seat, job)
@@ -164,7 +164,7 @@ def _take_held(world: World, turn: Turn, job: Job, held: HeldLease) -> None:
 
 
 def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
-    """A connection ended: no new work there; the countdown decides about the old."""
+    """A connection ended: send no new work. Its heartbeat timeout decides about its jobs."""
     runner = world.runners.get(event.runner)
     if runner is None:
         return
@@ -173,8 +173,11 @@ def on_runner_parted(world: World, turn: Turn, event: RunnerParted) -> None:
 
 
 def _take_from_host(world: World, runner: Runner) -> None:
-    """Nothing more goes to this runner. Who is proven dead is taken away before what it had finds a new holder:
-    its connection may not have been missed yet, and nobody would prove its death again."""
+    """Stop using a runner for new work.
+
+    A dead runner goes before its parts are given away: its connection may still look open, and its death is proven
+    only once.
+    """
     runner.connected = False
     if world.runner_at.get(runner.host) == runner.id:
         del world.runner_at[runner.host]
@@ -185,7 +188,7 @@ def _take_from_host(world: World, runner: Runner) -> None:
 
 
 def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
-    """A runner is proven dead and nothing of it is left: its leases end, or never were."""
+    """A runner is proven dead and nothing of it is left: its leases end, or were never executed."""
     runner = world.runners.get(event.runner)
     if runner is not None:
         _take_from_host(world, runner)
@@ -206,7 +209,7 @@ def on_runner_settled(world: World, turn: Turn, event: RunnerSettled) -> None:
 
 
 def on_runner_idled(world: World, turn: Turn, event: RunnerIdled) -> None:
-    """A runner may leave unless work is on its way to it."""
+    """Let an idle runner leave, unless it has a lease."""
     runner = world.runners.get(event.runner)
     if runner is not None and runner.made_for is not None and not runner.leases:
         world.placement.host_usable(runner.host, False)
@@ -214,7 +217,7 @@ def on_runner_idled(world: World, turn: Turn, event: RunnerIdled) -> None:
 
 
 def make_host(world: World, runner: Runner, need: Need) -> None:
-    """The runner is an allocation of its own: a host with room for one job of this need."""
+    """Make the runner's allocation a host with room for one job of this need."""
     size = need.size
     runner.made_for = need
     capacity = Capacity(cpus=size.cpus, mem=size.mem, disk=size.disk, gpus=size.gpus)
@@ -223,13 +226,13 @@ def make_host(world: World, runner: Runner, need: Need) -> None:
 
 
 def retire_idle(world: World, runner: Runner) -> None:
-    """A runner that is away and of which nothing is expected any more is forgotten."""
+    """Forget a disconnected runner that holds nothing."""
     if not runner.connected and not runner.leases and not parts_of(world, runner):
         retire(world, runner)
 
 
 def retire(world: World, runner: Runner) -> None:
-    """A runner without leases and without connection: its seats are free."""
+    """Forget a runner and free its seats."""
     for seat in list(runner.seats):
         close_seat(world, runner, seat)
     del world.runners[runner.id]
@@ -243,7 +246,7 @@ def retire(world: World, runner: Runner) -> None:
 
 
 def record_heartbeat(world: World, turn: Turn, runner: Runner) -> None:
-    """A sign of life: the countdown begins anew, and lost jobs of this runner are lost no more."""
+    """A sign of life: restart the heartbeat timeout and revive the runner's lost jobs."""
     runner.heard_at = turn.mono
     if not runner.silent:
         return
@@ -258,8 +261,10 @@ def record_heartbeat(world: World, turn: Turn, runner: Runner) -> None:
 def check_silence(
     world: World, turn: Turn, *, lost_after_s: float, given_up_after_s: float, dead_after_s: float
 ) -> None:
-    """Jobs of runners that have been silent for too long are lost: unknown, not dead. Only after a time
-    in which their runner must have ended them itself are they given up."""
+    """Declare jobs of silent runners lost, and give them up when their runner must have ended them itself.
+
+    Lost means unknown, not dead: such jobs keep their resources.
+    """
     if world.parts_at:
         void_unheld(world, turn)
     for runner in list(world.runners.values()):
@@ -269,7 +274,7 @@ def check_silence(
         if runner.silent and not runner.dead and turn.mono - runner.heard_at > dead_after_s:
             runner.dead = True
             if world.runner_at.get(runner.host) == runner.id:
-                refresh(world, runner.host)  # who waits for it is told so
+                refresh(world, runner.host)  # so that waiting jobs show the new reason
         if runner.silent or turn.mono - runner.heard_at <= lost_after_s:
             continue
         runner.silent = True
@@ -279,7 +284,7 @@ def check_silence(
             if job.state in LEASED and job.state is not State.LOST and job.lease is not None:
                 move(world, job, State.LOST)
                 why = f"runner {runner.id} on {runner.host} has been silent for {lost_after_s:g} s"
-                # That it is to be killed must survive a restart.
+                # A wanted kill must survive a restart.
                 code = "kill_requested" if job.kill else "preempted" if job.preempted else "lost"
                 job.reason = Reason(code, why)
                 write(turn, job)
@@ -287,10 +292,10 @@ def check_silence(
 
 
 def _give_up(world: World, turn: Turn, runner: Runner, why: str) -> None:
-    """By now this runner must have ended its jobs itself."""
+    """Give up the jobs of a runner: by now it must have ended them itself."""
     given_up = [world.jobs[id] for id in runner.leases]
     if runner.connected and given_up:
-        # Only its own process stood still, perhaps: should it go on, its jobs must not.
+        # The runner may merely have been stopped. If it continues, its jobs must not.
         leases = [(job.id, job.attempt, job.lease.token) for job in given_up if job.lease is not None]
         turn.effects.append(KillAttempts(runner.id, leases))
     for job in given_up:

@@ -1,6 +1,6 @@
-"""Hosts that hooks of the site found unfit: they are suspected, and nothing more begins there until they heal.
+"""Suspected hosts: a hook of the site found them unfit, so nothing begins there until they heal.
 
-What is decided about a host here is written into its record, as if an administrator had said it, with who and why.
+The verdict is stored in the host's record, like an administrator's, with its author and reason.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from rota.core.turn import NO_JOB_ID, Turn
 from rota.core.world import Runner, World, move
 from rota.plan.site.site_builder import host_record
 
-#: Who decided about a host that is `dead`: any runner that joins there proves the opposite.
+#: Author of the state `dead` after fencing. A runner that joins there disproves it.
 BY_FENCE = "fence"
-#: Of what a runner says about a failure so many characters are kept.
+#: Characters kept of a runner's message.
 _LONGEST = 500
 
 
 def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerReported) -> None:
-    """What a runner says of prologues and epilogues."""
+    """Handle a runner's reports about prologues and epilogues."""
     for phase in event.phases:
         job = leased_job(world, runner, phase)
         if job is None:
             continue
-        # Routine: nothing of it is written, and a restart forgets it.
+        # Routine, so not written: a restart may forget it.
         if phase.name == "prologue" and job.state is State.SCHEDULED:
             move(world, job, State.STARTING)
             job.reason = Reason("prologue", f"the prologue of {runner.host} runs")
@@ -49,8 +49,11 @@ def take_hook_reports(world: World, turn: Turn, runner: Runner, event: RunnerRep
 
 
 def _believed(world: World, job: Job, runner: Runner) -> bool:
-    """Is what a runner says of a job worth a line? It has, or had, its newest attempt, and does not repeat itself:
-    a host without the lease of the job says so once, for then it is suspected."""
+    """May the runner add a line to the job's story?
+
+    Yes, if it has the job's latest attempt and has not added too many. A host without the lease may add one: after
+    that it is suspected.
+    """
     if job.lease is None:
         return host_record(world.site, runner.host).state == "alive"
     given = job.lease.given
@@ -59,7 +62,7 @@ def _believed(world: World, job: Job, runner: Runner) -> bool:
 
 
 def suspect(world: World, turn: Turn, host: str, *, by: str, why: str) -> None:
-    """Nothing more begins on this host; what was sent there and has not begun is called back."""
+    """Begin nothing more on this host, and recall leases that have not started."""
     if host_record(world.site, host).state != "alive":
         return
     set_state(world, turn, host, "suspected", by=by, why=why)
@@ -78,7 +81,7 @@ def _unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
 
 
 def to_heal(world: World) -> list[str]:
-    """Suspected hosts whose runner answers."""
+    """The suspected hosts whose runner answers."""
     hosts = (host for host, record in world.site["host"].items() if record.get("state") == "suspected")
     runners = ((host, world.runners.get(world.runner_at.get(host, ""))) for host in hosts)
     return sorted(
@@ -87,20 +90,20 @@ def to_heal(world: World) -> list[str]:
 
 
 def on_host_healed(world: World, turn: Turn, event: HostHealed) -> None:
-    """The site's own check says that a suspected host is well."""
+    """The site's check found a suspected host healthy."""
     if host_record(world.site, event.host).state == "suspected":
         set_state(world, turn, event.host, "alive", by="heal", why=event.why)
 
 
 def welcome_back(world: World, turn: Turn, host: str) -> None:
-    """A runner joins there: a host that was fenced is not dead any more."""
+    """A runner joined: a fenced host is no longer dead."""
     record = host_record(world.site, host)
     if record.state == "dead" and record.by == BY_FENCE:
         set_state(world, turn, host, "alive", by="agent", why="its agent joined")
 
 
 def set_state(world: World, turn: Turn, host: str, state: str, *, by: str, why: str) -> None:
-    """Write a host's state into its record, with who decided that and why."""
+    """Write a host's state into its record, with author and reason."""
     before: dict[str, Any] = world.site["host"].get(host, {})
     about = ("state", "by", "why") if before.get("drain") else ("state", "by", "why", "reason")
     record: dict[str, Any] = {name: value for name, value in before.items() if name not in about}
