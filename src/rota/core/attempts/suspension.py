@@ -274,12 +274,6 @@ def index(world: World, job: Job, lease: Lease) -> None:
         world.pending_extensions.discard(job.id)
 
 
-def forget(world: World, job: Job) -> None:
-    """Remove a job without a lease from the indexes."""
-    world.suspending.discard(job.id)
-    world.pending_extensions.discard(job.id)
-
-
 def restore_suspension(world: World, job: Job, lease: Lease) -> None:
     """After a restart, set the job's state from the phase stored with its grant."""
     index(world, job, lease)
