@@ -1,2 +1,4 @@
-"""Records of the site as the engine keeps them: resources, policy, limits, pauses, and what the planner is
-told."""
+"""The site in the engine: its records, limits, policy, the manager's pause, and the planner's view of jobs.
+
+How plans are made belongs to `plan`.
+"""

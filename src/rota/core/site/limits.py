@@ -1,4 +1,4 @@
-"""Limits are declared, changed and withdrawn, by people and by jobs; each change holds at once."""
+"""Declare, change and withdraw limits. Administrators and jobs may do so; a change takes effect at once."""
 
 from __future__ import annotations
 
@@ -24,20 +24,22 @@ LIMIT_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _CLOCK = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)(?::([0-5]\d))?", re.ASCII)
 _HINT = "write it like blast:5, blast:any, blast:unlimited, night@22:00-06:00 or night@always"
 _DAY = 24 * 60
-#: Windows that are never open together are given up after so many looks.
+#: Steps after which windows are considered never open together.
 _MOST_LOOKS = 64
-#: The hours of a limit that has none, where somebody says so.
+#: The window `@always`: no restriction.
 ALWAYS = Window(0, 24 * 60)
 
 
 def array_limit(uses: Iterable[LimitUse]) -> str:
-    """The name of the limit that holds down the array of a job with these limits; empty: nothing does."""
+    """The name of the limit that bounds the array of a job; empty: none."""
     return next((use.name for use in uses if ARRAY_LIMIT.fullmatch(use.name)), "")
 
 
 def parse_limit(text: str) -> tuple[str, int | None, bool, Window | None]:
-    """`NAME:N`, `NAME:any`, `NAME:unlimited`, `NAME@22:00-06:00`, `NAME@always` or `NAME:N@…` as (name, units,
-    withdrawn, window)."""
+    """Parse `NAME:N`, `NAME:any`, `NAME:unlimited`, `NAME@22:00-06:00`, `NAME@always` or `NAME:N@…`.
+
+    Returns (name, units, withdrawn?, window). Raises `BadInput`.
+    """
     rest, at, hours = text.strip().partition("@")
     name, colon, number = rest.partition(":")
     if not LIMIT_NAME.fullmatch(name) or not (colon or at):
@@ -68,7 +70,7 @@ def _window(text: str) -> Window:
 
 
 def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
-    """Take new declarations, and look at once who may run now and who may not."""
+    """Take new declarations; jobs start or are recalled accordingly."""
     limits = world.placement.limits
     for new in event.limits:
         old = limits.get(new.name)
@@ -95,20 +97,20 @@ def on_limits_declared(world: World, turn: Turn, event: LimitsDeclared) -> None:
 
 
 def declare(world: World, turn: Turn, new: Iterable[Limit]) -> None:
-    """These limits are like this from now on."""
+    """Put these declarations into force."""
     limits = world.placement.limits
     for limit in new:
         known = limits.get(limit.name) is not None
         limits.declare(limit)
         turn.changes.limits[limit.name] = msgspec.json.encode(limit).decode()
-        # Nobody waits for a limit that jobs have just made up.
+        # No job waits for a limit that jobs have just declared.
         if known or not limit.by_jobs:
             world.placement.limit_changed(limit.name)
             _recall(world, turn, limit.name)
 
 
 def _alone_beside_others(world: World, limit: Limit) -> bool:
-    """While a limit does not exist it stops nobody: who wants it alone may be beside others by now."""
+    """An undeclared limit stops nothing: is there already a job that wants it exclusively beside others?"""
     users: dict[str, list[bool]] = {}
     for job, host in all_leased(world):
         for use in job.spec.limits:
@@ -118,7 +120,7 @@ def _alone_beside_others(world: World, limit: Limit) -> bool:
 
 
 def _recall(world: World, turn: Turn, name: str) -> None:
-    """Jobs that were sent but have not started, and would now exceed the limit, are called back."""
+    """Recall leases that have not started and now exceed the limit."""
     if not world.placement.limits.over(name):
         return
     for runner in world.runners.values():
@@ -135,7 +137,7 @@ def _recall(world: World, turn: Turn, name: str) -> None:
 
 
 def follow_clock(world: World, turn: Turn) -> None:
-    """Windows open and close as the local time goes on."""
+    """Open and close the windows of limits as local time passes."""
     limits = world.placement.limits
     minute = minute_of_day(world, turn.wall)
     before, limits.minute = limits.minute, minute
@@ -148,12 +150,12 @@ def follow_clock(world: World, turn: Turn) -> None:
 
 
 def minute_of_day(world: World, wall: float) -> float:
-    """Of the local time."""
+    """Local time as minutes since midnight."""
     return _minute(world.zone, wall)
 
 
 def openings(zone: tzinfo, windows: list[Window]) -> Callable[[float], tuple[float, float]]:
-    """A function that says from when on, beginning with a moment, all these windows are open, and until when."""
+    """Return a function: moment → (when all these windows are open next, until when)."""
 
     def hours(after: float) -> tuple[float, float]:
         moment = after
@@ -174,7 +176,7 @@ def _minute(zone: tzinfo, wall: float) -> float:
 
 
 def _next(zone: tzinfo, minute: float, wall: float) -> float:
-    """When it is this minute of the day next, later than now."""
+    """The next moment after now at this minute of the day."""
     local = datetime.fromtimestamp(wall, UTC).astimezone(zone)
     hour, of_hour, second = clock_at(minute)
     found = local.replace(hour=hour, minute=of_hour, second=second, microsecond=0)

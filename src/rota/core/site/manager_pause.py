@@ -1,6 +1,6 @@
-"""Pause, drain and resume: nothing new starts, and what was sent but has not started is called back.
+"""Pause, drain and resume the manager: nothing new starts, and leases that have not started are recalled.
 
-A pause is kept in the store and ends when somebody resumes; a drain lives only as long as the manager.
+A pause is stored and lasts until the manager is resumed; a drain ends with the process.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from rota.core.jobs.job import Reason
 from rota.core.turn import Turn
 from rota.core.world import Runner, World
 
-#: The key of `Changes.meta` under which a pause is kept, and its values.
+#: Key of `Changes.meta` for a pause, and its values.
 PAUSED = "paused"
 YES, NO = "yes", ""
 
 
 def starts_nothing(world: World) -> bool:
-    """Must no job begin now?"""
+    """Is every start forbidden now?"""
     return world.paused or world.draining or world.stopping
 
 
 def why_nothing_starts(world: World) -> Reason | None:
-    """What keeps every ready job from starting, if something does."""
+    """Why no ready job may start; None: jobs may."""
     if world.stopping:
         return Reason("draining", "the manager is stopping")
     if world.draining:
@@ -34,7 +34,7 @@ def why_nothing_starts(world: World) -> Reason | None:
 
 
 def unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
-    """The leases that were sent to a runner and of which no start is known."""
+    """The leases sent to a runner whose start is not known."""
     found = []
     for id in runner.leases:
         job = world.jobs[id]
@@ -44,32 +44,32 @@ def unstarted(world: World, runner: Runner) -> list[tuple[int, int, int]]:
 
 
 def leased(world: World) -> int:
-    """How many jobs run, or may run for all that is known."""
+    """The number of jobs that run or may be running."""
     return sum(len(runner.leases) for runner in world.runners.values()) + len(world.closing)
 
 
 def on_manager_paused(world: World, turn: Turn, _event: ManagerPaused) -> None:
-    """Start nothing more, whatever happens to this process."""
+    """Start nothing more, not even after a restart."""
     world.paused = True
     turn.changes.meta[PAUSED] = YES
     _recall_all(world, turn)
 
 
 def on_manager_drained(world: World, turn: Turn, _event: ManagerDrained) -> None:
-    """Start nothing more in this life of the manager."""
+    """Start nothing more in this process."""
     world.draining = True
     _recall_all(world, turn)
 
 
 def on_manager_resumed(world: World, turn: Turn, _event: ManagerResumed) -> None:
-    """End a pause and a drain. Leases that are on their way back come back all the same."""
+    """End a pause or a drain. Leases being recalled come back all the same."""
     if world.paused:
         turn.changes.meta[PAUSED] = NO
     world.paused = world.draining = False
 
 
 def recall_from_joined(world: World, turn: Turn, runner: str) -> None:
-    """A runner that was away may still hold leases that all others were asked to hand back."""
+    """Recall leases from a runner that was away when all others were asked."""
     if starts_nothing(world):
         _recall(world, turn, world.runners[runner])
 

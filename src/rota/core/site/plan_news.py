@@ -1,4 +1,4 @@
-"""Act on what the planner decided besides who begins, and keep the reservations that it granted."""
+"""Carry out the planner's decisions other than starts, and store the reservations that it granted."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from rota.core.world import World, dequeue, move, touch, write
 from rota.plan.placement import Reserved
 from rota.units import about_duration
 
-#: The key of `Changes.meta` under which granted reservations are kept.
+#: Key of `Changes.meta` for granted reservations.
 RESERVED = "reserved"
-#: When a long queue moves as a whole, which it does with every event, its jobs are not said to have changed.
+#: A long queue moves as a whole with every event: watchers are told only if at most this many jobs moved.
 _FEW_MOVED = 20
 
 
 def act_on_plan(world: World, turn: Turn) -> bool:
-    """What the planner decided besides who begins: besteffort jobs that end, reservations that it rejects,
-    jobs whose time is over, and promises that it moved. True if that may let others begin."""
+    """Carry out preemptions, rejected reservations, expired jobs, resumed jobs and moved promises.
+
+    Returns True if other jobs may start because of them.
+    """
     news = world.placement.take_news()
     kills: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
     freed = bool(news.ended)
@@ -71,14 +73,14 @@ def act_on_plan(world: World, turn: Turn) -> bool:
 
 
 def _told_to_leave(by: int, at: float | None, wall: float) -> str:
-    """Why a besteffort job ends now."""
+    """Explain to a besteffort job why it is ended."""
     if at is None or at <= wall:
         return f"job {by} begins on its resources"
     return f"reservation {by} begins on its resources in {about_duration(at - wall)}"
 
 
 def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved | None]) -> None:
-    """What was granted is granted after a restart as well."""
+    """Store granted reservations, so that they survive a restart."""
     kept = {id: what for id, what in (world.reserved | changed).items() if what is not None and id in world.jobs}
     for id, what in changed.items():
         job = world.jobs.get(id)
@@ -89,6 +91,6 @@ def _remember_reservations(world: World, turn: Turn, changed: dict[int, Reserved
 
 
 def restore_reservations(world: World, text: str) -> None:
-    """The opposite, after a restart."""
+    """Load what `_remember_reservations` stored."""
     found = msgspec.json.decode(text, type=dict[int, Reserved])
     world.reserved = {id: what for id, what in found.items() if id in world.jobs}

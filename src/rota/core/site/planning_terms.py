@@ -1,4 +1,4 @@
-"""What the planner asks about jobs and the site: requests made of specifications, and the site as it is now."""
+"""The planner's view of jobs and the site: requests from specifications, and the site as it is now."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ from rota.plan.size import CORE, Size
 from rota.plan.timeline.ledger import Ledger, Taking
 from rota.plan.timeline.shapes import Shape
 
-#: Kinds of site records that only the planner knows how to keep.
+#: Kinds of site records that need a planner.
 _RULES = ("quota", "resource", "energy")
-#: The same of fields of a host's record; packing keeps the others.
+#: Fields of host records that need a planner; packing handles the others.
 _HOST_RULES = ("limits", "available_until", "hours")
 _MOST_ASKS = 10_000
-#: Types of jobs whose commands run on a host that the site names.
+#: Types of jobs whose commands run on a host named by the site.
 ELSEWHERE = ("deploy", "cosystem")
 
 
 class WorldTerms:
-    """`plan.placement.Terms`, answered out of the world."""
+    """Implements `plan.placement.Terms` on the world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._asks: dict[tuple[int, Size], Ask] = {}
-        #: records of hosts and nodes, and have they rules that need a plan?
+        #: (host records, node records, do they need a plan?): a cache
         self._looked_at: tuple[object, object, bool] = (None, None, False)
 
     def ask(self, job: int) -> Ask:
         found = self._world.jobs[job]
         if found.lease is not None and found.lease.given is not None and found.lease.given.elsewhere:
-            size = found.spec.size  # what it holds, not what it takes where it runs
+            size = found.spec.size  # what it holds, not what it takes where it executes
         elif found.spec.request and found.lease is None:
             size = found.spec.size if found.learned is None else _sized(found)
         else:
@@ -84,7 +84,7 @@ class WorldTerms:
             lease = job.lease
             assert lease is not None
             if host in made or (not job.size.cpus and not job.spec.on_terms):
-                continue  # it takes no core of ours
+                continue  # it takes none of our cores
             since = lease.started_at if lease.started_at is not None else lease.leased_at
             resources = lease.given.resources if lease.given is not None else ""
             end, gone = suspension_phases.expected_end(job), suspension_phases.away(job)
@@ -116,12 +116,12 @@ class WorldTerms:
     def wanted(self) -> bool:
         site = self._world.site
         if self._world.suspending:
-            return True  # who resumes comes back to its own cores
+            return True  # a resumed job returns to its own cores
         if any(site.get(kind) for kind in _RULES) or (self._world.energy.sleeps and site["node"]):
             return True
         if any(decides_plans(name, record) for name, record in site["queue"].items()):
             return True
-        # Asked again and again, of thousands of hosts: records are replaced when they change, never altered.
+        # Asked very often, for thousands of hosts. Changed records are new objects, so identity tells.
         if self._looked_at[0] is not site["host"] or self._looked_at[1] is not site["node"]:
             rules = any(record.get(field) for record in site["host"].values() for field in _HOST_RULES)
             rules = rules or any(record.get("hours") for record in site["node"].values())
@@ -147,12 +147,12 @@ class WorldTerms:
 
 
 def _sized(job: Job) -> Size:
-    """Of a request only memory, disk and time are learned."""
+    """Of a request, only memory, disk and time are learned."""
     return Size(mem=job.size.mem, disk=job.size.disk, time_s=job.size.time_s)
 
 
 def ask_of(spec: Spec, size: Size) -> Ask:
-    """What a job with this specification asks of the planner when it takes this much."""
+    """The planner's request for a job of this specification and size."""
     return Ask(
         alternatives=_alternatives(spec, size),
         user=spec.user,
@@ -191,7 +191,7 @@ def _both(one: str, other: str) -> str:
 
 
 def impossible(world: World, spec: Spec) -> str | None:
-    """Why no machine that is known could ever run this; None if one could. Raises `BadInput` for unknown words."""
+    """Why no known host could ever run this; None: one could. Raises `BadInput` for unknown words."""
     if not spec.on_terms:
         return world.placement.refusal(spec.size)
     try:
@@ -210,7 +210,7 @@ def _named_field(name: str) -> Iterator[None]:
 
 
 def _too_little(ledger: Ledger, taking: Taking, site: Site) -> str:
-    """Of what beside resources the hosts have too little."""
+    """Name what the hosts have too little of, besides resources."""
     everything = site.everything
     alone = {
         name: units for name, units in taking.items() if not everything & ~ledger.never({name: units}, everything)
@@ -227,7 +227,7 @@ def _too_little(ledger: Ledger, taking: Taking, site: Site) -> str:
 
 
 def refuse_unplannable(world: World, spec: Spec) -> None:
-    """Raise `BadInput` for unknown levels and properties, `NeverFits` for what no resources could do."""
+    """Raise `BadInput` for unknown levels and properties, `NeverFits` if no set of resources matches."""
     site = site_now(world)
     levels = {*site.levels, *site.kinds, *ALIASES}
     for written in spec.request:

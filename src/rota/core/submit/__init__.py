@@ -1,4 +1,4 @@
-"""Submissions: chunks arrive, entries are matched with known jobs, and the last chunk makes all of it visible.
+"""Submissions: chunks arrive, entries are matched with existing jobs, and the last chunk makes everything visible.
 
-Anything that happens to a job after it was submitted belongs to `core.jobs` or `core.attempts`.
+What happens to a job later belongs to `core.jobs` or `core.attempts`.
 """

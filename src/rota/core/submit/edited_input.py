@@ -1,7 +1,8 @@
-"""An input was edited: jobs of lines that it has no more give way, if they came to nothing.
+"""Edited inputs: jobs whose line is gone from their input are replaced, if they failed, were cancelled or are
+blocked.
 
-What waits, runs or is complete stays, and so does whom somebody outside the input still waits for by its id.
-Those of them that are not complete are looked at again each time: it does not matter when an edit was made.
+Waiting, running and complete jobs stay, and so does a job that another job outside the input depends on by id.
+Unless it is complete, a job that stayed is examined again at every later submission.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
 
 
 class Reconciliation(NamedTuple):
-    """What becomes of jobs that were there before a submission."""
+    """What a submission does to jobs that existed before it."""
 
-    replaced: dict[int, tuple[FormerJob, int]]  #: job → what is known of it, and who takes its place, or 0
-    successors: dict[int, int]  #: of these, job → the one that is identified like it
-    changed: dict[int, KnownEntry]  #: job → as it is asked for now
-    kept: list[int]  #: those that their input has no more and that stay
+    replaced: dict[int, tuple[FormerJob, int]]  #: job → (the job, its successor or 0)
+    successors: dict[int, int]  #: replaced job → successor with the same identity
+    changed: dict[int, KnownEntry]  #: job → its entry, as asked for now
+    kept: list[int]  #: jobs that stay although their line is gone
 
 
 def former_of(job: Job) -> FormerJob:
-    """A job in memory as one that is about to be replaced."""
+    """A job in memory, as one about to be replaced."""
     after = msgspec.json.encode(job.after).decode() if job.after else None
     return FormerJob(job.id, job.key, job.spec, after)
 
@@ -35,7 +36,7 @@ def former_of(job: Job) -> FormerJob:
 def drop_removed_lines(
     world: World, upload: Upload, reconciled: Reconciliation, *, entry_parents: EntryParents, event: ChunkArrived
 ) -> None:
-    """Find jobs that the input once had and has no more, and add them to the plan."""
+    """Find jobs whose line is gone from the input, and add them to the reconciliation."""
     contained = {*upload.entries, *reconciled.replaced}
     once = [*event.previous, *(id for id in event.kept if world.outcome(id) != State.COMPLETE)]
     gone = [id for id in once if id not in contained and not world.is_replaced(id)]
@@ -57,7 +58,7 @@ def drop_removed_lines(
 def _keep_parents(
     world: World, reconciled: Reconciliation, dropped: dict[int, FormerJob], entry_parents: EntryParents
 ) -> None:
-    """Take out again what an unchanged job waits for by its id: nothing else could release that job."""
+    """Take back jobs that an unchanged job depends on by id: nothing else could release that job."""
     named = {each.parent for waits in entry_parents.new.values() for each in waits}
     named |= {each.parent for id in reconciled.changed for each in entry_parents.existing.get(id, ())}
     pending = list(dropped)
@@ -74,7 +75,7 @@ def _keep_parents(
 def _places(
     upload: Upload, reconciled: Reconciliation, previous: list[int], dropped: dict[int, FormerJob]
 ) -> dict[int, int]:
-    """Whose place new jobs take: as many new lines between two that stayed as there were old ones."""
+    """Pair dropped jobs with new ones: if as many lines are new as were dropped between two that stayed."""
     stayed = {*previous} & {*upload.entries} | {*reconciled.successors.values()}
     old: dict[int, list[int]] = {}
     new: dict[int, list[int]] = {}

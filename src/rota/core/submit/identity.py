@@ -1,5 +1,7 @@
-"""What makes two jobs the same: 128 bits over user, command, directory, array index, and the n of the n-th
-equal entry of one input."""
+"""The identity key of a job: a 128-bit hash.
+
+It covers the user, the command, the directory, the array index, and n for the n-th equal entry of one input.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,9 @@ class KeyMaker(Protocol):
 
 
 def key_maker(*, user: str, cwd: str | None) -> KeyMaker:
-    """A function that gives the key of the n-th equal command (from 0) of one user and directory, or of
-    one element of an array of it.
+    """Return a function that computes the key of the n-th equal command, or of one element of its array.
 
-    `cwd` is None for scratch jobs, whose directory is not part of what they are.
+    `cwd` is None for scratch jobs: their directory is not part of their identity.
     """
     start = blake2b(digest_size=16)
     for part in (user, "" if cwd is None else cwd):
@@ -29,7 +30,7 @@ def key_maker(*, user: str, cwd: str | None) -> KeyMaker:
         digest = start.copy()
         if index is not None:
             digest.update(b"a%d\0" % index)
-        # n comes first: behind a list it could be taken for one more argument.
+        # n comes before the command: after a list it could be taken for one more argument.
         if isinstance(cmd, str):
             digest.update(b"s%d\0" % n + cmd.encode())
         else:

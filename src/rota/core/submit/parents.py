@@ -1,4 +1,4 @@
-"""For whom the jobs of a submission wait: other lines, jobs and groups, which must exist and form no cycle."""
+"""Resolve the dependencies of a submission: other lines, jobs and groups. They must exist and form no cycle."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from rota.errors import BadInput, NotFound
 
 
 class EntryParents(NamedTuple):
-    """What the entries of a submission say that they wait for."""
+    """The dependencies of the entries of a submission."""
 
-    new: dict[int, list[After]]  #: job → its dependencies, for the new jobs that have some
-    existing: dict[int, list[After]]  #: the same for those that are there already
-    fixed: set[int]  #: of these, who waits for those that were in a group when it was added, whoever is now
-    forward: bool  #: somebody waits for a later line
+    new: dict[int, list[After]]  #: new job → its dependencies, if it has any
+    existing: dict[int, list[After]]  #: existing job → its dependencies, as asked for now
+    #: jobs of `existing` with `live=false`: they wait for the members that a group had when they were added
+    fixed: set[int]
+    forward: bool  #: does an entry depend on itself or a later line?
 
 
 def resolve_after(world: World, upload: Upload) -> EntryParents:
-    """For whom the entries wait. Raises if a parent is unknown."""
+    """Resolve the parents of all entries. Raises `NotFound` if one does not exist."""
     resolved: dict[int, list[After]] = {}
     existing: dict[int, list[After]] = {}
     fixed: set[int] = set()
@@ -32,7 +33,7 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
     entries, jobs = upload.entries, upload.jobs
     successors = {old.id: new for new, olds in upload.replacing.items() for old in olds}
     forward = False
-    made: dict[tuple[Parent, int], After] = {}  # thousands may wait for the same one
+    made: dict[tuple[Parent, int], After] = {}  # shared: thousands may depend on the same parent
     for entry, parent, condition, local in upload.after:
         job = jobs.get(entries[entry])
         line = upload.lines[entry]
@@ -76,7 +77,7 @@ def resolve_after(world: World, upload: Upload) -> EntryParents:
 
 
 def joined_by(upload: Upload) -> dict[str, list[int]]:
-    """Dependency group → those of the new jobs that will be in it."""
+    """Dependency group → new jobs that join it."""
     joined: dict[str, list[int]] = {}
     for spec, run in groupby(upload.jobs.values(), key=lambda job: job.spec):
         if spec.dep_groups:
@@ -91,9 +92,9 @@ def _has_members(world: World, joined: dict[str, list[int]], group: str) -> bool
 
 
 def _members_now(world: World, joined: dict[str, list[int]], group: str, condition: int) -> list[int]:
-    """Who is waited for by a job that does not care who joins the group later.
+    """The members that a job with `live=false` waits for: those that the group has now.
 
-    Complete members are known by their number only: nobody if that alone makes the job wait for ever.
+    Of complete members only the number is known. Empty if they alone keep the job from ever running.
     """
     found = world.groups.get(group)
     if found is not None and found.complete and condition == Condition.NOT_OK:
@@ -110,10 +111,9 @@ def refuse_cycles(
     changed: dict[int, Spec],
     replaced: dict[int, tuple[Spec, int]],
 ) -> None:
-    """Raise if a job would wait for itself, through others or through groups that it joins.
+    """Raise `BadInput` if a job would wait for itself, through jobs or through groups that it joins.
 
-    `after`: for whom the new jobs wait, and those that are `changed`. `replaced`: job → its specification and the
-    job that takes its place.
+    `after`: dependencies of the new and the `changed` jobs. `replaced`: job → its specification and its successor.
     """
     joined = joined_by(upload)
     specs = {id: upload.jobs[id].spec for id in after if id in upload.jobs} | changed
@@ -127,7 +127,7 @@ def refuse_cycles(
         for group in spec.dep_groups:
             joined.setdefault(group, []).append(id)
     successors = {id: by for id, (_spec, by) in replaced.items() if by}
-    moved = bool(successors or changed)  # else an id is waited for by later ones only
+    moved = bool(successors or changed)  # otherwise only later ids depend on an id
 
     def parents(node: Node) -> Iterable[Node]:
         if isinstance(node, GroupAncestry):
@@ -138,7 +138,7 @@ def refuse_cycles(
                 return joined.get(node, ())
             gone = leaving.get(node, Counter())
             found: list[Node] = [*joined.get(node, ()), *(r for r, n in group.after.items() if n > gone[r])]
-            if moved:  # a member that waits for no group may wait for one that does from now on
+            if moved:  # a member without group ancestry may get one by this submission
                 found += [id for id in (*group.open, *group.bad) if id not in replaced and id not in changed]
             return found
         if node in upload.jobs or node in changed:
@@ -154,7 +154,7 @@ def refuse_cycles(
 
     def name(node: Node) -> str:
         if isinstance(node, GroupAncestry):
-            return ""  # what is in between ended long ago
+            return ""  # the jobs in between have ended and left memory
         if isinstance(node, str):
             return f"@{node}"
         return f"line {lines[node]}" if node in lines else f"job {node}"

@@ -1,4 +1,4 @@
-"""One job takes another's place: the old one leaves its groups, stops listening and keeps its history."""
+"""Replace a job by another: the old one leaves its groups and its dependencies, and keeps its history."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from rota.core.world import OPEN, World, finish
 
 
 def retire(world: World, turn: Turn, replaced: Mapping[int, tuple[FormerJob, int]]) -> set[str]:
-    """These jobs are replaced: nobody waits for them and nothing happens to them any more.
+    """Retire replaced jobs: no job waits for them any more and they never change again.
 
-    Returns the groups that they have left. Who is blocked ends here; all others have ended.
+    Blocked ones are ended here; all others have ended. Returns the groups that they left.
     """
     if not replaced:
         return set()
@@ -52,10 +52,10 @@ def _end_blocked(world: World, turn: Turn, job: Job) -> None:
 def redirect_dependents(
     world: World, turn: Turn, successors: Mapping[int, int], *, ended: Mapping[int, Job], but: Iterable[int]
 ) -> None:
-    """Who waited for one of these jobs by its id waits for the one that took its place.
+    """Make dependents of replaced jobs depend on the successors.
 
-    `ended` are dependents that have left memory: what they wait for counts should they be opened again. Complete
-    ones stay complete, and what executes goes on. `but` these have been told for whom they wait.
+    `ended`: dependents that have left memory; the change matters if they are re-opened. Complete dependents stay
+    complete and executing ones go on. `but`: dependents whose dependencies are up to date already.
     """
     if not successors:
         return

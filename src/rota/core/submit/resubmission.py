@@ -1,6 +1,6 @@
-"""What a submission means for jobs that are there already: whom it replaces, changes or leaves alone.
+"""Decide what a submission means for existing jobs: which it replaces, changes or leaves alone.
 
-Nothing but the upload itself is changed here, so that a mere question gets the same answer.
+Changes nothing but the upload, so a dry run gets the same answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _after = msgspec.json.Decoder(tuple[After, ...])
 
 
 def decide(world: World, upload: Upload, entry_parents: EntryParents, event: ChunkArrived) -> Reconciliation:
-    """Whom the submission replaces and changes. Adds warnings to the upload."""
+    """Decide which jobs the submission replaces and changes. Adds warnings to the upload."""
     reconciled = Reconciliation({}, {}, {}, [])
     for new, olds in upload.replacing.items():
         for old in olds:
@@ -44,7 +44,8 @@ def _compare(
     known: KnownEntry,
     entry_parents: EntryParents,
 ) -> None:
-    """A dependent that is added again: it takes new edges and settings unless it runs or is complete."""
+    """Compare an existing job with its entry: it takes new dependencies and settings unless it runs or is
+    complete."""
     job = world.jobs.get(known.job) or upload.retried.get(known.job)
     if job is not None:
         spec, after = job.spec, job.after
@@ -73,16 +74,15 @@ def _compare(
 
 
 def warn(upload: Upload, sentence: str) -> None:
-    """Tell the user, up to `MOST_WARNINGS` times."""
+    """Add a warning, up to `MOST_WARNINGS`."""
     if len(upload.warnings) < MOST_WARNINGS:
         upload.warnings.append(sentence)
 
 
 def differences(asked: Spec, has: Spec, *, in_array: bool) -> list[str]:
-    """In which fields a job would be another.
+    """Name the fields in which two specifications differ.
 
-    The environment is captured anew by every submission and differs by accident, and so does the name of the limit
-    that holds down an array.
+    Ignores the environment, which every submission captures anew, and the name of an array's own limit.
     """
     if asked == has:
         return []
@@ -94,9 +94,9 @@ def differences(asked: Spec, has: Spec, *, in_array: bool) -> list[str]:
 
 
 def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, KnownEntry], int]) -> None:
-    """Who waits for a job that is replaced is replaced too, if it has ended and is in the same input.
+    """Replace ended dependents of replaced jobs too, if they are in the same input.
 
-    `renew` makes a new job of such an entry and gives its id.
+    `renew` makes a new job of an entry and returns its id.
     """
     ended = {entry: known for entry, known in upload.known_entries.items() if world.outcome(known.job) != OPEN}
     if not upload.replacing or not ended:
@@ -126,10 +126,10 @@ def rerun_dependents(world: World, upload: Upload, renew: Callable[[int, KnownEn
 
 
 def catch_up(world: World, upload: Upload) -> dict[int, int]:
-    """Others may have added, opened or replaced the same jobs while this upload was on its way.
+    """Reconcile the upload with submissions that were completed while it was under way.
 
-    Returns new jobs of the upload that are not needed, each with the one that is there. Raises `BadInput` if a job
-    that it relies on is gone from its input.
+    Returns new jobs of the upload that are not needed → the existing job to use instead. Raises `BadInput` if a
+    job that it relies on was dropped from its input.
     """
     there: dict[int, int] = {}
     for key, id in upload.keys.items():
@@ -159,7 +159,7 @@ def catch_up(world: World, upload: Upload) -> dict[int, int]:
 
 
 def _latest(world: World, id: int) -> int:
-    """Who has the job's place now; 0: nobody."""
+    """Follow the chain of successors; 0: the job has none."""
     while id in world.successors:
         id = world.successors[id]
         if id and not world.is_replaced(id):

@@ -1,7 +1,7 @@
-"""A job that was added before waits for something else from now on, and may ask for something else.
+"""Change the dependencies, and perhaps the settings, of jobs that were added again.
 
-Three steps, for many jobs at once: what they say changes (`respecify_again`), then what they reach
-(`update_ancestry`), then where they wait (`reevaluate_waiting`).
+Three steps, each for many jobs: new specifications (`respecify_again`), then group ancestry (`update_ancestry`),
+then states (`reevaluate_waiting`).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rota.core.world import KnownEntry, World, dequeue, memberships
 
 
 def respecify_again(world: World, turn: Turn, job: Job, known: KnownEntry, after: tuple[After, ...]) -> list[str]:
-    """The job, which neither runs nor is complete, is as it is asked for now; the groups that it joins by that.
+    """Give a job that neither runs nor is complete its new specification and dependencies.
 
-    It waits for nothing until `reevaluate_waiting`.
+    Returns the groups that it joined. It waits for nothing until `reevaluate_waiting`.
     """
     was = job.spec.dep_groups
     for name in was:
@@ -41,14 +41,14 @@ def respecify_again(world: World, turn: Turn, job: Job, known: KnownEntry, after
 
 
 def unlink(turn: Turn, jobs: Container[int]) -> None:
-    """What this batch has written of whom these jobs wait for is no longer true."""
+    """Drop the rows of this batch about what these jobs depend on: they are outdated."""
     changes = turn.changes
     changes.children = [row for row in changes.children if row[1] not in jobs]
     changes.edges = [row for row in changes.edges if row[1] not in jobs]
 
 
 def relink(world: World, turn: Turn, job: Job, after: tuple[After, ...]) -> None:
-    """Write down for whom the job waits, after `unlink`; who tells it is the caller's."""
+    """Write the new dependencies of a job, after `unlink`. The caller updates the indexes."""
     changes = turn.changes
     job.after = after
     changes.reafter[job.id] = (job.id, msgspec.json.encode(after).decode() if after else None)
@@ -58,9 +58,9 @@ def relink(world: World, turn: Turn, job: Job, after: tuple[After, ...]) -> None
 
 
 def update_ancestry(world: World, turn: Turn, before: Mapping[int, GroupAncestry | None]) -> None:
-    """These jobs wait for something else: work out what they reach, and what those reach that wait for them.
+    """Recompute the group ancestry of jobs with new dependencies, and of all their dependents in memory.
 
-    `before`: what each reached. Dependents that have left memory keep what they reach.
+    `before`: the old ancestry of each. Dependents that have left memory keep theirs.
     """
     pending = set(before)
     if not any(_reaches(world, world.jobs.get(id)) or before[id] for id in pending):
@@ -89,7 +89,7 @@ def _reaches(world: World, job: Job | None) -> bool:
 
 
 def _behind(world: World, jobs: set[int]) -> set[int]:
-    """Jobs in memory that wait for one of these, or for one of those, and so on."""
+    """The jobs in memory that depend on these, directly or not."""
     children: dict[int, list[int]] = {}
     for job in world.jobs.values():
         for each in job.after:
@@ -106,7 +106,8 @@ def _behind(world: World, jobs: set[int]) -> set[int]:
 
 
 def reevaluate_waiting(world: World, turn: Turn, jobs: Iterable[Job]) -> None:
-    """These jobs wait where they belong by what they say now. Those that have ended do so when they are opened."""
+    """Put these jobs into the state that follows from their dependencies. Ended jobs are left until they are
+    re-opened."""
     for job in jobs:
         if job.state in TERMINAL:
             continue

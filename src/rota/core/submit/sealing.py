@@ -1,7 +1,7 @@
-"""All chunks of a submission are there: its jobs become visible, and jobs that were there before give way.
+"""Complete a submission: its jobs become visible and existing jobs are replaced or changed.
 
-Everything is one decision and one commit: who is replaced leaves first, then the new ones come, then those that
-are added again wait for what they are to wait for now, and at last everybody is told.
+One decision and one commit. Replaced jobs leave first, then the new jobs enter, then changed jobs get their
+dependencies, and finally all dependents are updated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def seal(
     entry_parents: EntryParents,
     reconciled: Reconciliation,
 ) -> None:
-    """The new jobs become visible, the failed ones are retried."""
+    """Make the new jobs visible and re-open the retried ones."""
     del world.uploads[event.submission]
     if not world.uploads:
         world.successors.clear()
@@ -60,7 +60,7 @@ def seal(
     blocked = _enter_dependencies(world, turn, upload, entry_parents.new) if entry_parents.new else []
     _enter_queues(world, jobs)
     touch(world, jobs.values())
-    # From here on all are counted where they are, and may be moved.
+    # From here on every job is counted in its state and may move.
     if again:
         update_ancestry(world, turn, {job.id: world.ancestry.get(job.id) for job in again})
         reevaluate_waiting(world, turn, again)
@@ -74,7 +74,7 @@ def seal(
         reopen_dependents(world, turn, joined, ended=event.dependents)
     for id, loaded in upload.retried.items():
         reopen_for_retry(world, turn, id, loaded, by=event.by.user, why="added again")
-        leave(world, turn, id)  # it may have ended since, and have been kept in memory for this upload
+        leave(world, turn, id)  # it may have ended since and have stayed in memory for this upload
     answer = answer_to(upload, reconciled)
     kept = compact_answer(answer, upload.entries if event.input else None)
     write_submission(
@@ -94,15 +94,17 @@ def _change(
     joined: dict[str, list[int]],
     left: set[str],
 ) -> list[Job]:
-    """Jobs that are added again say what they are asked for now. Adds the groups that they join to `joined`, and
-    those that they were in to `left`."""
+    """Apply the new specifications and dependencies of existing jobs.
+
+    Adds the groups that they join to `joined`, and the groups that they were in to `left`.
+    """
     changed: list[Job] = []
     unlink(turn, reconciled.changed)
     for id, known in reconciled.changed.items():
         job = world.jobs.get(id) or upload.retried[id]
         if job is None or (job.state in TERMINAL and world.outcome(id) != job.state):
             continue
-        if id not in world.jobs:  # it will be opened again in a moment
+        if id not in world.jobs:  # it is re-opened below
             world.jobs[id] = job
             world.keys.setdefault(job.key, id)
         after = (
@@ -117,7 +119,7 @@ def _change(
 
 
 def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[int, list[After]]) -> list[Job]:
-    """Put the new jobs that wait for something where they belong; those that are blocked."""
+    """Register the dependencies of new jobs and set their states. Returns the blocked ones."""
     jobs = upload.jobs
     for id, parents in after.items():
         jobs[id].after = tuple(dict.fromkeys(parents))
@@ -147,7 +149,7 @@ def _enter_dependencies(world: World, turn: Turn, upload: Upload, after: dict[in
 
 
 def answer_to(upload: Upload, reconciled: Reconciliation) -> Added:
-    """What the user is told of it."""
+    """The answer for the user."""
     return Added(
         upload.added, upload.existing, list(upload.retried), upload.warnings, upload.complete,
         sorted(reconciled.replaced), sorted(reconciled.changed), reconciled.kept,
@@ -155,7 +157,7 @@ def answer_to(upload: Upload, reconciled: Reconciliation) -> Added:
 
 
 def _enter_queues(world: World, jobs: dict[int, Job]) -> None:
-    """Count the new jobs and offer those that are ready, run by run of equal specifications."""
+    """Count the new jobs, and offer the ready ones in runs of equal specifications."""
     for spec, run in groupby(jobs.values(), key=lambda job: job.spec):
         ready = []
         counts = world.counts[spec.group]

@@ -1,6 +1,7 @@
-"""Decide for each entry of a submission whether it is new, known, to be retried or to be replaced.
+"""Decide for each entry of a chunk whether it is new, existing, to be retried or a replacement.
 
-Rows of new jobs are written as their chunk comes, but not of those that wait for others: these may come later.
+Rows of new jobs are written with their chunk, except those with dependencies: their parents may be in a later
+chunk.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from rota.core.world import NO_JOB, OPEN, KnownEntry, Upload, World
 
 
 def applies(to: frozenset[int] | bool, entry: int) -> bool:
-    """Is the entry one of these, or are all meant?"""
+    """Is this entry, or every entry, meant?"""
     return to if isinstance(to, bool) else entry in to
 
 
 def line_of(event: ChunkArrived, position: int) -> int:
-    """The line of an entry, counted from the first of its chunk."""
+    """The line of an entry, given its position in the chunk."""
     return event.lines[position] if event.lines else event.first + position + 1
 
 
@@ -33,7 +34,7 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
     rows = turn.changes.jobs
     submission, now = event.submission, turn.wall
     special = bool(event.elements or event.inputs)
-    fresh_ones, rerun_ones = event.fresh or False, event.rerun or False  # mostly nobody, of a hundred thousand
+    fresh_ones, rerun_ones = event.fresh or False, event.rerun or False  # usually none of a hundred thousand
     for position, (cmd, key) in enumerate(zip(event.cmds, event.keys, strict=True)):
         entry = event.first + position
         index = event.spec_of[position] if event.spec_of else 0
@@ -75,7 +76,7 @@ def stage(world: World, turn: Turn, event: ChunkArrived, upload: Upload) -> None
 
 
 def _jobs_with_key(world: World, event: ChunkArrived, key: str) -> tuple[int | None, list[FormerJob]]:
-    """Of the jobs with this key that nobody replaced, one that has not ended, or else all that have."""
+    """Find the jobs with this key that were not replaced: one that has not ended, else all ended ones."""
     olds = {old.id: old for old in event.namesakes.get(key, ()) if world.outcome(old.id) != NO_JOB}
     if (newest := world.keys.get(key)) is not None:
         olds[newest] = former_of(world.jobs[newest])
@@ -87,7 +88,7 @@ def _jobs_with_key(world: World, event: ChunkArrived, key: str) -> tuple[int | N
 def _take_known(
     world: World, upload: Upload, event: ChunkArrived, position: int, found: int, state: State, *, depends: bool
 ) -> None:
-    """The entry is there already."""
+    """Record an entry whose job exists already."""
     upload.entries.append(found)
     job = world.jobs.get(found) or event.loaded.get(found)
     if state in RETRYABLE:
@@ -112,7 +113,7 @@ def _take_known(
 
 
 def _specialise(job: Job, upload: Upload, event: ChunkArrived, entry: int) -> None:
-    """What one job has that others of its specification have not."""
+    """Set the fields that a job does not share with others of its specification."""
     job.input_bytes = event.inputs.get(entry)
     if entry in event.elements:
         array, index = event.elements[entry]
@@ -120,7 +121,7 @@ def _specialise(job: Job, upload: Upload, event: ChunkArrived, entry: int) -> No
 
 
 def renew(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, entry: int, known: KnownEntry) -> int:
-    """Make a new job of an entry that was there already, to take that one's place; its id."""
+    """Make a new job that replaces the existing job of an entry; returns its id."""
     id = world.next_job + len(upload.added) if upload.check else world.new_job_id()
     job = Job(
         id,
@@ -149,7 +150,7 @@ def renew(world: World, turn: Turn, event: ChunkArrived, upload: Upload, *, entr
 
 
 def drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
-    """The same jobs may have been added, opened or replaced by somebody else while this upload was on its way."""
+    """Drop new jobs that another submission added, re-opened or replaced meanwhile."""
     there = catch_up(world, upload)
     if not there:
         return
@@ -169,7 +170,7 @@ def drop_doubles(world: World, turn: Turn, upload: Upload) -> None:
 
 
 def row_of(job: Job) -> tuple[object, ...]:
-    """A new job as it is written."""
+    """The row of a new job."""
     reason = job.reason
     after = msgspec.json.encode(job.after).decode() if job.after else None
     return (
@@ -181,7 +182,7 @@ def row_of(job: Job) -> tuple[object, ...]:
 
 
 def write_submission(turn: Turn, row: tuple[object, ...]) -> None:
-    """Have a submission written, should it have been dropped before or not."""
+    """Write a submission's row, even if this batch dropped an earlier upload of it."""
     changes = turn.changes
     changes.dropped = [dropped for dropped in changes.dropped if dropped[0] != row[0]]
     changes.submissions.append(row)

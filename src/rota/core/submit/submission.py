@@ -1,7 +1,7 @@
-"""Take submissions: chunk by chunk, visible all at once.
+"""Take submissions chunk by chunk; their jobs become visible all at once.
 
-Rows of a chunk are written as it comes, marked as part of an unfinished upload; only the commit of
-the last chunk makes them jobs. A refused chunk takes the whole submission back.
+Rows of a chunk are written as it arrives, marked as unfinished; the commit of the last chunk makes them jobs. A
+refused chunk undoes the whole submission.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rota.errors import BadInput, NeverFits, NotGranted, RotaError
 
 
 def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
-    """Take one chunk; after the last one, answer."""
+    """Take one chunk, and answer after the last."""
     if event.first == 0:
         _discard(world, turn, event.submission)
         world.uploads[event.submission] = Upload(check=event.check)
@@ -59,25 +59,26 @@ def on_chunk_arrived(world: World, turn: Turn, event: ChunkArrived) -> None:
 
 
 def on_library_grew(world: World, turn: Turn, event: LibraryGrew) -> None:
-    """Written whatever becomes of the submission that brought them: others may refer to them now."""
+    """Write new specifications and environments, even if their submission is refused: others may refer to them
+    already."""
     turn.changes.envs.extend(event.envs)
     turn.changes.specs.extend(event.specs)
 
 
 def on_upload_dropped(world: World, turn: Turn, event: UploadDropped) -> None:
-    """The rest of a submission will never come."""
+    """The rest of a submission will not arrive."""
     _discard(world, turn, event.submission)
 
 
 def _discard(world: World, turn: Turn, submission: str) -> None:
-    """Take back everything of an unfinished upload, whether it was written already or not."""
+    """Undo an unfinished upload, written or not."""
     upload = world.uploads.pop(submission, None)
     if upload is None:
         return
     if not world.uploads:
         world.successors.clear()
     for id in upload.retried:
-        leave(world, turn, id)  # it may have been kept in memory for this upload
+        leave(world, turn, id)  # it may have stayed in memory for this upload
     if upload.check or not upload.entries:
         return
     changes = turn.changes
@@ -89,7 +90,7 @@ def _discard(world: World, turn: Turn, submission: str) -> None:
 
 
 def _refuse_unfitting(event: ChunkArrived, upload: Upload) -> None:
-    """Refuse a chunk that does not continue the upload, or that speaks of entries of another chunk."""
+    """Raise if a chunk does not continue the upload or refers to entries of another chunk."""
     have = len(upload.entries)
     if event.first != have:
         raise BadInput(f"chunk begins at entry {event.first}, expected {have}", hint="send the input again")
@@ -99,7 +100,7 @@ def _refuse_unfitting(event: ChunkArrived, upload: Upload) -> None:
 
 
 def _refuse_impossible(world: World, event: ChunkArrived) -> None:
-    """Refuse the chunk if an entry asks for what no host has. Each specification is looked at once."""
+    """Raise if an entry asks for what no host has. Checks each specification once."""
     impossible: dict[int, str] = {}
     for index in (sorted(set(event.spec_of)) if event.spec_of else [0]) if event.cmds else ():
         try:
@@ -121,7 +122,8 @@ def _refuse_impossible(world: World, event: ChunkArrived) -> None:
 
 
 def _refuse_cycles(world: World, upload: Upload, entry_parents: EntryParents, reconciled: Reconciliation) -> None:
-    """Without groups, and if all are new and wait for earlier lines only, nobody can wait for itself."""
+    """Raise if there is a cycle. Skipped if none is possible: no groups, all jobs new, all parents on earlier
+    lines."""
     after = entry_parents.new | {
         id: waits for id, waits in entry_parents.existing.items() if id in reconciled.changed
     }
@@ -139,7 +141,7 @@ def _refuse_cycles(world: World, upload: Upload, entry_parents: EntryParents, re
 
 
 def _refuse_reservation(world: World, turn: Turn, upload: Upload) -> None:
-    """A reservation is answered when it is asked for: a single one that cannot be granted is not added."""
+    """Raise if a single reservation cannot be granted: the answer is given at submission."""
     if len(upload.entries) != 1 or not upload.jobs:
         return
     (job,) = upload.jobs.values()
