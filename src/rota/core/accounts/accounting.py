@@ -1,7 +1,7 @@
-"""Who used what, and how fast jobs went: sums that are written in the commit of what they sum up.
+"""Accounting: sums of use by hour, and of the pace of jobs by minute, written in the commit of what they count.
 
-All are whole numbers of microseconds, so that sums are exact in any order. What lasts for many hours is not
-written hour by hour: see `spread`. How an attempt is accounted for depends only on what is stored of it.
+All amounts are whole microseconds, so sums are exact in any order. Use over many hours is not written hour by
+hour: see `spread`. How an attempt is accounted depends only on stored data.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from rota.units import MAX_SECONDS
 
 HOUR_S: Final = 3600
 HOUR_US: Final = HOUR_S * 1_000_000
-#: What a hundredth of a core is in an hour.
+#: A hundredth of a core for an hour, in core-microseconds.
 CORE_HOUR_US: Final = HOUR_US // CORE
-#: What a core is in a second, in hundredths of cores and microseconds.
+#: A core for a second, in hundredths of cores times microseconds.
 _CORE_S: Final = CORE * 1e6
-#: Fair share forgets what is older.
+#: Fair share ignores older use.
 _KEPT_US: Final = int(KEPT_S * 1e6)
 
 #: (hour since 1970, user, project, queue)
 Key = tuple[int, str, str, str]
-#: The columns of a sum after its key. `*_STEP`: so many hundredths of cores more in all whole hours from then on.
-#: UNASKED: attempts of which nobody said for how long.
+#: Columns of an account row after its key. `*_STEP`: change, in hundredths of cores, of the use in all whole hours
+#: from then on. UNASKED: attempts without a requested time.
 ATTEMPTS, JOBS, FAILED, USED, USED_STEP, GIVEN, GIVEN_STEP, CPU, WAIT, ASKED, ASKED_STEP, UNASKED = range(12)
 ACCOUNT_COLUMNS: Final = 12
 
-#: The columns of a minute. Times are those of the manager's clock.
+#: Columns of a minute row, by the manager's clock.
 STARTED, COMPLETE, FAILED_NOW, CANCELLED, WAITED, RAN = range(6)
 MINUTE_COLUMNS: Final = 6
-#: So many minutes are kept: a week.
+#: Minutes kept: a week.
 MINUTES_KEPT: Final = 7 * 24 * 60
 
 _ENDS: Final = {State.COMPLETE: COMPLETE, State.FAILED: FAILED_NOW, State.CANCELLED: CANCELLED}
-#: No clock shows more.
+#: The end of the year 9999.
 _LATEST: Final = 253_402_300_799.0
 
 
 def micros(at: float | None) -> int:
-    """Whole microseconds of a moment or a duration; 0 for what can be neither, whoever said it."""
+    """Convert seconds to whole microseconds; 0 if the value is impossible."""
     return int(at * 1e6) if at is not None and 0.0 <= at <= _LATEST else 0
 
 
 def suspended_us(given: Given | None, now: int) -> int:
-    """For how long an attempt has been suspended up to now."""
+    """How long an attempt has been suspended up to now."""
     pause = given.pause if given is not None else None
     if pause is None:
         return 0
@@ -58,13 +58,13 @@ def suspended_us(given: Given | None, now: int) -> int:
 
 
 def given_us(spec: Spec, size: Size, given: Given | None) -> int:
-    """For how long an attempt was given its cores."""
+    """How long an attempt was given its cores for."""
     seconds = given_s(spec, size, given)
     return micros(seconds if seconds < MAX_SECONDS else MAX_SECONDS)
 
 
 def asked_us(spec: Spec, given: Given | None) -> int | None:
-    """For how long it was asked; None: nobody said."""
+    """The time asked for; None: none was."""
     seconds = asked_s(spec, given)
     return None if seconds is None else micros(seconds if seconds < MAX_SECONDS else MAX_SECONDS)
 
@@ -72,10 +72,10 @@ def asked_us(spec: Spec, given: Given | None) -> int | None:
 def spread(
     rows: dict[Key, list[int]], owner: tuple[str, str, str], start: int, end: int, cpus: int, column: int
 ) -> None:
-    """Add so many cores from `start` to `end` to the sums of the hours that they lie in.
+    """Add cores from `start` to `end` to the sums of the hours in between.
 
-    Only the first and the last hour get their part. Those between are meant by a step up at the first of them
-    and a step down behind the last, in the column after `column`: a job of a month is no more than four rows.
+    Only the first and the last hour get their share. Whole hours between them are recorded as a step up and a step
+    down in the column after `column`, so a job of a month takes at most four rows.
     """
     if not cpus or end <= start:
         return
@@ -106,13 +106,12 @@ def account_attempt(
     cpu_s: float,
     suspended_s: float = 0.0,
 ) -> None:
-    """An attempt is over: what it used, was given and asked for, in the hours in which it did.
+    """Account for an ended attempt: what it used, was given and asked for.
 
-    What it was suspended for is left out at its beginning.
+    Suspended time is cut from its beginning.
 
-    What it was given or asked for beyond its end belongs to the hour of its end: nothing is ever accounted for in
-    an hour that is still to come, so that windows of any length that end now have the same sums. `use`, which fair
-    share goes by, gets the same amounts.
+    Time given or asked for beyond its end counts in the hour of its end: no future hour is ever charged, so every
+    window that ends now has the same sums. `use`, for fair share, gets the same amounts.
     """
     spec, given = job.spec, lease.given
     start, end = micros(started_at), micros(ended_at) or micros(turn.wall)
@@ -135,7 +134,7 @@ def account_attempt(
         row[UNASKED] += 1
         asked = 0
     if start // HOUR_US == hour and start < end:
-        # As nearly always, and just what `spread` would do.
+        # The usual case, equal to what `spread` would do.
         row[USED] += cpus * held // CORE
         row[GIVEN] += cpus * lent // CORE
         row[ASKED] += cpus * asked // CORE
@@ -151,7 +150,7 @@ def account_attempt(
     if held:
         _minute(turn)[RAN] += held
     if lease.started_at is None:
-        count_start(turn, job, started_at)  # of which nobody told before
+        count_start(turn, job, started_at)  # its start was not reported before
 
 
 def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent: int) -> None:
@@ -169,22 +168,22 @@ def _spread_use(use: History, spec: Spec, start: int, end: int, cpus: int, lent:
 
 
 def count_start(turn: Turn, job: Job, started_at: float | None) -> None:
-    """An attempt began."""
+    """Count the start of an attempt."""
     row = _minute(turn)
     row[STARTED] += 1
-    # Unless it is not known any more since when it was ready.
+    # `ready_at` may be unknown.
     if job.ready_at is not None and (start := micros(started_at)) and (waited := start - micros(job.ready_at)) > 0:
         row[WAITED] += waited
 
 
 def count_end(turn: Turn, job: Job, state: State) -> None:
-    """A job, not only an attempt of it, came to its end."""
+    """Count the end of a job, not merely of an attempt."""
     _row_of(turn, job.spec, int(turn.wall // HOUR_S))[JOBS] += 1
     _minute(turn)[_ENDS[state]] += 1
 
 
 def _row_of(turn: Turn, spec: Spec, hour: int) -> list[int]:
-    """The sums of an hour to which jobs of this specification add. Many jobs of a batch share both."""
+    """The row for jobs of this specification in an hour. Cached: many jobs of a batch share it."""
     sums = turn.batch.sums
     found = sums.get(hour)
     if found is not None and found[0] is spec:

@@ -1,8 +1,7 @@
-"""What a job asked for and what an attempt of it was given, each by itself.
+"""What a job asked for, and what an attempt was given: the only place that defines them.
 
-Asked is what somebody wrote: nothing (None) where a default stands in, and not what the rules of the site made of
-it. Given is what an attempt was started with. Whoever shows or adds up one of them asks here. (What was learned is
-`core.learning.sizing`'s; what was used is measured by the runner.)
+Asked is what the user wrote: None where a default applies, and before the site's rules changed it. Given is what
+an attempt started with. Learned sizes are in `core.learning.sizing`; used amounts are measured by the runner.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from rota.plan.size import CORE, Size
 class AskedAmounts(NamedTuple):
     """What was asked for; None: nothing."""
 
-    cpus: int | None  #: hundredths of cores in all; None: a request says it in other words, like whole hosts
-    mem: int | None  #: with a request, on each host
+    cpus: int | None  #: hundredths of cores in all; None: a request that does not count cores, such as whole hosts
+    mem: int | None  #: with a request, per host
     disk: int | None
-    time_s: float | None  #: an estimate
-    walltime_s: float | None  #: a limit
+    time_s: float | None  #: estimate
+    walltime_s: float | None  #: limit
 
 
 def asked_of(spec: Spec, given: Given | None = None) -> AskedAmounts:
-    """What was written in the specification; of alternatives that differ that which was `given`, if any."""
+    """What the user wrote; among differing alternatives, the one that was `given`."""
     written = spec.wrote or spec
     return AskedAmounts(
         cpus=_cores(written.request) if written.request else written.size.cpus,
@@ -39,7 +38,7 @@ def asked_of(spec: Spec, given: Given | None = None) -> AskedAmounts:
 
 
 def asked_s(spec: Spec, given: Given | None) -> float | None:
-    """For how long it was asked: the walltime, else the estimate; None: nobody said."""
+    """The time asked for: the walltime, else the estimate; None: neither."""
     written = spec.wrote or spec
     walltime_s = written.walltime_s if not written.request else _walltime(written, given)
     if walltime_s is not None:
@@ -48,7 +47,7 @@ def asked_s(spec: Spec, given: Given | None) -> float | None:
 
 
 def observed_asked(spec: Spec, given: Given | None) -> tuple[int | None, int | None, float | None]:
-    """Memory, disk and time of `asked_of`, as an observation has them: for the end of every attempt."""
+    """Memory, disk and time as in `asked_of`, for an observation. Fast: called at the end of every attempt."""
     written = spec.wrote or spec
     given_fields, size = written.given, written.size
     if not given_fields and not written.request:
@@ -61,12 +60,12 @@ def observed_asked(spec: Spec, given: Given | None) -> tuple[int | None, int | N
 
 
 def limit_of(spec: Spec, given: Given | None) -> float | None:
-    """The walltime that an attempt was given; None: nothing ends it."""
+    """The walltime of an attempt; None: none."""
     return given.walltime_s if given is not None and given.walltime_s is not None else spec.walltime_s
 
 
 def given_s(spec: Spec, size: Size, given: Given | None) -> float:
-    """For how long an attempt was given its cores: its walltime, else the time it was expected to take."""
+    """The time an attempt was given its cores for: its walltime, else its expected duration."""
     if given is not None and given.walltime_s is not None:
         return given.walltime_s or size.time_s
     return spec.walltime_s or size.time_s
@@ -77,12 +76,12 @@ def cores_of(size: Size, given: Given | None) -> int:
     if given is None or not given.nodes:
         return size.cpus
     if len(given.nodes) == 1 and not given.elsewhere:
-        return given.size.cpus  # perhaps a part of a core
+        return given.size.cpus  # it may be a fraction of a core
     return CORE * sum(cores for _host, cores in given.nodes)
 
 
 def walltime_of(spec: Spec) -> float | None:
-    """For how long a job may run at most, of several alternatives the longest; None: as long as it likes."""
+    """The walltime of a job, the longest of its alternatives; None: none."""
     return _longest(spec.request, spec.walltime_s) if spec.request else spec.walltime_s
 
 
@@ -110,7 +109,7 @@ def _walltimes(request: tuple[str, ...], otherwise: float | None) -> tuple[float
 
 @lru_cache(maxsize=1024)
 def _cores(request: tuple[str, ...]) -> int | None:
-    """How many cores a request is, if it counts them and all its alternatives agree."""
+    """The number of cores of a request, if all alternatives count cores and agree."""
     found = {_counted(each) for each in request}
     return found.pop() if len(found) == 1 else None
 

@@ -1,7 +1,7 @@
-"""What users and projects have used, as fair share counts it: out of the accounts, and on as attempts end.
+"""Past use by user and project for fair share: restored from the accounts, extended as attempts end.
 
-What runs is not in it: a plan counts that by itself, up to any moment. An attempt asks for as long as a plan keeps
-its cores for it: its walltime, else its estimate, whoever gave it.
+Running jobs are not included: a plan adds them up to any moment. Asked is the time for which a plan keeps the
+cores: the walltime, else the estimate, from the user or not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEPT_HOURS: Final = int(KEPT_S // HOUR_S)
 
 
 def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> None:
-    """Rows of the accounts, up to the hour of number `end`, as they are kept for a restart."""
+    """Restore the history from stored account rows up to hour `end`."""
     steps: dict[UserProject, list[tuple[int, int, int]]] = {}
     add = world.usage_history.add
     for hour, user, project, _queue, *row in rows:
@@ -51,7 +51,7 @@ def restore_use(world: World, rows: Iterable[tuple[Any, ...]], *, end: int) -> N
 
 
 def usage_of(world: World, policy: Policy, wall: float) -> Usage:
-    """What has ended, as it counts now. Where no queue goes by it, nothing does."""
+    """Use of ended attempts as it counts now; empty if no queue is ordered by fair share."""
     fair_share = policy.fair_share
     if all(queue.order == "fifo" for queue in policy.queues.values()):
         return Usage(fair_share.half_life_s)
@@ -59,7 +59,7 @@ def usage_of(world: World, policy: Policy, wall: float) -> Usage:
 
 
 def usage_now(world: World, fair_share: FairShare, wall: float) -> Usage:
-    """What has ended and what runs, as it counts now, whether a queue goes by it or not."""
+    """Use of ended and running attempts as it counts now, for any order of queues."""
     found = Usage.of(world.usage_history, wall, half_life_s=fair_share.half_life_s, window_s=fair_share.window_s)
     for job in {job.id: job for job, _host in all_leased(world)}.values():
         lease = job.lease

@@ -1,4 +1,4 @@
-"""Jobs that wait in a line, and what is expected of each: by its number in it, never one by one."""
+"""Expected times of equal jobs that wait one after the other, computed by position instead of one by one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rota.plan.size import Capacity, Size
 
 
 class PlacedJobs:
-    """A line, and what is expected of it."""
+    """A run of equal jobs and their expected times."""
 
     __slots__ = ("_firsts", "_stretches", "_wall", "last", "line", "possible", "trouble")
 
     def __init__(self, line: EqualJobs, trouble: Unknown, last: dict[str, int], *, possible: bool = True) -> None:
         self.line = line
         self.trouble = trouble
-        self.last = last  #: group → the number of its last job
+        self.last = last  #: report group → position of its last job
         self.possible = possible
         self._stretches: list[Stretch] = []
         self._firsts: list[int] = []
@@ -36,7 +36,7 @@ class PlacedJobs:
         return self.at(place)
 
     def at(self, place: int) -> Expected:
-        """What is expected of the job with this number."""
+        """The expected times of the job at this position."""
         stage = bisect_left(self._firsts, place + 1) - 1
         if stage < 0 or not self.possible:
             return Expected(unknown=self.trouble)
@@ -54,20 +54,20 @@ class PlacedJobs:
 
 
 def units(limit: Limit | None, wanted: int, exclusive: bool) -> int:
-    """What a job takes of a limit; alone means all of it."""
+    """Units that a job takes of a limit; exclusive use takes all."""
     most = capacity(limit)
     return max(wanted, most) if exclusive and most else wanted
 
 
 def capacity(limit: Limit | None) -> int | None:
-    """Of all hosts together; None: any number."""
+    """Units of a limit on all hosts together; None: unlimited."""
     if limit is None:
         return None
     return sum(units for _host, units in limit.hosts) if limit.hosts else limit.capacity
 
 
 def fitting(size: Size, host: Capacity) -> int:
-    """How many jobs of this size an empty host could run at once."""
+    """How many jobs of this size fit on an empty host."""
     parts = ((size.cpus, host.cpus), (size.mem, host.mem), (size.disk, host.disk), (size.gpus, host.gpus))
     fits = [has // wants for wants, has in parts if wants]
     return min(fits) if size.cpus else min([*fits, host.zero_cpu_jobs])

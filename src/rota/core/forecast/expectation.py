@@ -1,6 +1,6 @@
-"""What may be said about when a job begins and ends, and what that is worked out from.
+"""The vocabulary of forecasts, and the snapshot that they are computed from.
 
-A snapshot is taken of what runs, waits and is planned, at the cost of a copy.
+Taking a snapshot costs a copy of what runs, waits and is planned.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from rota.plan.size import Capacity
 
 
 class Unknown(NamedTuple):
-    """Why nothing can be said: a stable code and a sentence."""
+    """Why a time is unknown: a stable code and a sentence."""
 
     code: str
     message: str
 
 
 class Expected(NamedTuple):
-    """When a job begins and ends, as far as that can be said."""
+    """The expected start and end of a job, as far as known."""
 
-    start: float | None = None  #: of one that waits
+    start: float | None = None  #: for a waiting job
     end: float | None = None
-    unknown: Unknown | None = None  #: why there is no end, or no start
+    unknown: Unknown | None = None  #: why the end, or the start, is unknown
 
 
 class Pacing(Protocol):
-    """How fast jobs of a group end, as measured."""
+    """Measured rates at which the jobs of a group end."""
 
     def group_rate(self, group: str, now: float) -> float | None: ...
     def stalled(self, group: str, now: float, *, at_once: int) -> bool: ...
@@ -60,7 +60,10 @@ RESTING: Final = {
 
 
 class ForecastSnapshot(NamedTuple):
-    """All that answers are made of. Jobs in it go on; those that have changed since are left out."""
+    """Everything that a forecast is computed from.
+
+    The jobs themselves are shared and go on; a forecast skips those that changed since.
+    """
 
     world: World
     wall: float
@@ -73,11 +76,14 @@ class ForecastSnapshot(NamedTuple):
     delayed: list[tuple[float, int]]
     dependent: list[int]
     rates: dict[str, float]
-    seen_s: dict[str, float]  #: group → what its jobs took, on average
+    seen_s: dict[str, float]  #: report group → average duration of its jobs
 
 
 def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) -> ForecastSnapshot:
-    """Belongs to the thread that changes the world. `now` is the clock of the rates, `wall` the calendar's."""
+    """Take a snapshot. Must run in the thread that changes the world.
+
+    `now` is the monotonic clock of the rates, `wall` the wall clock.
+    """
     placement = world.placement
     planner = placement.planner
     stopped = why_nothing_starts(world)

@@ -1,7 +1,7 @@
-"""When jobs begin and end: the one answer that every command, page and program gives.
+"""Expected starts and ends of all jobs: the only place where they are computed.
 
-It is worked out of a snapshot, in any thread, for jobs that ask for the same together. Where nothing can be said,
-a code and a sentence say why.
+Works on a snapshot, in any thread, and treats equal jobs as one. An unknown time has a code and a sentence that
+say why.
 """
 
 from __future__ import annotations
@@ -44,47 +44,48 @@ from rota.plan.need import Need
 from rota.plan.placement import Waiting
 from rota.plan.size import CORE, Size
 
-#: A lane with jobs of several groups is cut into so many lines at most.
+#: A job class with several report groups is cut into at most this many runs.
 _MOST_LINES: Final = 16
-#: Of so many jobs of a line it is asked how long they take.
+#: Jobs of a run whose duration is looked up.
 _SAMPLES: Final = 8
-#: The pace of jobs that take longer is their length; that of shorter ones is measured.
+#: For longer jobs the rate follows from their duration; for shorter ones it is measured.
 _SHORT_S: Final = 5.0
-#: What no room has.
+#: Wider than any capacity.
 _TOO_WIDE: Final = 1 << 62
-#: So many jobs are taken at once: meanwhile no other thread goes on.
+#: Jobs handled in one step, during which no other thread can run.
 _SLICE: Final = 1 << 14
-#: Room is looked for one by one for those that wait for others. Of more of them nothing is said, so that an
-#: answer comes within a second or two.
+#: Dependent jobs are placed one by one. Beyond this many nothing is said about them, so that an answer takes a
+#: second or two at most.
 MOST_DEPENDENT: Final = 20_000
 _GROUP: Final = attrgetter("spec.group")
-#: Of these types a besteffort job begins anew when another one has taken its place.
+#: A preempted besteffort job of this type is queued again.
 _IDEMPOTENT: Final = frozenset({"idempotent"})
-#: Jobs that take no core are counted in a room of their own.
+#: Name of the capacity for jobs without cores.
 _CORELESS: Final = ""
 
 
 class Expectations:
-    """What can be said about every live job at the moment of the snapshot."""
+    """The expected times of every live job at the moment of the snapshot."""
 
     def __init__(self, taken: ForecastSnapshot, also: Job | None = None) -> None:
-        """`also`: a job that is not there, and that is asked about."""
+        """`also`: a job that does not exist, and that is asked about."""
         self.wall = taken.wall
         self._taken = taken
         jobs = taken.world.jobs
         self._jobs: Mapping[int, Job] = jobs if also is None else ChainMap({also.id: also}, jobs)
-        self._known: dict[int, Expected] = {}  #: those that are not in a line
+        self._known: dict[int, Expected] = {}  #: jobs outside runs of equal jobs
         self._lines: dict[tuple[int, Need], list[PlacedJobs]] = {}
         self._seen: dict[tuple[str, float | None], list[float]] = {}
         self._at_once: dict[str, int] = {}
-        self.group_end: dict[str, float] = {}  #: of what ends without anybody's doing
-        self.group_unknown: dict[str, Unknown] = {}  #: why a group has no such end
+        #: report group → end of its last job, without jobs that wait for a person
+        self.group_end: dict[str, float] = {}
+        self.group_unknown: dict[str, Unknown] = {}  #: why a report group has no such end
         self._run()
 
     # -- answers
 
     def of(self, job: Job) -> Expected:
-        """When this job begins and ends."""
+        """The expected start and end of this job."""
         resting = RESTING.get(job.state)
         if resting is not None and job.id not in self._known:
             code = resting if job.reason is None else Unknown(resting.code, job.reason.message)
@@ -102,7 +103,7 @@ class Expectations:
         return Expected(unknown=self._taken.stopped or NEW)
 
     def end_of(self, jobs: Iterable[Job]) -> tuple[float | None, Unknown | None]:
-        """When the last of those that end without anybody's doing has ended, or why that is not known."""
+        """The end of the last of these jobs, or why it is unknown. Jobs that wait for a person are left out."""
         latest: float | None = None
         for job in jobs:
             if job.state in RESTING or job.state not in LIVE:
@@ -116,7 +117,7 @@ class Expectations:
     # -- how long jobs take
 
     def length(self, job: Job, *, ran_s: float = 0.0, limit_s: float | None = None) -> float | None:
-        """The whole length of a job; None: nobody can say."""
+        """The whole duration of a job in seconds; None: unknown."""
         spec = job.spec
         limit = limit_s if limit_s is not None else walltime_of(spec)
         if spec.done_at_walltime and limit is not None:
@@ -125,7 +126,7 @@ class Expectations:
         return usual_s(self._times(job), estimate_s=estimate_s, limit_s=limit, ran_s=ran_s)
 
     def _times(self, job: Job) -> list[float]:
-        """What jobs like it took: of its learning group, those for which as much time was asked."""
+        """Durations of similar jobs: of its learning group, those for which as much time was asked."""
         like = (learning_group(job), asked_s(job.spec, None))
         found = self._seen.get(like)
         if found is None:
@@ -136,7 +137,7 @@ class Expectations:
         return found
 
     def _leased(self, job: Job) -> Expected:
-        """A job that has a lease: it runs, or will in a moment."""
+        """The expected times of a leased job: it runs, or will in a moment."""
         lease, wall = job.lease, self.wall
         if job.state is State.FINISHING or lease is None:
             return Expected(end=wall)
@@ -165,7 +166,7 @@ class Expectations:
                 if end == gone < inf and not _IDEMPOTENT & set(job.spec.types):
                     expected = Expected(
                         expected.start, max(gone, self.wall)
-                    )  # another job has its place from then on
+                    )  # another job takes its resources then
                 self._known[job.id] = expected
                 self._note(job.spec.group, expected)
             ends[job.id] = None if end == inf else end
@@ -211,7 +212,7 @@ class Expectations:
         return None if job is None else (job.spec.priority, job.need)
 
     def _all_stand_still(self, why: Unknown) -> None:
-        """Nothing starts: only what runs has an end."""
+        """Nothing starts: only running jobs have an end."""
         for group, counts in list(self._taken.world.counts.items()):
             if counts[State.READY] or counts[State.DEPENDENT] or counts[State.DELAYED]:
                 self.group_unknown[group] = why
@@ -227,7 +228,7 @@ class Expectations:
             return None
         if job.lease is None:
             return self.length(job)
-        end = self._leased(job).end  # it is suspended, and will go on
+        end = self._leased(job).end  # suspended; it will be resumed
         return None if end is None else end - self.wall
 
     def _knows(self, id: int, start: float, length: float | None) -> None:
@@ -241,7 +242,7 @@ class Expectations:
         self._note(job.spec.group, expected)
 
     def _note(self, group: str, expected: Expected) -> None:
-        """A group has ended when the last of its jobs has."""
+        """Add a job's end to its report group, which ends with its last job."""
         if expected.end is None:
             self.group_unknown.setdefault(group, expected.unknown or NO_ESTIMATE)
             self.group_end.pop(group, None)
@@ -251,12 +252,12 @@ class Expectations:
     # -- room
 
     def _packed(self, ends: Mapping[int, float | None], limits: dict[str, FreeCapacity]) -> Forecast:
-        """The hosts as packing sees them: cores, and what takes none."""
+        """The free capacity of all hosts together, as packing sees it; jobs without cores apart."""
         hosts, wall = self._taken.capacities, self.wall
         pieces, coreless = [], []
         cores = sum(host.cpus for host in hosts)
         places = sum(host.zero_cpu_jobs for host in hosts)
-        # Those that were sent ahead have no core yet.
+        # Leases sent ahead of need have no core yet: they come last.
         for job in sorted(self._taken.leased, key=lambda job: job.lease is None or job.lease.started_at is None):
             end = ends.get(job.id)
             lease = job.lease
@@ -276,7 +277,7 @@ class Expectations:
         return Forecast(wall, FreeCapacity(pieces), limits)
 
     def _limits(self, ends: Mapping[int, float | None]) -> dict[str, FreeCapacity]:
-        """What becomes free of each limit that has a number."""
+        """The free capacity of each limit with a number of units."""
         held: dict[str, list[CapacityPiece]] = {}
         taken = self._taken
         for job in taken.leased:
@@ -298,7 +299,7 @@ class Expectations:
     # -- lines
 
     def _cut(self, lane: Waiting, but: set[int], like: Commitment | None = None) -> list[PlacedJobs]:
-        """The jobs of a lane in lines: those of one group together, as far as they stand together."""
+        """Cut a job class into runs of jobs that are of one report group and follow each other."""
         ids = _ordered(lane.jobs)
         if lane.gone or but:
             ids = [id for id in ids if id not in lane.gone and id not in but]
@@ -356,7 +357,7 @@ class Expectations:
         return PlacedJobs(line, trouble or AHEAD, last, possible=trouble is None)
 
     def _line_length(self, jobs: Sequence[Job], last: Mapping[str, int], size: Size) -> float | None:
-        """How long each of these takes, on average; that of short ones includes what it costs to start them."""
+        """The average duration of a run's jobs; for short ones including the cost of starting them."""
         step = max(1, len(jobs) // _SAMPLES)
         lengths = [self.length(job) for job in jobs[::step]]
         known = [length for length in lengths if length is not None]
@@ -374,7 +375,8 @@ class Expectations:
         return sum(fitting(size, host) for host in self._taken.capacities)
 
     def _width(self, size: Size) -> tuple[int, Unknown | None]:
-        """What such a job takes of all cores together, if it is something else that there are too few of."""
+        """The cores that such a job takes from the total; more than it asks for if memory, disk or GPUs are
+        scarcer."""
         most = self._most(size)
         if not most:
             return max(1, size.cpus), NO_ROOM
@@ -392,7 +394,7 @@ class Expectations:
     # -- those that are not ready yet
 
     def _delayed(self, *, plan: bool) -> list[PlacedJobs]:
-        """Those that wait for room from a moment of their own on."""
+        """Delayed jobs: each waits for capacity from a moment of its own."""
         found = []
         for due, id in self._taken.delayed:
             job = self._jobs.get(id)
@@ -401,11 +403,11 @@ class Expectations:
         return found
 
     def _plans(self, job: Job) -> bool:
-        """Would it be in the plan, were it ready?"""
+        """Would the job be in the plan if it were ready?"""
         return self._taken.plan is not None and (job.size.cpus > 0 or job.spec.on_terms)
 
     def _later(self, job: Job, after: float) -> PlacedJobs:
-        """A job that waits for room from some moment on."""
+        """Place a job that waits for capacity from some moment on."""
         width = max(1, -(-job.size.cpus // CORE)) if self._plans(job) else 0
         lane = Waiting(job.spec.priority, job.need, [job.id], frozenset(), width)
         placed = self._line(lane, [job.id], [job], {job.spec.group: 0}, (-job.spec.priority,))
@@ -413,14 +415,14 @@ class Expectations:
         return placed
 
     def _dependent(self, planned: Forecast, packed: Forecast) -> None:
-        """Jobs that wait for others: room is looked for from the expected end of the last of these on."""
+        """Place dependent jobs: each waits for capacity from the expected end of its last parent."""
         world = self._taken.world
         ends: dict[Parent, tuple[float, Unknown | None]] = {}
         looked_at = 0
-        begun: set[int] = set()  #: jobs whose parents are being looked at: guards against circles
+        begun: set[int] = set()  #: jobs whose parents are being placed; guards against cycles
         for root in sorted(self._taken.dependent):
             stack = [root]
-            while stack:  # chains may be long
+            while stack:  # iterative: chains may be long
                 id = stack[-1]
                 job = self._jobs.get(id)
                 if id in self._known or job is None or job.state is not State.DEPENDENT:
@@ -447,7 +449,7 @@ class Expectations:
     def _parents(
         self, world: World, job: Job, ends: dict[Parent, tuple[float, Unknown | None]]
     ) -> tuple[list[int], float, Unknown | None]:
-        """Parents of which nothing is known yet; when all have ended; why that cannot be said."""
+        """Return (parents not placed yet, when all parents have ended, why that is unknown)."""
         missing: list[int] = []
         after, why = self.wall, None
         for each in job.after:
@@ -467,7 +469,7 @@ class Expectations:
             after = max(after, known[0])
             if (cause := known[1]) is not None and why is None:
                 if cause.code == "dependency":
-                    why = cause  # the first of a chain is named, not everything in between
+                    why = cause  # name the first cause in a chain, not every link
                     continue
                 name = f"job {each.parent}" if isinstance(each.parent, int) else f"group '{each.parent}'"
                 why = Unknown("dependency", f"{name} has no expected end: {cause.message}")
@@ -492,7 +494,7 @@ class Expectations:
 
 
 def _ordered(ids: list[int]) -> list[int]:
-    """Sorted, without keeping other threads from going on for long."""
+    """Sort in slices, so that other threads can run in between."""
     if len(ids) <= _SLICE:
         return sorted(ids)
     return list(merge(*(sorted(ids[at : at + _SLICE]) for at in range(0, len(ids), _SLICE))))

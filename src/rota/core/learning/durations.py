@@ -1,6 +1,6 @@
-"""How long a job is expected to run: what such jobs took, else what its user said.
+"""The expected duration of a job: that of similar jobs, else the user's estimate.
 
-A forecast, not a size: nothing is added for safety, and nothing is rounded.
+A forecast, not a size: no margin is added and nothing is rounded.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-#: So many have to have been seen before they say more than the user.
+#: Durations needed before they count more than the user's estimate.
 LEAST_SEEN: Final = 3
-#: What is seen of jobs that differ more than this (the largest quarter from the middle) says less than their user.
+#: If the upper quartile exceeds the median by more than this factor, the user's estimate counts more.
 _ALIKE: Final = 4.0
 
 
 def usual_s(
     seen: Sequence[float], *, estimate_s: float | None = None, limit_s: float | None = None, ran_s: float = 0.0
 ) -> float | None:
-    """The whole length of a job that has run for `ran_s`; None: nobody can say.
+    """The whole duration of a job that has run for `ran_s`; None: unknown.
 
-    `seen`: what such jobs took. `estimate_s`: what its user said. `limit_s`: a walltime that ends it.
+    `seen`: durations of similar jobs. `estimate_s`: the user's estimate. `limit_s`: its walltime.
     """
     longer = sorted(length for length in seen if length > ran_s)
     expected: float | None = None

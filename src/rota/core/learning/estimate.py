@@ -1,6 +1,6 @@
-"""What a job will take: estimated when it becomes ready, learned from when an attempt has ended.
+"""Sizes of jobs: estimated when a job becomes ready, learned when an attempt has ended.
 
-The models are `core.learning.model`'s, the rules of sizes `core.learning.sizing`'s; here they meet the world.
+Connects the world with the models (`core.learning.model`) and the rules for sizes (`core.learning.sizing`).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rota.errors import NotFound
 from rota.plan.need import Need
 from rota.plan.size import Capacity, Size
 
-#: So many learning groups are kept in memory; those not used for longest are forgotten first.
+#: Models in memory; the least recently used is dropped first.
 MOST_MODELS = 4096
-#: No machine has more, whatever a runner says.
+#: Larger reports of a runner are not believed.
 _MOST = 1 << 46
-#: Attempts that ended like this say nothing about what the job needs.
+#: Reasons that say nothing about what a job needs.
 _TEACH_NOTHING = frozenset({"lost", "kill_requested", "not_found", "preempted"})
 
 
 def learning_group(job: Job) -> str:
-    """Which group's jobs this one is like."""
+    """The learning group of a job."""
     return job.spec.learn or program_of(job.cmd)
 
 
 def decision(world: World, job: Job) -> Decision:
-    """The size of the job's next attempt, and how it comes about."""
+    """The size of the job's next attempt, with what was learned."""
     spec = job.spec
     return decide(
         spec.size,
@@ -47,7 +47,7 @@ def decision(world: World, job: Job) -> Decision:
 
 
 def estimate(world: World, job: Job) -> None:
-    """Decide what the job takes, now that it is about to wait for room."""
+    """Set the size of a job that is about to wait for room."""
     if not world.models and job.floor is None:
         job.learned = None
         return
@@ -59,12 +59,12 @@ def estimate(world: World, job: Job) -> None:
 
 def _learned(world: World, job: Job) -> Size | None:
     used = decision(world, job).used
-    # The same few sizes are used by many jobs: they share one object.
+    # Many jobs have the same few sizes: they share one object.
     return None if used == job.spec.size else world.sizes.setdefault(used, used)
 
 
 def _usual(world: World, job: Job) -> Size | None:
-    """What was decided for another job like this lately: percentiles move slowly, and jobs end one by one."""
+    """The learned size of an ordinary job, from a cache: percentiles move slowly, while jobs end one by one."""
     name = learning_group(job)
     model = world.models.get(name)
     if model is None:
@@ -80,20 +80,20 @@ def _usual(world: World, job: Job) -> Size | None:
 
 
 def need_now(world: World, id: int) -> Need:
-    """What a waiting job needs, by all that has been learned since it became ready."""
+    """What a waiting job needs, with everything learned since it became ready."""
     job = world.jobs[id]
     estimate(world, job)
     return job.need
 
 
 def offer(world: World, jobs: list[Job]) -> None:
-    """Many jobs of one specification, ids ascending, wait for room from now on."""
+    """Offer many jobs of one specification, ids ascending, to the placement."""
     spec = jobs[0].spec
     if not world.models:
         ids = [job.id for job in jobs]
         world.placement.offer(jobs[0].need, priority=spec.priority, jobs=ids)
         return
-    usual: dict[str, Size | None] = {}  #: learning group → what its jobs take, unless they are special
+    usual: dict[str, Size | None] = {}  #: learning group → learned size of its ordinary jobs
     by_size: dict[Size | None, list[int]] = {}
     for job in jobs:
         name = learning_group(job)
@@ -119,7 +119,7 @@ def learn(
     started_at: float | None,
     lacked: bool = True,
 ) -> None:
-    """Take an ended attempt as an example for others and, if it `lacked` something, for the job's own next one."""
+    """Learn from an ended attempt, for the group and, if it `lacked` something, for the job's next attempt."""
     if started_at is None or code in _TEACH_NOTHING:
         return
     size = job.size
@@ -148,7 +148,7 @@ def learn(
     if code in LACKED:
         world.placement.sizes_changed()
     elif place & (place + 1) == 0 and (advised := advice(model)) != model.last_advice:
-        # Looked at after 1, 2, 4, 8… successes.
+        # Compared after 1, 2, 4, 8… successes.
         model.last_advice = advised
         world.placement.sizes_changed()
     if code is not None and lacked:
@@ -163,19 +163,20 @@ def learn(
 
 
 def model_of(world: World, name: str) -> Model:
-    """The model of a learning group, made if it is new."""
+    """The model of a learning group, created if new."""
     models = world.models
     model = models.pop(name, None)
     if model is None:
         model = Model()
         if len(models) >= MOST_MODELS:
             del models[next(iter(models))]
-    models[name] = model  # the last one used is the last one forgotten
+    models[name] = model  # most recently used last
     return model
 
 
 def largest_of(capacities: list[Capacity]) -> Size | None:
-    """What no job may be given more of than, one by one; None while no host is known."""
+    """The largest amount of each resource on any host: an upper bound for learned sizes. None: no host is
+    known."""
     if not capacities:
         return None
     return Size(
@@ -187,7 +188,7 @@ def largest_of(capacities: list[Capacity]) -> Size | None:
 
 
 def on_learning_forgotten(world: World, turn: Turn, event: LearningForgotten) -> None:
-    """Begin anew with these groups."""
+    """Discard what these groups have learned."""
     unknown = [name for name in event.names if name not in world.models]
     if unknown:
         raise NotFound(f"nothing was learned about '{unknown[0]}'", hint="list what was with 'rota learn'")

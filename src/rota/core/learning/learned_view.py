@@ -1,4 +1,4 @@
-"""What is known about a learning group, for people: `rota learn NAME`."""
+"""Summaries of learning groups for `rota learn`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ from rota.core.learning.sizing import round_mem, round_time
 
 
 class LearnedGroup(Struct, frozen=True, kw_only=True):
-    """A learning group in a few figures. Recommendations are rounded and for a job without a known input."""
+    """A learning group in a few figures.
 
-    observations: int  #: that are kept
+    Recommendations are rounded, and for a job of unknown input size.
+    """
+
+    observations: int  #: number kept
     successes: int
     lacking: int  #: failures for lack of memory, disk or time
     mem: int | None
     disk: int | None
     time_s: float | None
-    counting: list[Observation]  #: the failures below which nothing is recommended
-    lines: dict[Resource, tuple[float, float]]  #: slope and intercept over the input's size
+    counting: list[Observation]  #: recent failures, which bound recommendations from below
+    lines: dict[Resource, tuple[float, float]]  #: resource → slope and intercept over the input size
     oldest: float | None
     newest: float | None
 
 
 class HistogramBucket(Struct, frozen=True, array_like=True, gc=False):
-    """How many successes used from `low` (included) up to `high`."""
+    """The number of successes that used at least `low` and less than `high`."""
 
     low: float
     high: float
@@ -33,7 +36,7 @@ class HistogramBucket(Struct, frozen=True, array_like=True, gc=False):
 
 
 def describe(model: Model) -> LearnedGroup:
-    """What `rota learn` tells of a group."""
+    """Summarise a learning group."""
     kept = model.kept()
     recommended = {resource: _recommended(model, resource) for resource in RESOURCES}
     lines = {resource: line for resource in RESOURCES if (line := model.line(resource)) is not None}
@@ -53,13 +56,13 @@ def describe(model: Model) -> LearnedGroup:
 
 
 def _recommended(model: Model, resource: Resource) -> float | None:
-    """To whoever asked for enough; as long as too little is known, more than was seen."""
+    """The recommendation for a job that asked for enough; with too few successes, a bound above what was seen."""
     most = model.at_most(resource)
     return model.recommend(resource, asked=0) if most is None else most
 
 
 def histogram(model: Model, resource: Resource, buckets: int = 10) -> list[HistogramBucket]:
-    """How the values of the successes are spread, in buckets of equal width; one if all are equal."""
+    """The distribution of the successes' values in buckets of equal width; one bucket if all are equal."""
     values = list(model.values(resource))
     if not values or buckets < 1:
         return []

@@ -1,7 +1,7 @@
-"""What the attempts of one learning group teach about the size of its next job.
+"""The model of one learning group: what its attempts teach about the size of its next job.
 
-A pure function of the newest observations: the same rows give the same recommendations, whatever was
-asked in between. Rounding, overrides and the host's size are `rota.core.learning.sizing`'s.
+A pure function of the newest observations: equal rows give equal recommendations, whatever was asked in between.
+Rounding, overrides and the bound of the largest host are in `core.learning.sizing`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from rota.core.learning.regression import MAX_POINTS, FittedLine, fit
 from rota.plan.size import Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
-#: Below this number of successes the user knows better.
+#: With fewer successes the user's value is used.
 MIN_SUCCESSES: Final = 3
-#: A failure for lack of something counts until this many attempts have succeeded after it. One job in twenty may
+#: A failure for lack of a resource counts until this many attempts have succeeded after it. One job in twenty may
 #: lack something without the rest needing more: counting longer wastes much and hardly prevents a failure.
 FAILURE_COUNTS_FOR: Final = 5
-#: Failures that are kept, of each kind.
+#: Failures kept of each kind.
 KEPT_FAILURES: Final = 64
-#: Lengths that are kept to foresee others, of each time that was asked for; and such times.
+#: Durations kept per requested time, and number of requested times.
 KEPT_TIMES: Final = 64
-#: The line is fitted again after so many successes.
+#: Successes after which the line is fitted again.
 LINE_EVERY: Final = 16
 
 _MB100: Final = 100 * 10**6
@@ -33,28 +33,28 @@ _MINUTE: Final = 60.0
 
 
 def with_margin(resource: Resource, value: float) -> float:
-    """The value and what is added for safety."""
+    """Add the safety margin."""
     if resource == "time":
         return value + max(value / 4, _MINUTE)
     return value + max(value / 10, _MB100 if resource == "mem" else 0)
 
 
 def _row_order(row: Row) -> tuple[int, bool, float]:
-    """By age: a failure's place is the number of the next success."""
+    """Order rows by age. The place of a failure is the number of the next success."""
     return row[0], row[5] == COMPLETE, row[1]
 
 
 class CachedSize(NamedTuple):
-    """What a job takes of which nothing special is known, worked out from a model at some time."""
+    """A size computed from a model, and how long it stays valid. For jobs without a floor or input size."""
 
-    learned: Size | None  #: None: what was asked
+    learned: Size | None  #: None: as asked
     model: Model
-    until: int  #: successes
+    until: int  #: valid for fewer successes than this
     lacked: int
-    largest: Size | None  #: what the largest host had
+    largest: Size | None  #: capacity of the largest host at the time
 
     def holds(self, model: Model, largest: Size | None) -> bool:
-        """Is it as good as worked out now?"""
+        """Is it still valid?"""
         return (
             self.model is model
             and model.taken < self.until
@@ -83,39 +83,40 @@ class Model:
     )
 
     def __init__(self) -> None:
-        self._taken = 0  # successes ever, the number of the next one
+        self._taken = 0  # successes ever; the number of the next one
         self._successes: deque[tuple[int, Observation]] = deque()
         self._failures: dict[Resource, deque[tuple[int, Observation]]] = {}
         self._others: deque[tuple[int, Observation]] = deque(maxlen=KEPT_FAILURES)
         self._values: dict[Resource, Decaying] = {resource: Decaying() for resource in RESOURCES}
-        self._bounds = Decaying()  # of the memory of successes of which no more is known
-        self._pending: list[tuple[int, Observation]] = []  # successes that are not in the values yet
+        self._bounds = Decaying()  # upper bounds of memory, for successes whose peak is unknown
+        self._pending: list[tuple[int, Observation]] = []  # successes not yet in the values
         self._percentiles: dict[Resource, tuple[float, float]] = {}
         self._lines: dict[Resource, tuple[int, FittedLine | None]] = {}
-        self._took: dict[float | None, deque[float]] = {}  # by what was asked for; not stored
-        self.last_advice: object = None  #: what it said when those who wait were looked at last
-        self.lacked = 0  #: attempts ever that did not get enough of something
-        #: What others have worked out from this model; emptied by the next observation.
+        self._took: dict[float | None, deque[float]] = {}  # requested time → durations; not stored
+        self.last_advice: object = None  #: `sizing.advice` when waiting jobs were last re-examined
+        self.lacked = 0  #: attempts ever that lacked a resource
+        #: Results that callers computed from this model; cleared by the next observation.
         self.memo: dict[object, object] = {}
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> Model:
-        """The model that has made these rows (or any newer part of them), in the order of their making."""
+        """Restore the model that wrote these rows, or any newer part of them."""
         model = cls()
         for row in sorted(rows, key=_row_order):
-            model._taken = row[0]  # beyond what is kept, places go on where they were
+            model._taken = row[0]  # old rows are gone, but places go on
             model.observe(Observation(*row[1:]))
         return model
 
     def rows(self) -> Iterator[Row]:
-        """What is to be stored; `from_rows` makes the same model of it."""
+        """The rows to store; `from_rows` restores the model from them."""
         kept = [*self._successes, *self._others]
         for failures in self._failures.values():
             kept += failures
         return iter(sorted((to_row(place, seen) for place, seen in kept), key=_row_order))
 
     def observe(self, seen: Observation) -> int:
-        """Learn from an ended attempt. Answers its place, to be stored with it: how many successes came before."""
+        """Learn from an ended attempt. Returns its place, to be stored with it: the number of earlier
+        successes."""
         place = self._taken
         if self.memo:
             self.memo.clear()
@@ -137,7 +138,7 @@ class Model:
         return place
 
     def _fold(self) -> None:
-        """Bring the values up to date: put off until somebody asks, for jobs often end many at a time."""
+        """Bring the values up to date. Done lazily, because jobs often end many at a time."""
         pending, self._pending = self._pending, []
         self._percentiles.clear()
         era = (self._taken - 1) // ERA
@@ -153,8 +154,11 @@ class Model:
         return self._taken
 
     def fresh_until(self) -> int:
-        """So many successes may there be before what is worked out now is out of date: a sixteenth more, or
-        fewer if a failure then counts no more. (A failure puts it out of date at once.)"""
+        """The number of successes up to which a size computed now stays valid.
+
+        A sixteenth more than now, or fewer if a failure stops counting before. A new failure invalidates it at
+        once.
+        """
         until = self._taken + max(1, self._taken // 16)
         for failures in self._failures.values():
             for place, _seen in failures:
@@ -163,10 +167,10 @@ class Model:
         return until
 
     def recommend(self, resource: Resource, *, asked: float, input_bytes: int | None = None) -> float | None:
-        """How much the next job should ask for, not rounded; None if there is nothing to go by.
+        """How much the next job should get, not rounded; None: nothing is known.
 
-        With fewer than three successes it is what was asked, or more if more was seen. Upper bounds make it less
-        than what was asked, never more.
+        With fewer than three successes it is what was asked, or more if more was seen. Upper bounds can lower it
+        below what was asked, but never raise it.
         """
         values = self.values(resource)
         line = self.line(resource) if input_bytes is not None else None
@@ -181,18 +185,19 @@ class Model:
         least, most = self._percentile(resource)
         if least == most:
             return max(proven, with_margin(resource, most))
-        # It is between the two. What was asked is as good as any guess, if it lies there too.
+        # The truth lies between the two; what was asked is as good a guess as any in between.
         needed = max(asked, with_margin(resource, least) if least else 0.0)
         return max(proven, min(needed, with_margin(resource, most)))
 
     def at_most(self, resource: Resource) -> float | None:
-        """What is recommended to whoever asked for more, if enough is known; not rounded."""
+        """The recommendation for a job that asked for more than it needs, not rounded; None: too little is
+        known."""
         if self.count(resource) < MIN_SUCCESSES:
             return None
         return max(self._proven(resource, None), with_margin(resource, self._percentile(resource)[1]))
 
     def _percentile(self, resource: Resource) -> tuple[float, float]:
-        """What it is at least and at most."""
+        """The lowest and highest value that the percentile can have."""
         known = self._percentiles.get(resource)
         if known is None:
             values = self.values(resource)
@@ -204,24 +209,27 @@ class Model:
         return known
 
     def count(self, resource: Resource) -> int:
-        """Successes of which something is known about this."""
+        """Successes with a value, or a bound, for this resource."""
         measured = len(self.values(resource))
         return measured + len(self._bounds) if resource == "mem" else measured
 
     def values(self, resource: Resource) -> Decaying:
-        """What the successes used of this, where it was measured."""
+        """The measured values of the successes."""
         if self._pending:
             self._fold()
         return self._values[resource]
 
     def _proven(self, resource: Resource, input_bytes: int | None) -> float:
-        """What the last failures proved too small, for a job with this input if that matters."""
+        """What recent failures proved too small, for a job with this input size if given."""
         if resource not in self._failures:
             return 0.0
         return max((seen.too_small() for seen in self.counting(resource, input_bytes)), default=0.0)
 
     def counting(self, resource: Resource, input_bytes: int | None = None) -> list[Observation]:
-        """The failures for lack of this that still count; a larger input proves nothing for a smaller one."""
+        """The failures for lack of this resource that still count.
+
+        One with a larger input proves nothing for a smaller one.
+        """
         return [
             seen
             for place, seen in self._failures.get(resource, ())
@@ -230,12 +238,12 @@ class Model:
         ]
 
     def line(self, resource: Resource) -> FittedLine | None:
-        """How much of this a job needs for the size of its input, if enough observations tell."""
+        """The fitted dependence on the input size; None: too few observations."""
         step = 4 if self._taken < 4 * LINE_EVERY else LINE_EVERY
         upto = self._taken - self._taken % step
         fitted = self._lines.get(resource)
         if fitted is None or fitted[0] != upto:
-            # Only what a model made of the stored rows would still have.
+            # Limited to rows that a restored model would have too.
             fitted = self._lines[resource] = (upto, fit(self._points(resource, upto - KEPT + ERA, upto)))
         return fitted[1]
 
@@ -249,7 +257,7 @@ class Model:
         return points
 
     def took(self, asked_s: float | None, time_s: float) -> None:
-        """A success of a job for which so much time was asked took so long."""
+        """Record the duration of a success by the time asked for."""
         times = self._took.get(asked_s)
         if times is None:
             if len(self._took) >= KEPT_TIMES:
@@ -258,7 +266,7 @@ class Model:
         times.append(time_s)
 
     def times(self, asked_s: float | None) -> list[float]:
-        """How long the newest successes took that asked for as much time. May be asked from another thread."""
+        """Durations of the newest successes that asked for as much time. Safe to call from another thread."""
         times = list(self._took.get(asked_s, ()))
         if asked_s is None and len(times) < MIN_SUCCESSES:
             times = [seen.time_s for _place, seen in list(self._successes)[-KEPT_TIMES:]]
@@ -266,7 +274,7 @@ class Model:
 
     @property
     def forgotten(self) -> int:
-        """Rows with a smaller place are not needed any more."""
+        """Rows with a smaller place are no longer needed."""
         return self._successes[0][0] if self._successes else 0
 
     @property
@@ -274,7 +282,7 @@ class Model:
         return len(self._successes)
 
     def kept(self) -> list[Observation]:
-        """All observations that are kept, oldest first."""
+        """All kept observations, oldest first."""
         kept = [seen for _, seen in (*self._successes, *self._others)]
         for failures in self._failures.values():
             kept += (seen for _, seen in failures)

@@ -1,4 +1,4 @@
-"""What one ended attempt showed about its learning group."""
+"""An observation: what one ended attempt showed about its learning group."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from msgspec import Struct
 
 from rota.units import MAX_BYTES, MAX_SECONDS
 
-#: What is learned.
+#: A learned resource.
 Resource = Literal["mem", "disk", "time"]
 RESOURCES: Final[tuple[Resource, ...]] = ("mem", "disk", "time")
 
-#: The outcomes of attempts that did not get enough of something, and of what.
+#: Reason code of a failure → resource that was lacking.
 LACKED: Final[dict[str, Resource]] = {"memory": "mem", "disk": "disk", "time": "time", "walltime": "time"}
 
 COMPLETE: Final = "complete"
 
 
 class Observation(Struct, frozen=True, array_like=True, gc=False):
-    """One ended attempt: what it used, what it was given, and how it ended."""
+    """An ended attempt: what it used, what it was given, and how it ended."""
 
     at: float  #: when it ended
-    mem: int  #: peak, in bytes; 0 = not measured; below 0 = not known, but no more than that (`at_most`)
-    disk: int  #: peak, in bytes; 0 = not measured
+    mem: int  #: peak in bytes; 0: not measured; negative: only an upper bound is known (`at_most`)
+    disk: int  #: peak in bytes; 0: not measured
     time_s: float  #: from start to end
-    outcome: str = COMPLETE  #: or the code of the reason
+    outcome: str = COMPLETE  #: or a reason code
     input_bytes: int | None = None
     given_mem: int = 0
     given_disk: int = 0
-    given_time_s: float = 0.0  #: its walltime, or the time it was expected to take
+    given_time_s: float = 0.0  #: its walltime, or its expected duration
 
     def used(self, resource: Resource) -> float:
         if resource == "mem":
@@ -38,31 +38,33 @@ class Observation(Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def most_mem(self) -> int:
-        """The most that its peak of memory can have been, if that is all that is known of it; else 0."""
+        """The upper bound of its memory peak, if only that is known; else 0."""
         return -self.mem if -MAX_BYTES <= self.mem < 0 else 0
 
     def too_small(self) -> float:
-        """How much of what it lacked is proven not to be enough."""
+        """The amount of the lacking resource that is proven too small."""
         lacked = LACKED[self.outcome]
         if lacked == "time":
-            # The time it was expected to take never ends a job: only what passed is proven.
+            # An estimate never ends a job, so only the elapsed time is proven too short.
             return self.time_s if 0 <= self.time_s <= MAX_SECONDS else 0.0
         return max(self.mem, self.given_mem) if lacked == "mem" else max(self.disk, self.given_disk)
 
     def is_measured(self, resource: Resource) -> bool:
-        """Was this measured, and can it be true?"""
+        """Was this resource measured, with a plausible value?"""
         if resource == "time":
             return 0 <= self.time_s <= MAX_SECONDS
         return 0 < self.used(resource) <= MAX_BYTES
 
 
 def at_most(size: int) -> int:
-    """How `Observation.mem` says that the peak is not known but was no more than this. (Versions that do not know
-    of it take what is below 0 for not measured.)"""
+    """Encode an upper bound of the peak for `Observation.mem`.
+
+    Negative, which older versions take for not measured.
+    """
     return -size
 
 
-#: An observation as it is stored: its place in the group (see `Model.observe`), then its fields in order.
+#: A stored observation: its place in the group (see `Model.observe`), then its fields in order.
 Row = tuple[int, float, int, int, float, str, int | None, int, int, float]
 
 

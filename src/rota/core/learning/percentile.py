@@ -1,4 +1,4 @@
-"""A percentile of the newest values, in which a value counts less the more have come after it."""
+"""A percentile of the newest values. A value weighs less the more values have come after it."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from heapq import merge
 from itertools import chain
 from typing import Final
 
-#: Age is counted in values, not in days: a program that changes is learned anew after as many runs
-#: whether they take a second or a year, and one that runs once a month keeps what it knows. A value
-#: weighs half as much as one that came `ERA` later; with 64 the newest 190 or so decide.
+#: Age is counted in values, not days: a changed program is relearned after as many runs, whether they take a
+#: second or a year, and one that runs once a month is not forgotten. A value weighs half as much as one that came
+#: `ERA` later; with 64, about the newest 190 decide.
 ERA: Final = 64
-#: Eras that are kept. The values before them would weigh less than 1/256 each and, together, no more than
-#: one in a hundred and thirty: far from moving a 95th percentile.
+#: Eras kept. Older values would weigh less than 1/256 each and together less than one in a hundred and thirty, too
+#: little to move a 95th percentile.
 ERAS: Final = 8
 KEPT: Final = ERA * ERAS
 
-#: The part of the jobs that may find the percentile too small: 1 in `TAIL`.
+#: One in `TAIL` jobs may exceed the percentile.
 TAIL: Final = 20
 
 
 class Decaying:
-    """The newest values of a group; each weighs twice as much as one of the era before."""
+    """The newest values of a group. Each weighs twice as much as one of the era before."""
 
     __slots__ = ("_by_age", "_by_value", "_first_era", "_weight")
 
     def __init__(self) -> None:
         self._by_age: deque[tuple[float, int]] = deque()  # (value, era)
         self._by_value: list[tuple[float, int]] = []
-        self._first_era = 0  # whose values weigh 1; whole numbers, so that sums do not depend on their order
+        self._first_era = 0  # its values weigh 1; integer weights make sums independent of their order
         self._weight = 0
 
     def __len__(self) -> int:
@@ -40,7 +40,8 @@ class Decaying:
         return (value for value, _ in self._by_age)
 
     def extend(self, values: Iterable[tuple[float, int]], era: int) -> None:
-        """Take (value, era) pairs, oldest first, none older than those present; forget all too old in this era."""
+        """Add (value, era) pairs, oldest first and none older than those present; drop values too old for this
+        era."""
         oldest = first_era(era)
         if oldest != self._first_era:
             self._forget(oldest)
@@ -66,12 +67,14 @@ class Decaying:
         return self._by_value[-1][0]
 
     def percentile(self) -> float:
-        """What the next value will be below with a probability of 95 %; the largest if there are few."""
+        """The value that the next one stays below with a probability of 95 %; the largest, if there are few."""
         return _percentile(reversed(self._by_value), self._first_era, self._weight, self._by_age[-1][1])
 
     def between(self, bounds: Decaying) -> tuple[float, float]:
-        """The least and the most that this percentile can be, if of further values only upper bounds are known.
-        Both have been extended in the same era, and one of them has something."""
+        """The lowest and highest value of the percentile if further values are known only by upper bounds.
+
+        Both must have been extended in the same era, and one of them must not be empty.
+        """
         first, weight = self._first_era, self._weight + bounds._weight
         newest = max(each._by_age[-1][1] for each in (self, bounds) if each)
         known, unknown = reversed(self._by_value), reversed(bounds._by_value)
@@ -81,9 +84,9 @@ class Decaying:
 
 
 def _percentile(falling: Iterable[tuple[float, int]], first: int, weight: int, newest: int) -> float:
-    """Of (value, era) pairs, the largest value first, of which those of the era `first` weigh 1."""
-    # The next value is one more of them, hence the added weight: without it the second largest of
-    # 20 values would be called their 95th percentile, and one in ten would be above it.
+    """The percentile of (value, era) pairs in descending order. Values of era `first` weigh 1."""
+    # The next value counts too, hence the added weight. Without it the second largest of 20 values would be called
+    # their 95th percentile, although one in ten would exceed it.
     allowed = (weight + (1 << newest - first)) // TAIL
     found: float | None = None
     for value, born in falling:
@@ -95,5 +98,5 @@ def _percentile(falling: Iterable[tuple[float, int]], first: int, weight: int, n
 
 
 def first_era(era: int) -> int:
-    """The oldest that still counts in this one."""
+    """The oldest era that still counts in this one."""
     return max(0, era - ERAS + 1)

@@ -1,10 +1,9 @@
-"""The name of the program that a command runs: the learning group it belongs to unless told otherwise.
+"""The program that a command runs: its learning group by default.
 
-A guess from the text alone, good for what people write (`cd x && env A=b nice python -u fit.py`) and
-harmless for the rest: nothing is expanded or run, any text has a name, and the time is bounded. It is the first
-program, also of a pipeline; text that has none but the shell's own commands (`true`, `exit 3`, a loop over
-arithmetic) is the shell's. A plain `program arguments` is one look into a dictionary, since this is asked for
-every job.
+A guess from the text alone. It is right for what people write (`cd x && env A=b nice python -u fit.py`) and
+harmless otherwise: nothing is expanded or run, every text has a name, and the time is bounded. The first program
+counts, also in a pipeline. Text with nothing but shell commands (`true`, `exit 3`, a loop over arithmetic) belongs
+to the shell. For a plain `program arguments` it is a dictionary lookup, because every job needs it.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from rota.core.learning.wrapper_programs import (
     interpreter_called,
 )
 
-#: What a command is called in which no program can be found: the shell that runs it.
+#: The name of a command without a recognisable program: the shell that runs it.
 NAMELESS: Final = "sh"
 
 MAX_NAME_BYTES: Final = 255
-#: The program stands near the beginning; what follows may be a hundred kilobytes of arguments.
+#: The program is near the beginning; a hundred kilobytes of arguments may follow.
 _SEEN_CHARS: Final = 4096
 _SEEN_WORDS: Final = 400
 _MAX_NESTING: Final = 4
 
-# Only single characters are repeated possessively: before Python 3.11.5, `re` goes wrong with groups.
+# Only single characters are repeated possessively: before Python 3.11.5, `re` fails on groups.
 _TOKEN: Final = re.compile(
     r"""(?:[ \t\r\f\v]|\\\n)*(?:
         (?P<function>[^\W\d][\w.:-]*+[ \t]*+\([ \t]*+\))
@@ -53,15 +52,15 @@ _QUOTED: Final = re.compile(r"""'([^']*+)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTA
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*+(?:\[[^]]*\])?\+?=", re.ASCII)
 _PLAIN_WORD: Final = re.compile(r"[\w./+:@%,-]+", re.ASCII)
 
-#: First words that are the program themselves, and its name. Emptied when full.
+#: Cache: first word → program, for words that are programs themselves.
 _plain: dict[str, str] = {}
-#: The same for an interpreter and the file after it.
+#: Cache: interpreter and file → program.
 _pairs: dict[str, str] = {}
 _CACHED: Final = 4096
 
 
 def program_of(cmd: str | list[str]) -> str:
-    """The name of the program in this command. Any command has one; it is never empty or over 255 bytes."""
+    """The name of the program in this command: never empty, never over 255 bytes."""
     if isinstance(cmd, str):
         blank = cmd.find(" ")
         if blank < 0:
@@ -81,12 +80,12 @@ def _parsed(text: str) -> str:
         name = NAMELESS
     first, blank, rest = text[: 2 * MAX_NAME_BYTES].partition(" ")
     if not blank and len(text) < MAX_NAME_BYTES:
-        _keep(_pairs, text, name)  # `true`
+        _keep(_pairs, text, name)  # for example `true`
     return _remembered(name, first, rest.partition(" ")[0])
 
 
 def _remembered(name: str, first: str, second: str) -> str:
-    """The name, kept for other commands that begin with the same words, if these alone decide it."""
+    """Cache the name for commands that begin with the same words, if these words decide it."""
     if len(first) > MAX_NAME_BYTES or not _PLAIN_WORD.fullmatch(first):
         return name
     if name == (base := _base(first)):
@@ -107,14 +106,16 @@ def _keep(cache: dict[str, str], words: str, name: str) -> None:
 
 
 def _words(text: str) -> list[str | None]:
-    """The words of a shell's text, without quotes; None where one command ends. Without what is no command: the
-    names of functions, the patterns of `case`, arithmetic, redirections and the text of here-documents."""
+    """Split shell text into unquoted words, with None where a command ends.
+
+    Leaves out function names, `case` patterns, arithmetic, redirections and here-documents.
+    """
     text = text[:_SEEN_CHARS]
     words: list[str | None] = []
     redirected = False
-    cases = 0  # that are open
-    pattern = False  # is this one of `case`, which ends at its parenthesis?
-    until = ""  # the line at which a here-document ends
+    cases = 0  # number of open `case` statements
+    pattern = False  # inside a `case` pattern, which ends at a parenthesis
+    until = ""  # the word that ends the here-document
     at = 0
     while at < len(text) and len(words) < _SEEN_WORDS and (token := _TOKEN.match(text, at)):
         at = token.end()
@@ -144,7 +145,7 @@ def _words(text: str) -> list[str | None]:
 
 
 def _after_here(text: str, at: int, until: str) -> int:
-    """Behind a here-document that begins here."""
+    """The position after the here-document that begins here."""
     while at < len(text):
         line, _, _ = text[at:].partition("\n")
         at += len(line) + 1
@@ -160,7 +161,7 @@ def _unquoted(word: str) -> str:
 
 
 def _executed(words: list[str | None]) -> str:
-    """The program's name in a list, which no shell reads: its first word is a program, whatever it is called."""
+    """The program of an argument list. No shell reads it, so its first word is a program."""
     first = words[0] or ""
     base = _base(first)
     if base in WRAPPERS or base in WITH_VERB or interpreter_called(base) is not None:
@@ -169,7 +170,7 @@ def _executed(words: list[str | None]) -> str:
 
 
 def _program(words: list[str | None], nesting: int) -> str:
-    """The program's name in the words of a command; the empty string if there is none."""
+    """The program in the words of a command; empty: none."""
     at, last = 0, ""
     while at < len(words):
         word = words[at]
@@ -200,7 +201,7 @@ def _program(words: list[str | None], nesting: int) -> str:
             at = _after_options(words, at + 1, wrapper)
         elif base in WITH_VERB and _next(words, at) in ("run", "exec"):
             verb, wrapper = WITH_VERB[base]
-            # `singularity run image` has no program but the image.
+            # `singularity run image` names no program but the image.
             skip = wrapper if words[at + 1] == verb else wrapper._replace(skip=0)
             last = base
             at = _after_options(words, at + 2, skip)
@@ -214,7 +215,7 @@ def _program(words: list[str | None], nesting: int) -> str:
 
 
 def _is_name(base: str) -> bool:
-    """Can it be a program's name, and is it no word of the shell?"""
+    """Can this be the name of a program, and not a word of the shell?"""
     return (
         any(letter.isalnum() for letter in base)
         and base not in KEYWORDS
@@ -240,13 +241,13 @@ def _after_word(words: list[str | None], at: int, last: str) -> int:
 
 
 def _split_string(words: list[str | None], at: int) -> str | None:
-    """The text of `env -S TEXT`, which env splits into words itself."""
+    """The text of `env -S TEXT`, which env itself splits into words."""
     text = words[at + 2] if _next(words, at) in ("-S", "--split-string") and at + 2 < len(words) else None
     return text or None
 
 
 def _after_options(words: list[str | None], at: int, wrapper: Wrapper) -> int:
-    """Where the wrapper's own arguments end."""
+    """The position after the wrapper's own arguments."""
     while at < len(words) and (word := words[at]) is not None and word.startswith("-"):
         at += 1
         if word == "--":
@@ -265,7 +266,7 @@ def _after_options(words: list[str | None], at: int, wrapper: Wrapper) -> int:
 
 
 def _interpreted(words: list[str | None], at: int, interpreter: Interpreter, nesting: int) -> str:
-    """The name of the file or module that is interpreted; empty when there is only text, or nothing."""
+    """The interpreted file or module; empty: only inline code, or nothing."""
     while at < len(words):
         word = words[at]
         at += 1
@@ -296,7 +297,7 @@ def _interpreted(words: list[str | None], at: int, interpreter: Interpreter, nes
 
 
 def _base(word: str) -> str:
-    """The last part of a path."""
+    """The last component of a path."""
     if "/" in word:
         word = word.rstrip("/")
         word = word[word.rfind("/") + 1 :]
@@ -304,7 +305,7 @@ def _base(word: str) -> str:
 
 
 def _shortened(name: str) -> str:
-    """The name as it may be stored and be part of an address: something, and not too long."""
+    """Make the name fit for storage and for use in a URL: not empty and not too long."""
     if not name.isascii() or len(name) > MAX_NAME_BYTES:
         name = name[:MAX_NAME_BYTES].encode("utf-8", "replace")[:MAX_NAME_BYTES].decode("utf-8", "ignore")
     return NAMELESS if name in ("", ".", "..") else name

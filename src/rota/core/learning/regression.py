@@ -1,4 +1,4 @@
-"""A line through points some of which may be far off: Theil's, from the median of slopes."""
+"""A robust line through points with outliers: Theil's method, the median of slopes."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Final, NamedTuple
 
 from rota.core.learning.percentile import TAIL
 
-#: Fewer points than this say too little about a slope.
+#: With fewer points no slope is fitted.
 MIN_POINTS: Final = 8
-#: More cost time and tell nothing new; the newest are taken.
+#: Only the newest points are used: more cost time and add nothing.
 MAX_POINTS: Final = 128
 
 
 class FittedLine(NamedTuple):
-    """How a value depends on the size of the input, and what 95 % of the values are below."""
+    """A value as a function of the input size, and the level that 95 % of values stay below."""
 
     slope: float
     intercept: float
-    above: float  #: to be added to the line, when values scatter equally everywhere
-    factor: float  #: or the line is multiplied, when larger ones scatter more
-    lowest: float  #: the least value that was seen
+    above: float  #: added to the line, if values scatter equally everywhere
+    factor: float  #: multiplies the line, if larger values scatter more
+    lowest: float  #: the lowest value seen
 
     def at(self, x: float) -> float:
-        """What 95 % of the values for this input are below; never less than was ever seen."""
+        """The value that 95 % of observations for this input stay below; never less than the lowest value seen."""
         return max(self.lowest, (self.intercept + self.slope * x) * self.factor + self.above)
 
 
 def fit(points: Sequence[tuple[float, float]]) -> FittedLine | None:
-    """The line through (input size, value) points; None if they cannot tell a slope.
+    """Fit a line through (input size, value) points; None: they do not determine a slope.
 
-    Each point of the lower half is joined to its partner in the upper half, and the median of these
-    slopes is taken: n log n, and a quarter of the points may be anything.
+    Each point of the lower half is paired with one of the upper half, and the median slope is taken. That costs n
+    log n and tolerates a quarter of outliers.
     """
     if len(points) < MIN_POINTS:
         return None
@@ -49,12 +49,12 @@ def fit(points: Sequence[tuple[float, float]]) -> FittedLine | None:
     rests = sorted(y - slope * x for x, y in ordered)
     intercept = median(rests)
     lowest = min(y for _, y in ordered)
-    # The same rule as for the percentile of values: the next one is one more of them.
+    # As for percentiles: the next value counts too.
     rank = max(1, (len(rests) + 1) // TAIL)
     shifted = FittedLine(slope, intercept, rests[-rank] - intercept, 1.0, lowest)
     if intercept + slope * ordered[0][0] <= 0 or intercept + slope * ordered[-1][0] <= 0:
         return shifted
     factor = sorted(y / (intercept + slope * x) for x, y in ordered)[-rank]
     scaled = FittedLine(slope, intercept, 0.0, factor, lowest)
-    # Both cover the same part of the points; the one that needs less describes them better.
+    # Both cover as many points; the tighter one describes them better.
     return min(shifted, scaled, key=lambda line: sum(line.at(x) for x, _ in ordered))

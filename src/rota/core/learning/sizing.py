@@ -1,4 +1,4 @@
-"""The size with which a job is run: what was asked, what its group has learned, what its own failures showed."""
+"""The size of a job's next attempt: from what was asked, what its group learned, and its own failures."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rota.core.learning.observation import LACKED, RESOURCES, Resource
 from rota.plan.size import Floor, Size
 from rota.units import MAX_BYTES, MAX_SECONDS
 
-#: Which value is used: the learned one, the larger of both, or the user's; "" = `higher` for what the
-#: user gave and `no` for what was a default. `always` pins only what the user gave: a default is nobody's wish.
+#: Which value is used: the learned one (`no`), the larger one (`higher`), or the user's (`always`). Empty:
+#: `higher` for values that the user gave, `no` for defaults. `always` applies only to given values: a default is
+#: not a user's choice.
 Override = Literal["", "no", "higher", "always"]
 
 _M: Final = 1 << 20
@@ -23,7 +24,8 @@ _NO_LIMIT: Final = Size(mem=MAX_BYTES, disk=MAX_BYTES, time_s=float(MAX_SECONDS)
 
 
 def round_mem(size: float) -> int:
-    """Up to a whole 128M below 1G, 512M below 8G and 2G above, so that few sizes are in use. Disk, too."""
+    """Round bytes up: to 128M below 1G, 512M below 8G, 2G above. Few distinct sizes make few reservation
+    groups."""
     for below, step in ((_G, 128 * _M), (8 * _G, 512 * _M)):
         if size <= below:
             return _up(size, step)
@@ -36,7 +38,7 @@ def _up(size: float, step: int) -> int:
 
 
 def round_time(seconds: float) -> float:
-    """Up to 1, 5, 15 or 30 minutes, then to whole hours."""
+    """Round up to 1, 5, 15 or 30 minutes, then to whole hours."""
     for limit in (60.0, 300.0, 900.0, 1800.0):
         if seconds <= limit:
             return limit
@@ -44,14 +46,14 @@ def round_time(seconds: float) -> float:
 
 
 _NO_FLOOR: Final = Floor()
-#: Decisions that a model remembers.
+#: Decisions cached per model.
 _REMEMBERED: Final = 64
 
 
 def after_failure(
     reason: str, *, peak_mem: int, elapsed_s: float, peak_disk: int, size: Size, floor: Floor | None = None
 ) -> Floor | None:
-    """The least that the next attempt asks for, after one of this size; `floor` is that of the attempts before."""
+    """The minimum for the next attempt after a failure at this size; `floor` is the previous minimum."""
     lacked = LACKED.get(reason)
     if lacked is None:
         return floor
@@ -64,7 +66,7 @@ def after_failure(
 
 
 def _more(following: Callable[[int], int], peak: int, had: int) -> int:
-    """The measured peak can lie below what the attempt had; asking for no more would only fail again."""
+    """A measured peak may be below what the attempt had: then grow from what it had, or it fails again."""
     asked = following(peak)
     return asked if asked > had else following(had)
 
@@ -78,7 +80,7 @@ def _next_disk(peak: int) -> int:
 
 
 class Decision(Struct, frozen=True, array_like=True, gc=False):
-    """The size that is used, and what was learned (rounded; None where nothing was)."""
+    """The size to use, and the learned values (rounded; None: nothing learned)."""
 
     used: Size
     mem: int | None = None
@@ -96,16 +98,16 @@ def decide(
     largest: Size | None = None,
     input_bytes: int | None = None,
 ) -> Decision:
-    """The size of the job's next attempt.
+    """Decide the size of a job's next attempt.
 
-    `given` has those of mem, disk and time that the user gave. The job's own floor holds whatever the
-    override says: to repeat what has just proved too small helps nobody. No learned value and no floor
-    goes beyond the largest host; what the user asked for is left alone.
+    `given`: which of mem, disk and time the user gave. The floor of the job itself always applies: repeating a
+    size that just proved too small is pointless. Learned values and floors never exceed the largest host; what the
+    user asked for is left alone.
     """
     if floor is None and input_bytes is None:
         if model is None:
             return Decision(asked)
-        # Thousands of jobs become ready at once that differ in nothing that matters here.
+        # Thousands of equal jobs become ready at once.
         key = (asked, given, override, largest)
         known = model.memo.get(key)
         if isinstance(known, Decision):
@@ -118,7 +120,7 @@ def decide(
 
 
 def advice(model: Model) -> object:
-    """All that successes change in decisions: while it is the same, so are they."""
+    """Everything in a model that decisions depend on: while it is equal, so are the decisions."""
     return [_advice(model, resource) for resource in RESOURCES]
 
 
@@ -158,12 +160,12 @@ def _decided(
 
 
 def _learned_bytes(recommended: float | None, asked: int) -> int | None:
-    """A recommendation of what was asked is none: too little is known."""
+    """A recommendation equal to what was asked means that too little is known."""
     return None if recommended is None or recommended == asked else round_mem(recommended)
 
 
 def _rule(field: str, given: frozenset[str], override: Override) -> Override:
-    """What the override means for one field."""
+    """The override that applies to one field."""
     if field in given:
         return override or "higher"
     return "higher" if override == "higher" else "no"

@@ -1,24 +1,23 @@
-"""The programs that run other programs, and how their own arguments end.
+"""Tables of programs that run other programs, and of the arguments they take themselves.
 
-Tables for `rota.core.learning.program`, which finds the program behind them. An entry that is missing makes a
-learning group with the wrapper's name; nothing worse.
+Used by `core.learning.program`. A missing entry only means a learning group with the wrapper's name.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-#: Commands of the shell that only prepare, test or end: the program is another one.
+#: Shell commands that prepare, test or end something: never the program.
 PREPARE: Final = frozenset(
     "cd pushd popd dirs export unset set shopt ulimit umask source . module ml trap alias unalias declare local "
     "readonly typeset test [ [[ : true false exit return break continue shift getopts let read mapfile readarray "
     "wait jobs bg fg disown hash type which times enable logout".split()
 )
-#: Commands of the shell that are the program only where there is no other.
+#: Shell commands that are the program only if there is no other.
 MINOR: Final = frozenset("echo printf pwd kill eval".split())
-#: Words that open or close something in which the program stands.
+#: Words that open or close a construct with commands inside.
 OPEN: Final = frozenset("! { } if then elif else while until do fi done esac coproc".split())
-#: Words of the shell after which something else than a program stands.
+#: Words that are not followed by a command.
 LOOPS: Final = frozenset("for select".split())
 KEYWORDS: Final = OPEN | LOOPS | {"case", "function", "in", "]]"}
 
@@ -27,7 +26,7 @@ class Wrapper(NamedTuple):
     """A program that runs the program named in its arguments."""
 
     valued: frozenset[str] = frozenset()  #: options whose value is the next word
-    skip: int = 0  #: words of its own between the options and the program
+    skip: int = 0  #: own words between the options and the program
     doubly: frozenset[str] = frozenset()  #: options with two values
     values_look_like_numbers: bool = False  #: a number after an unknown option is its value
 
@@ -73,7 +72,7 @@ WRAPPERS: Final = {
     **dict.fromkeys(("nohup", "setsid", "command", "builtin", "eatmydata", "unbuffer", "tini"), Wrapper()),
     **dict.fromkeys(("dumb-init", "valgrind", "catchsegv"), Wrapper()),
 }
-#: Wrappers only with this word after them.
+#: Wrappers only if this word follows.
 WITH_VERB: Final = {
     "singularity": ("exec", _CONTAINER),
     "apptainer": ("exec", _CONTAINER),
@@ -88,7 +87,7 @@ class Interpreter(NamedTuple):
     """A program that runs the file named in its arguments."""
 
     valued: frozenset[str] = frozenset()
-    code: str = "e"  #: the letters of options whose value is the program's text
+    code: str = "e"  #: letters of options whose value is program text
     named: frozenset[str] = frozenset()  #: options whose value is the program's name
     attached: str = ""  #: letters of options whose value may follow in the same word
     is_shell: bool = False
@@ -121,5 +120,5 @@ INTERPRETERS: Final = {
 
 
 def interpreter_called(base: str) -> Interpreter | None:
-    """`python3.11` is a `python`."""
+    """Look up an interpreter; `python3.11` counts as `python`."""
     return INTERPRETERS.get(base) or INTERPRETERS.get(base.rstrip("0123456789."))

@@ -1,4 +1,4 @@
-"""What is recorded about the output of attempts: where it lies, its checksums, its names, and when it goes.
+"""Records about the output of attempts: location, checksums, file names, and why it is missing.
 
-The bytes themselves are written by `runner.output.capture` and read by `store` and `manager.output`.
+The bytes are written by `runner.output.capture` and read by `store` and `manager.output`.
 """

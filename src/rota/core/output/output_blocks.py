@@ -1,7 +1,7 @@
-"""Where the output of an attempt lies in its segment, and the checksums of its blocks.
+"""Where the output of an attempt is in its segment, and the checksums of its blocks.
 
-An output is stdout, then stderr, each in blocks; the last block of each may be shorter. Every block has a
-checksum, so that any part can be verified without reading the rest. Rows of older versions know nothing of this.
+An output is stdout, then stderr, each in blocks of equal size but the last. Every block has a checksum, so any
+part can be verified without reading the rest. Rows of older versions have none.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _MOST_BLOCKS: Final = 1024
 
 
 class Output(Struct, frozen=True, gc=False):
-    """Where the output of one attempt lies, and how long it should be."""
+    """The location of one attempt's output, and its lengths."""
 
     segment: str
     offset: int
     out_len: int
     err_len: int
-    out_total: int  #: bytes that the job wrote; more than `out_len` when the middle was left out
+    out_total: int  #: bytes written by the job; more than `out_len` if the middle was left out
     err_total: int
     kept: OutputReport | None = None
 
     def begins(self, stream: int) -> int:
-        """Where a stream (1: stdout, 2: stderr) begins in the segment."""
+        """Offset of a stream (1: stdout, 2: stderr) in the segment."""
         return self.offset + (0 if stream == 1 else self.out_len)
 
     def length(self, stream: int) -> int:
@@ -41,20 +41,20 @@ class Output(Struct, frozen=True, gc=False):
         return self.out_total if stream == 1 else self.err_total
 
     def left_out(self, stream: int) -> int:
-        """So many bytes of the middle were not kept, because there were more than `keep_output`."""
+        """Bytes of the middle that were not kept because the output exceeded `keep_output`."""
         if self.kept is not None and self.kept.missing:
             return 0
         return max(0, self.total(stream) - self.length(stream))
 
     def head(self, stream: int) -> int:
-        """Where in what is kept the middle was left out. Older rows do not say; they cut in halves."""
+        """Offset of the gap within the kept bytes. Older rows, which do not record it, were cut in the middle."""
         if self.kept is None:
             return self.length(stream) // 2
         head = self.kept.out_head if stream == 1 else self.kept.err_head
         return min(head, self.length(stream))
 
     def sums(self, stream: int) -> tuple[int, ...]:
-        """The checksums of the blocks of a stream; too few of them mean that something is wrong."""
+        """Checksums of a stream's blocks; too few of them mean damage."""
         if self.kept is None:
             return ()
         first = blocks(self.out_len)
@@ -62,7 +62,7 @@ class Output(Struct, frozen=True, gc=False):
 
 
 def block_size(length: int) -> int:
-    """Of a stream of which so much is kept: a power of two, so that there are few blocks and none is large."""
+    """The block size for a stream of this length: a power of two, for few blocks of moderate size."""
     size = _LEAST_BLOCK
     while size * _MOST_BLOCKS < length and size < _LARGEST_BLOCK:
         size *= 2
@@ -70,12 +70,12 @@ def block_size(length: int) -> int:
 
 
 def blocks(length: int) -> int:
-    """How many blocks a stream has."""
+    """The number of blocks of a stream."""
     return -(-length // block_size(length))
 
 
 def checksums(out: bytes, err: bytes) -> tuple[int, ...]:
-    """Those of a whole output."""
+    """The checksums of a whole output."""
     return (*_checksums(out), *_checksums(err))
 
 

@@ -1,7 +1,7 @@
-"""Patterns of the names of files that jobs write their output to.
+"""Patterns for the names of output files.
 
-`%j` the job, `%A` its array (or the job), `%a` its index there (or 0), `%x` its name (or `job`), `%u` the
-user, `%N` the host, `%%` a percent sign.
+`%j` job, `%A` array (or job), `%a` index in the array (or 0), `%x` name (or `job`), `%u` user, `%N` host, `%%` a
+percent sign.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ _PATTERN: Final = re.compile(f"%([{LETTERS}%])")
 def expand(
     pattern: str, *, job: int, array: int | None, index: int | None, name: str, user: str, host: str
 ) -> str:
-    """The name that a pattern means for one job. What is filled in never adds a directory; a host that is not
-    known yet (empty) stays a pattern."""
+    """Expand a pattern for one job.
+
+    Inserted values never add a directory. An unknown host (empty) stays `%N`.
+    """
     values = {
         "j": str(job),
         "A": str(job if array is None else array),

@@ -1,4 +1,4 @@
-"""From the records of a site to what they mean: its queues, its admission rules and its quotas."""
+"""Read a site's queues, admission rules and quotas from its records."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from rota.plan.policy.quotas import Quotas, Spent
 from rota.plan.site.clock import Clock
 from rota.plan.site.records import Records
 
-#: Between rules, so that others fit in.
+#: Distance between the positions of rules, so that others fit in between.
 STEP: Final = 100.0
-#: The key of `Changes.meta` under which it is kept what ended jobs used of periods of quotas.
+#: Key of `Changes.meta` for what ended jobs used of quota periods.
 SPENT: Final = "spent"
 
 
 def queues_of(records: Records) -> dict[str, Queue]:
-    """Every queue: those that are built in, and those of the site, highest priority first."""
+    """All queues, built in or of the site, highest priority first."""
     own = {name: read_queue(name, value) for name, value in records.get("queue", {}).items()}
     found = {**DEFAULT_QUEUES, **own}
     return dict(sorted(found.items(), key=lambda each: (-each[1].priority, each[0])))
 
 
 def policy_of(records: Records) -> Policy:
-    """In which order jobs are planned. The settings `fair_share` and `depth` are read where there are such."""
+    """The policy by which jobs are ordered and planned, with the settings `fair_share` and `depth` if they
+    exist."""
     settings = records.get("setting", {})
     more: dict[str, Any] = {}
     if FAIR_SHARE in settings:
@@ -50,18 +51,18 @@ def policy_of(records: Records) -> Policy:
 
 
 def quotas_of(records: Records, total: int, clock: Clock) -> Quotas | None:
-    """Who may hold how much of `total` resources; None: nobody is held down."""
+    """The quotas on `total` resources; None: there are none."""
     return quotas_from(records.get("quota", {}), records.get("calendar", {}), total=total, clock=clock)
 
 
 def remember_spent(world: World, turn: Turn, spent: dict[Spent, int]) -> None:
-    """What jobs used of a period of quotas before they ended is used after a restart as well."""
+    """Store what ended jobs used of quota periods, so that it survives a restart."""
     world.spent = spent
     turn.changes.meta[SPENT] = msgspec.json.encode(list(spent.items())).decode()
 
 
 def restore_spent(world: World, text: str) -> None:
-    """The opposite, after a restart."""
+    """Load what `remember_spent` stored."""
     world.spent = dict(msgspec.json.decode(text, type=list[tuple[Spent, int]]))
 
 
@@ -69,7 +70,7 @@ def restore_spent(world: World, text: str) -> None:
 
 
 def placed_rules(records: Records) -> list[RankedRule]:
-    """The admission rules in their order, with their places."""
+    """The admission rules in order, with their positions."""
     found: dict[str, RankedRule | None] = {**BUILT_IN_RULES}
     for name, value in records.get("rule", {}).items():
         found[name] = read_ranked_rule(name, value)
@@ -79,7 +80,7 @@ def placed_rules(records: Records) -> list[RankedRule]:
 
 
 def rules_of(records: Records) -> list[AdmissionRule]:
-    """The admission rules in their order."""
+    """The admission rules in order."""
     return [each.rule for each in placed_rules(records)]
 
 
@@ -87,7 +88,7 @@ def rules_of(records: Records) -> list[AdmissionRule]:
 
 
 def refuse_used_queues(world: World, before: Records, after: Records) -> None:
-    """Raise `BadInput` if a queue is to go that jobs wait or run in."""
+    """Raise `BadInput` if a queue to be removed has jobs that have not ended."""
     gone = before.get("queue", {}).keys() - after.get("queue", {}).keys() - DEFAULT_QUEUES.keys()
     if not gone:
         return

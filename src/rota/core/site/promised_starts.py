@@ -1,8 +1,8 @@
-"""Promises that were moved, told in the stories of jobs: at most one line a second for each job.
+"""Moved promises in the stories of jobs: at most one line per job and second.
 
-A long queue under a plan moves as a whole, and again with the next event. The first move of a job is told at once;
-those of the second after it are gathered, and the last of them is told, with their number, when it is over. What
-is gathered is only in memory: after a crash a story lacks at most the moves of its last second.
+A long queue moves as a whole, and again with the next event. The first move of a job is noted at once. Moves in
+the following second are counted, and the last one is noted with their number when the second is over. Counts are
+only in memory: after a crash a story lacks at most one second of moves.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rota.core.world import PendingMoves, World
 from rota.plan.reasons import Moved
 
 MOVED: Final = "promise_moved"
-#: The least time between two lines about one job.
+#: Least time between two such lines of one job.
 APART_S: Final = 1.0
 
 _GATHERED: Final = re.compile(r"(\d+) times, last: (.*)", re.DOTALL)
 
 
 def note_moves(world: World, turn: Turn, moved: list[Moved]) -> None:
-    """These promises were moved just now."""
+    """Note moves that just happened, or count them as pending."""
     noted, pending = world.moves_noted, world.moves_pending
     for each in moved:
         job = world.jobs.get(each.job)
@@ -38,16 +38,16 @@ def note_moves(world: World, turn: Turn, moved: list[Moved]) -> None:
 
 
 def note_pending_moves(world: World, turn: Turn) -> None:
-    """Tell what was gathered of those whose second is over.
+    """Note pending moves whose second is over.
 
-    Who does not wait any more needs no promise: of it nothing more is noted.
+    Dropped for jobs that no longer wait: they need no promise.
     """
     noted, pending = world.moves_noted, world.moves_pending
     over = []
-    for id, at in noted.items():  # in the order in which they were noted
+    for id, at in noted.items():  # oldest first
         if at <= turn.wall < at + APART_S:
             break
-        over.append(id)  # or the clock was set back
+        over.append(id)  # also if the clock was set back
     for id in over:
         del noted[id]
         moves = pending.pop(id, None)
@@ -59,11 +59,11 @@ def note_pending_moves(world: World, turn: Turn) -> None:
 
 
 def moves_text(times: int, cause: str) -> str:
-    """The text of a line that stands for several."""
+    """The text for a number of moves."""
     return cause if times == 1 else f"{times} times, last: {cause}"
 
 
 def parse_moves(text: str) -> tuple[int, str]:
-    """The opposite of `moves_text`."""
+    """Parse what `moves_text` returned."""
     found = _GATHERED.fullmatch(text)
     return (int(found[1]), found[2]) if found is not None else (1, text)

@@ -1,4 +1,4 @@
-"""Records of the site change, all that are asked for or none, and whoever plans is told."""
+"""Change records of the site: all requested changes or none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Change = tuple[str, str, Any]
 
 
 def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
-    """Check the changes one by one and their result as a whole; then make them."""
+    """Check each change and the result as a whole, then apply them."""
     if event.base is not None and event.base != world.site_version:
         raise BadInput("the site was changed meanwhile", hint="look again, and repeat it", code="changed")
     changes = [_in_own_words(world.site, change) for change in event.changes]
@@ -55,7 +55,7 @@ def on_site_changed(world: World, turn: Turn, event: SiteChanged) -> None:
 
 
 def _in_own_words(site: Records, change: Change) -> Change:
-    """Whoever gives a host another state says that itself: what a hook once said of it is over."""
+    """When the state of a host changes, drop the author and reason of the old state."""
     kind, name, value = change
     if kind != "host" or not isinstance(value, dict) or not {"by", "why"} & value.keys():
         return change
@@ -65,14 +65,14 @@ def _in_own_words(site: Records, change: Change) -> Change:
 
 
 def _end_what_runs_on_the_gone(world: World, turn: Turn, changes: Iterable[Change], by: str) -> None:
-    """A host that is said to be absent or dead runs nothing any more."""
+    """Kill what executes on hosts declared absent or dead."""
     for kind, name, value in changes:
         if kind == "host" and value is not None and value.get("state") in ("absent", "dead"):
             kill_on_hosts(world, turn, {name}, why=f"{by} said that host {name} is {value['state']}")
 
 
 def changed(site: Records, changes: list[Change]) -> Records:
-    """The site after these changes; `site` stays as it is. Raises what is wrong with them."""
+    """Return the site after these changes; `site` itself is not changed. Raises if one is invalid."""
     after = dict(site)
     for kind in {kind for kind, _, _ in changes}:
         after[kind] = dict(site.get(kind, {}))
@@ -89,12 +89,12 @@ def changed(site: Records, changes: list[Change]) -> Records:
 
 
 def _check_properties(before: Records, after: Records, changes: Iterable[Change]) -> None:
-    """Resources have only properties that there are, of the right type; so have levels."""
+    """Check that levels and resources use only existing properties, with values of the right type."""
     kinds = kinds_of(after)
     if missing := [level for level in levels_of(after) if level not in kinds]:
         raise BadInput(f"level '{missing[0]}' is not a property", hint=f"add it: rota property add {missing[0]}")
     old = kinds_of(before)
-    whole = any(kinds.get(name) != kind for name, kind in old.items())  # gone, or of another type
+    whole = any(kinds.get(name) != kind for name, kind in old.items())  # a property is gone or has another type
     resources = after.get("resource", {})
     looked_at = resources if whole else {name for kind, name, _ in changes if kind == "resource"}
     for id in looked_at:
@@ -111,7 +111,7 @@ def _check_properties(before: Records, after: Records, changes: Iterable[Change]
 
 
 def _check_rules(after: Records, kinds: Mapping[str, Kind]) -> None:
-    """Rules bind jobs only to properties that there are."""
+    """Check that rules refer only to existing properties."""
     for rule in rules_of(after):
         where = rule.values.get("where")
         if isinstance(where, str):
@@ -122,7 +122,7 @@ def _check_rules(after: Records, kinds: Mapping[str, Kind]) -> None:
 
 
 def summary(changes: list[Change]) -> str:
-    """What changed, in short: for the log."""
+    """Summarise the changes for the log."""
     counts: dict[str, int] = {}
     for kind, _, value in changes:
         words = f"{kind} {'removed' if value is None else 'set'}"
