@@ -153,16 +153,16 @@ def test_a_cap_holds_down_what_the_queue_gives() -> None:
     )
 
 
-def test_only_what_was_taken_from_the_user_is_told() -> None:
+def test_only_what_was_taken_from_the_user_is_warned_about() -> None:
     rule = {"cap": {"walltime": "1h", "mem": "1G", "priority": 5}}
     assert [
-        s.field for s in verdict(JobFacts(walltime=2 * HOUR, priority=9, mem=2 * GIB), rule).steps if s.told
+        s.field for s in verdict(JobFacts(walltime=2 * HOUR, priority=9, mem=2 * GIB), rule).steps if s.warn
     ] == [
         "walltime",
         "priority",
     ]
-    assert [s.field for s in verdict(JobFacts(mem=2 * GIB, given=("mem",)), rule).steps if s.told] == ["mem"]
-    assert not any(s.told for s in verdict(JobFacts(priority=1), {"set": {"priority": 2}}).steps)
+    assert [s.field for s in verdict(JobFacts(mem=2 * GIB, given=("mem",)), rule).steps if s.warn] == ["mem"]
+    assert not any(s.warn for s in verdict(JobFacts(priority=1), {"set": {"priority": 2}}).steps)
 
 
 def test_setting_a_walltime_decides_it_for_every_alternative() -> None:

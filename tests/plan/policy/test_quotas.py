@@ -12,7 +12,7 @@ from rota.plan.ask import Ask
 from rota.plan.language.types import Types
 from rota.plan.policy.calendar_document import parse_calendar
 from rota.plan.policy.quota_rules import QuotaSubject, parse_rules, quota_subject, type_names
-from rota.plan.policy.quota_use import QuotaHolder
+from rota.plan.policy.quota_use import RuleHolder
 from rota.plan.policy.quotas import QuotaCounters, Quotas, Refusal
 from rota.plan.site.calendar import Calendar
 from rota.plan.site.clock import SECOND, Clock, find_zone
@@ -401,12 +401,12 @@ def test_each_who_holds_something_is_named_and_those_together_are_one() -> None:
     take(quotas, BOB, 3, 2, 0, HOUR)
     each, project, night = quotas.uses({1, 3}, 10.0)
     assert sorted(each.holders) == [
-        QuotaHolder(("*", "*", "*", "/alice"), 3, 1, None),
-        QuotaHolder(("*", "*", "*", "/bob"), 2, 1, None),
+        RuleHolder(("*", "*", "*", "/alice"), 3, 1, None),
+        RuleHolder(("*", "*", "*", "/bob"), 2, 1, None),
     ]
     assert project.rule.resources == 16
-    assert project.holders == [QuotaHolder(("*", "p", "*", "*"), 5, 2, None)]
-    assert night.holders == [QuotaHolder(("night", "*", "*", "*"), 0, 0, None)]
+    assert project.holders == [RuleHolder(("*", "p", "*", "*"), 5, 2, None)]
+    assert night.holders == [RuleHolder(("night", "*", "*", "*"), 0, 0, None)]
     assert all(use.applies for use in (each, project, night))
 
 
@@ -414,7 +414,7 @@ def test_who_holds_nothing_any_more_is_not_named() -> None:
     quotas = made({"*,*,*,/": [4, -1, 10]})
     take(quotas, ALICE, 1, 3, 0, HOUR)
     (use,) = quotas.uses({1}, 10.0)
-    assert use.holders == [QuotaHolder(("*", "*", "*", "/alice"), 3, 1, 3 * 3600 * SECOND)]
+    assert use.holders == [RuleHolder(("*", "*", "*", "/alice"), 3, 1, 3 * 3600 * SECOND)]
     quotas.give(handle(quotas, ALICE), 1)
     (use,) = quotas.uses({1}, 10.0)
     assert use.holders == []
@@ -428,7 +428,7 @@ def test_resource_hours_of_a_period_are_those_of_ended_and_running_jobs_until_it
     take(quotas, ALICE, 2, 7, 11 * HOUR, 12 * HOUR)  # it only is planned
     (use,) = quotas.uses({1}, 10 * HOUR)
     assert use.applies
-    assert use.holders == [QuotaHolder(("*", "*", "*", "/alice"), 2, 1, 8 * 3600 * SECOND)]
+    assert use.holders == [RuleHolder(("*", "*", "*", "/alice"), 2, 1, 8 * 3600 * SECOND)]
     (use,) = quotas.uses(set(), 19 * HOUR)
     assert not use.applies
     assert use.holders == []
