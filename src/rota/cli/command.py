@@ -65,6 +65,15 @@ def invocation(context: click.Context) -> Invocation:
     return context.find_root().ensure_object(Invocation)
 
 
+def connect_briefly(context: click.Context) -> Client:
+    """A connection for shell completion, with a short timeout. Raises `NoManager`."""
+    from rota.cli.input.completions import TIMEOUT_S
+    from rota.client import connect
+
+    given = invocation(context)
+    return connect(given.home.path, address=given.address, timeout=TIMEOUT_S)
+
+
 def global_options() -> list[click.Option]:
     """Accepted before and after the subcommand."""
 
@@ -85,15 +94,15 @@ def global_options() -> list[click.Option]:
     ]
 
 
-class Completed(click.types.StringParamType):
-    """A text for which a shell may be offered words."""
+class CompletedString(click.types.StringParamType):
+    """A string that a shell completes from what the manager knows."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[Any]]:
-        from rota.cli.input.offers import offers
+        from rota.cli.input.completions import completions
 
-        return offers(ctx, param, incomplete)
+        return completions(ctx, param, incomplete, connect=lambda: connect_briefly(ctx))
 
 
 class Command(click.Command):
@@ -108,7 +117,7 @@ class Command(click.Command):
         self.params.extend(global_options())
         for parameter in self.params:
             if type(parameter.type) is click.types.StringParamType:
-                parameter.type = Completed()
+                parameter.type = CompletedString()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if self.takes_command and "--" in args:

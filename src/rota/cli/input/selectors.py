@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from rota.client import Client
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,14 +26,17 @@ def selectors(*, required: bool) -> Callable[[F], F]:
     )
 
 
-def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
     """Completion by the shell's own file names."""
+    from click.shell_completion import CompletionItem
+
     return [CompletionItem(incomplete, type="file")]
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Groups and states, also behind a comma."""
-    from rota.cli.input.offers import from_manager
+    from rota.cli.command import connect_briefly
+    from rota.cli.input.completions import from_manager
     from rota.client.fields.values import with_commas
     from rota.core.states import State
 
@@ -40,7 +44,8 @@ def _complete(context: click.Context, _parameter: click.Parameter, incomplete: s
     words = ["all", "last", *(f"state={state.label}" for state in State)]
     if not part or part.startswith("@"):
         words += from_manager(
-            context, lambda client: [f"@{with_commas(group)}" for group in client.status().groups]
+            lambda: connect_briefly(context),
+            lambda client: [f"@{with_commas(group)}" for group in client.status().groups],
         )
     return [f"{before}{comma}{word}" for word in words if word.startswith(part)]
 

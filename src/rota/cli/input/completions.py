@@ -1,4 +1,4 @@
-"""The words that a shell is offered for the values of options and arguments; never an error."""
+"""Shell completion: the values that a shell offers for options and arguments. It never fails and never hangs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from rota.cli.command import invocation
-
 if TYPE_CHECKING:
     from rota.client import Client
 
-#: A prompt must not hang.
-_PATIENCE_S: Final = 0.5
+#: How long a prompt may wait for the manager.
+TIMEOUT_S: Final = 0.5
 
-#: Parameters whose values are names of files or directories.
+#: Asks the manager; a name that it answers with is offered.
+Ask = Callable[["Client"], list[str]]
+
+#: Parameters whose values are paths.
 _PATHS: Final = {
     "array_file": "file",
     "cwd": "dir",
@@ -28,8 +29,10 @@ _PATHS: Final = {
 }
 
 
-def offers(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
-    """What there is for this parameter; of a `NAME:N` the name."""
+def completions(
+    context: click.Context, parameter: click.Parameter, incomplete: str, *, connect: Callable[[], Client]
+) -> list[CompletionItem[Any]]:
+    """The values of a parameter that begin with what was typed; of a `NAME:N` only the name."""
     name = parameter.name or ""
     if name in _PATHS:
         return [CompletionItem(incomplete, type=_PATHS[name])]
@@ -46,17 +49,17 @@ def offers(context: click.Context, parameter: click.Parameter, incomplete: str) 
 
         words = ORDERS if name == "order" else BACKFILLS
     elif name == "queue" or (name == "name" and group == "queue"):
-        words = from_manager(context, _queues)
+        words = from_manager(connect, _queues)
     elif name == "name" and group == "rule" and context.command.name != "test":
-        words = from_manager(context, _rules)
+        words = from_manager(connect, _rules)
     elif group == "quota" and name in ("rule", "name"):
-        words = from_manager(context, _quota_rules if name == "rule" else _sets)
+        words = from_manager(connect, _quota_rules if name == "rule" else _sets)
     elif name == "limits":
-        words = from_manager(context, lambda client: [limit.name for limit in client.limits()])
+        words = from_manager(connect, lambda client: [limit.name for limit in client.limits()])
     elif name == "learn" or (name == "name" and context.command.name == "learn"):
-        words = from_manager(context, lambda client: [group.name for group in client.learned()])
+        words = from_manager(connect, lambda client: [group.name for group in client.learned()])
     elif (asked := _OF_SITE.get(f"{group} {name}")) is not None:
-        words = from_manager(context, asked)
+        words = from_manager(connect, asked)
     return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
@@ -96,8 +99,8 @@ def _levels(client: Client) -> list[str]:
     return list(levels_of(client.site("setting").site()))
 
 
-#: Nouns with parameters whose values are about the site.
-_OF_SITE: Final[dict[str, Callable[[Client], list[str]]]] = {
+#: "GROUP PARAMETER": where the values come from records of the site.
+_OF_SITE: Final[dict[str, Ask]] = {
     "resource hosts": _hosts,
     "resource values": _properties,
     "property name": _properties,
@@ -105,14 +108,11 @@ _OF_SITE: Final[dict[str, Callable[[Client], list[str]]]] = {
 }
 
 
-def from_manager(context: click.Context, ask: Callable[[Client], list[str]]) -> list[str]:
-    """What a manager that answers at once says; else nothing."""
-    from rota.client import connect
-
-    given = invocation(context)
+def from_manager(connect: Callable[[], Client], ask: Ask) -> list[str]:
+    """What the manager answers; nothing if it does not, or not in time."""
     try:
-        with connect(given.home.path, address=given.address, timeout=_PATIENCE_S) as client:
-            # What a shell prints goes to the terminal; a name with control characters is not offered.
+        with connect() as client:
+            # A shell prints its completions on the terminal: names with control characters are left out.
             return [word for word in ask(client) if word.isprintable()]
-    except Exception:  # whatever it is, a prompt is no place to tell it
+    except Exception:  # an error in the middle of a prompt would only be in the way
         return []
