@@ -15,7 +15,7 @@ _SLOW = ("tempfile", "lzma", "asyncio", "subprocess", "textual")
     [
         pytest.param("rota.runner.agent, rota.runner.__main__", id="a runner"),
         pytest.param(
-            "rota.cli.main, rota.cli.commands.jobs.run, rota.cli.render.job_output, rota.client.blocking",
+            "rota.cli.main, rota.cli.commands.jobs.run, rota.cli.session.job_output, rota.client.blocking",
             id="rota run",
         ),
     ],

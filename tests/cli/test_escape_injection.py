@@ -28,7 +28,7 @@ from rich.text import Text
 import rota.cli
 from rota.cli import main
 from rota.cli.command import Invocation
-from rota.cli.render.failures import report
+from rota.cli.render.errors import report
 from rota.cli.render.text import Shown, block, harmless, json_text, paint, unsafe
 from rota.cli.screen import details, rows, summary
 from rota.client.blocking import Client
@@ -205,7 +205,7 @@ def test_what_a_widget_shows_of_top_cannot_control_the_terminal() -> None:
     from rich.segment import Segment
     from textual.color import Color
 
-    from rota.cli.screen.harmless import HarmlessLines
+    from rota.cli.screen.line_filter import HarmlessLines
 
     lines = HarmlessLines().apply([Segment("a\x1b]0;x\x07b\u202e[bold]c")], Color(0, 0, 0))
     assert [text for text, _, _ in lines] == ["a]0;xb[bold]c"]
@@ -259,8 +259,8 @@ def test_text_is_shown_as_it_is_only_if_nothing_was_added_unescaped() -> None:
 # ------------------------------------------------------------------ there is no other way to print
 
 #: Where the output of jobs is passed on byte for byte.
-_BYTES = {"output.py", "logs.py", "interactive.py", "run.py"}
-_MAKE_SHOWN = {"terminal.py"}
+_BYTES = {"job_output.py", "logs.py", "interactive.py", "run.py"}
+_MAKE_SHOWN = {"text.py"}
 
 
 def _called(node: ast.AST) -> str:

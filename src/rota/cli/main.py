@@ -21,7 +21,7 @@ try:
     import click
 
     from rota.cli.command import LazyGroup
-    from rota.cli.render.failures import explain, report
+    from rota.cli.render.errors import explain, report
 finally:
     if _loading:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -57,7 +57,7 @@ def parse(words: list[str]) -> Asked:
 
 def run(words: list[str]) -> int:
     """Do what ssh would; what to exit with."""
-    from rota.cli.input.joined_channel import HungUp, Joint, exit_status, window
+    from rota.cli.session.channel_bridge import HungUp, Joint, exit_status, window
     from rota.client.channels import Opening
     from rota.client.joined import Joined
 
@@ -101,7 +101,7 @@ def _call_runner() -> Client:
 
 def main() -> NoReturn:
     """The program `rota-rsh`."""
-    from rota.cli.render.failures import explain
+    from rota.cli.render.errors import explain
 
     try:
         status = run(sys.argv[1:])

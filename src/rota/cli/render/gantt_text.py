@@ -13,7 +13,7 @@ from itertools import groupby
 from math import inf
 from typing import Final, NamedTuple
 
-from rota.cli.render.gantt_items import ENDED, FAILED, Item, Owned, Run, items, owned
+from rota.cli.render.gantt_bars import ENDED, FAILED, Item, Owned, Run, items, owned
 from rota.cli.render.text import Shown, cells, cut, harmless, painted, side_by_side
 from rota.pictures.schedule import STEPS_S
 from rota.plan.language.hostlist import fold

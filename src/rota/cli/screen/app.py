@@ -19,9 +19,9 @@ from rota.cli.render.status_text import busiest
 from rota.cli.render.text import count, harmless
 from rota.cli.screen.details import Details
 from rota.cli.screen.dialogs import Help, Question
-from rota.cli.screen.feed import PAGE, SEARCHED, Feed, Said, Seen, Trouble, View
-from rota.cli.screen.filtering import Filter, parse_filter
-from rota.cli.screen.harmless import HarmlessLines
+from rota.cli.screen.line_filter import HarmlessLines
+from rota.cli.screen.refresher import PAGE, SEARCHED, Feed, Said, Seen, Trouble, View
+from rota.cli.screen.row_filter import Filter, parse_filter
 from rota.cli.screen.rows import GROUPS, RED, RUNNING, TABS, Tab, command, group_row
 from rota.cli.screen.summary import summary
 from rota.cli.screen.table import Table

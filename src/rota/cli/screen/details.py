@@ -17,7 +17,7 @@ from textual.widgets import Footer, Log, Static
 from rota.cli.commands.jobs.jobs import exit_text, ran_s
 from rota.cli.render.status_text import span_text
 from rota.cli.render.text import command_text, harmless
-from rota.cli.screen.output import OutputOver, Printed, Tail
+from rota.cli.screen.job_output import OutputOver, Printed, Tail
 from rota.cli.screen.rows import STYLES
 from rota.core.jobs.reason_texts import sentence
 from rota.units import about_duration, about_size

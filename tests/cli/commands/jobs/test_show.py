@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rota.cli.commands.jobs.output_paths import output_file
 from rota.cli.commands.jobs.show import _attempts
 from rota.cli.commands.jobs.show import _card as card_of
 from rota.cli.commands.reports.learn import _line
-from rota.cli.input.output_files import output_file
 from rota.wire.views import AttemptView, JobView, ReasonView, SizeView
 from tests.deployment import Deployment
 

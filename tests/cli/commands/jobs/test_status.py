@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from rota.cli.render.status_text import Space, bar, busiest, done_parts, rate_text, status_text
-from rota.cli.render.status_watch import Blocks
 from rota.cli.render.text import cells
+from rota.cli.session.status_watch import Blocks
 from rota.wire.views import StatusView
 from tests.deployment import ROTA, Deployment, wait_until
 

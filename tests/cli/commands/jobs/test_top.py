@@ -29,8 +29,8 @@ from textual.widgets import DataTable, Input, Log  # noqa: E402
 from rota.cli.screen.app import TopApp  # noqa: E402
 from rota.cli.screen.details import Details  # noqa: E402
 from rota.cli.screen.dialogs import Help, Question  # noqa: E402
-from rota.cli.screen.filtering import Filter, parse_filter  # noqa: E402
-from rota.cli.screen.output import Readable  # noqa: E402
+from rota.cli.screen.job_output import Readable  # noqa: E402
+from rota.cli.screen.row_filter import Filter, parse_filter  # noqa: E402
 from rota.cli.screen.rows import TABS, widths  # noqa: E402
 
 _HOSTILE = "[bold red]x[/] \x1b[31mred"
@@ -357,7 +357,7 @@ def test_it_leaves_the_terminal_as_it_was(busy: Deployment, key: str, status: in
 
 
 def test_no_other_command_loads_textual() -> None:
-    modules = "rota.cli.main, rota.cli.commands.jobs.top, rota.cli.render.status_watch"
+    modules = "rota.cli.main, rota.cli.commands.jobs.top, rota.cli.session.status_watch"
     code = f"import sys, {modules}; print('textual' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"

@@ -13,7 +13,7 @@ from rota.cli.input.selectors import files
 from rota.cli.render.printing import say
 
 if TYPE_CHECKING:
-    from rota.cli.input.submission import Submission
+    from rota.cli.session.submission import Submission
     from rota.client.session import Added
     from rota.wire.messages import NewSpec
 
@@ -54,8 +54,8 @@ def add(
       rota add --array-file parameters.txt --limit licence -- ./simulate
       rota add - <<< '{"cmd": "big", "cpus": 8, "mem": "20G", "retries": 1}'
     """
-    from rota.cli.input.interrupts import telling
-    from rota.cli.input.submission import Submission
+    from rota.cli.session.interrupts import telling
+    from rota.cli.session.submission import Submission
 
     how = {"may_start": not no_start, "check": dry_run, "idle": dry_run}
     with telling(lambda: "nothing was added"):
@@ -67,7 +67,7 @@ def add(
 
 def finish(call: Invocation, jobs: Submission, *, sync: bool) -> int:
     """Add them and say so; with `sync`, wait for them."""
-    from rota.cli.input.interrupts import telling
+    from rota.cli.session.interrupts import telling
 
     with telling(jobs.when_interrupted):
         added = jobs.upload()
@@ -117,7 +117,7 @@ def _asks(spec: NewSpec) -> str:
 
 
 def _wait(call: Invocation, jobs: Submission, added: Added) -> int:
-    from rota.cli.input.waiting import settle
+    from rota.cli.session.waiting import settle
 
     if not call.json:
         _print(call, added)
@@ -137,8 +137,8 @@ def _print(call: Invocation, added: Added, *, would: bool = False) -> None:
         if added.ids:
             say(*map(str, added.ids))
         return
-    from rota.cli.input.submission import touched_text
     from rota.cli.render.text import count, few_ranges
+    from rota.cli.session.submission import touched_text
 
     parts = []
     if added.added or not (added.existing or added.retried):

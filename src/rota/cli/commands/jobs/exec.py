@@ -121,7 +121,7 @@ def enter(call: Invocation, id: str, what: Opening, *, stdin: bool = True) -> in
     """Open a channel, join it with our streams, and return what to exit with."""
     import msgspec
 
-    from rota.cli.input.joined_channel import HungUp, Joint, exit_status, window
+    from rota.cli.session.channel_bridge import HungUp, Joint, exit_status, window
     from rota.client.joined import Joined
 
     with _connect(call, what.key) as client:

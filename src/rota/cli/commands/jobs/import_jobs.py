@@ -67,8 +67,8 @@ def wr(
       rota import wr commands.txt --dry-run > jobs.jsonl; rota add jobs.jsonl
     """
     from rota.cli.commands.jobs.add import finish
-    from rota.cli.input.interrupts import telling
-    from rota.cli.input.wr_submission import WrSubmission
+    from rota.cli.session.interrupts import telling
+    from rota.cli.session.wr_submission import WrSubmission
     from rota.core.jobs.report_groups import names_of
     from rota.errors import BadInput
 
@@ -120,7 +120,7 @@ def _print(call: Invocation, found: Conversion, defaults: Mapping[str, object]) 
 
 
 def _converted(found: Conversion, defaults: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    from rota.cli.input.wr_submission import with_types
+    from rota.cli.session.wr_submission import with_types
 
     # Blank lines and comments are gone, so lines have other numbers than in wr's file.
     number_of = {job.line: number for number, job in enumerate(found.jobs, 1)}

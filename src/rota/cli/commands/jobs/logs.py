@@ -57,7 +57,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
         job = client.job(number)
         only = 2 if err else 1 if out else 0
         if follow and job.state not in ("complete", "failed", "cancelled"):
-            from rota.cli.render.job_output import Live
+            from rota.cli.session.job_output import Live
 
             _tell_why_nothing(job, only=only)
             printer = Live(client, lines=False, only=only)
@@ -84,7 +84,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
             gaps = [{"stream": name, **asdict(gap)} for name, text in found.items() for gap in text.absent]
             say(json.dumps({"id": number, "attempt": attempt or job.attempt, **texts, "missing": gaps}))
             return 1 if gaps else 0
-        from rota.cli.render.outlet import Outlet
+        from rota.cli.session.interruptible_writer import Outlet
 
         absent: list[Absent] = []
         if not err:
@@ -103,7 +103,7 @@ def logs(call: Invocation, id: str, follow: bool, attempt: int | None, err: bool
 
 def _tell_why_nothing(job: JobView, *, only: int) -> None:
     """Say on stderr what whoever expects output should know: that it has not begun, or goes to files."""
-    from rota.cli.input.output_files import output_file
+    from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.text import harmless
 
     if not job.attempt:
@@ -121,7 +121,7 @@ def _tell_why_nothing(job: JobView, *, only: int) -> None:
 
 def _so_far(client: Client, number: int, *, only: int) -> bool:
     """What a running job has printed until now; False if some of it is not there any more."""
-    from rota.cli.render.job_output import Live
+    from rota.cli.session.job_output import Live
 
     printer = Live(client, lines=False, only=only)
     with client.watch(number, outputs=True, follow=True, paced=True) as watching:

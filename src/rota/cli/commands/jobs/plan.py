@@ -36,7 +36,7 @@ def plan(call: Invocation, user: str | None, **options: Any) -> int:
       rota plan --cpus 2 --mem 8G --time 30m --json
       rota plan -l nodes=1 -r 2030-01-01T08:00 --walltime 1h --user bob
     """
-    from rota.cli.input.submission import warn_of_hours
+    from rota.cli.session.submission import warn_of_hours
     from rota.client.here import default_memory
     from rota.client.submission import spec_of
 

@@ -17,8 +17,8 @@ from rota.cli.input.selectors import files
 from rota.cli.render.printing import aside
 
 if TYPE_CHECKING:
-    from rota.cli.input.submission import Submission
-    from rota.cli.render.job_output import Printer
+    from rota.cli.session.job_output import Printer
+    from rota.cli.session.submission import Submission
     from rota.client.session import Added
     from rota.wire.views import SettledView
 
@@ -85,11 +85,11 @@ def run(
       rota run --cpus 4 -- make -j4
       rota run --keep-order --output grouped commands.txt > results
     """
-    from rota.cli.input.submission import Submission
+    from rota.cli.session.submission import Submission
     from rota.errors import BadInput
 
     if interactive:
-        from rota.cli.input.interactive import run_interactive
+        from rota.cli.session.interactive import run_interactive
 
         if dry_run:
             raise BadInput("--dry-run does not go with -I", hint="see when it would start: rota plan")
@@ -114,9 +114,9 @@ class Run:
     """One `rota run` from its submission to its end."""
 
     def __init__(self, call: Invocation, jobs: Submission, *, output: str | None, keep_order: bool) -> None:
-        from rota.cli.input.interrupts import Interrupts
-        from rota.cli.input.waiting import Failures
         from rota.cli.render.progress import ProgressLine
+        from rota.cli.session.interrupts import Interrupts
+        from rota.cli.session.waiting import Failures
 
         self._call = call
         self._jobs = jobs
@@ -139,8 +139,8 @@ class Run:
             raise
 
     def _to_the_end(self) -> int:
-        from rota.cli.input.submission import touched_text
-        from rota.cli.input.waiting import exit_status, tell
+        from rota.cli.session.submission import touched_text
+        from rota.cli.session.waiting import exit_status, tell
 
         with self._interrupts:
             added = self._jobs.upload(attach=self._output != "none")
@@ -187,7 +187,7 @@ class Run:
             self._line.clear()
 
     def _printer(self, added: Added) -> Printer:
-        from rota.cli.render.job_output import Live, Printer
+        from rota.cli.session.job_output import Live, Printer
 
         client = self._jobs.connect()
         # With --json stdout belongs to the result.
@@ -200,7 +200,7 @@ class Run:
         if self._output is None and len(added.ids) == 1:
             self._line.shown = False
             return Live(client, lines=False, stdout=stdout)
-        from rota.cli.render.grouped_output import Grouped
+        from rota.cli.session.grouped_output import Grouped
 
         return Grouped(client, order=fresh if self._keep_order else None, stdout=stdout)
 
@@ -258,7 +258,7 @@ class Run:
         if number == signal.SIGHUP:
             choice = "detach"
         elif number == signal.SIGINT and not self._interrupts.cancelling:
-            from rota.cli.input.interrupts import ask
+            from rota.cli.session.interrupts import ask
 
             choice = ask()
         if choice == "keep":

@@ -40,7 +40,7 @@ def show(call: Invocation, id: str) -> int:
 
 
 def _card(job: JobView) -> Shown:
-    from rota.cli.input.output_files import output_file
+    from rota.cli.commands.jobs.output_paths import output_file
     from rota.cli.render.text import block, coloured, command_text, harmless, paint
     from rota.units import about_size
 

@@ -30,7 +30,7 @@ def status(call: Invocation, selectors: tuple[str, ...], watch: bool, until_done
     """
     with call.connect() as client:
         if watch or until_done:
-            from rota.cli.render.status_watch import watch_status
+            from rota.cli.session.status_watch import watch_status
 
             return watch_status(client, selectors, as_json=call.json, until_done=until_done)
         found = client.status(*selectors)

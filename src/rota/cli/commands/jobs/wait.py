@@ -22,7 +22,7 @@ def wait(call: Invocation, selectors: tuple[str, ...], timeout: str | None) -> i
       rota wait @work --timeout 2h
       rota wait last --json
     """
-    from rota.cli.input.waiting import settle
+    from rota.cli.session.waiting import settle
     from rota.errors import BadInput
     from rota.units import parse_duration
 

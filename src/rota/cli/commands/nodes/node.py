@@ -117,8 +117,8 @@ def set_node(
       rota node set node7 --limit bigmem:3
       rota node set desk4 --hours "20:00-07:00 mon-fri, * sat,sun"
     """
+    from rota.cli.commands.site import site_records
     from rota.cli.commands.site.resource import host_change, inventory_of
-    from rota.cli.input import site_records
     from rota.cli.render.text import count, harmless
     from rota.errors import BadInput, NotFound
     from rota.plan.language.hostlist import expand, fold
@@ -181,7 +181,7 @@ def remove_node(call: Invocation, hosts: tuple[str, ...]) -> int:
     Examples:
       rota node remove n7
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.cli.render.text import count
     from rota.errors import BadInput, NotFound
     from rota.plan.language.hostlist import expand, fold

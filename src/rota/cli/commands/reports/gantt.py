@@ -208,7 +208,7 @@ def _waiting(view: GanttView, look: Look) -> list[str]:
 def _write(view: GanttView, path: str, begin: float, end: float) -> None:
     """Times in a picture count from now."""
     from rota.cli.input.trace_files import write_picture
-    from rota.cli.render.gantt_items import items, owned
+    from rota.cli.render.gantt_bars import items, owned
     from rota.cli.render.gantt_text import numbers
     from rota.pictures.schedule import Drawn, Picture
 

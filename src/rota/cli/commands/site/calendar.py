@@ -36,7 +36,7 @@ def list_periods(call: Invocation) -> int:
     Examples:
       rota calendar list
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
 
     with call.connect() as client:
         site = client.site("calendar", "quota")
@@ -70,7 +70,7 @@ def add_period(call: Invocation, words: tuple[str, ...], start: str, end: str, d
       rota calendar add "* * 24-31 dec" holiday --description "end of the year"
       rota calendar add --from 2026-12-24T00:00 --to 2026-12-27T00:00 holiday
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput
     from rota.plan.policy.quota_records import new_period
 
@@ -111,7 +111,7 @@ def load_calendar(call: Invocation, file: str, replace: bool, dry_run: bool) -> 
       rota calendar load quotas.json
       rota calendar load --replace - < quotas.json
     """
-    from rota.cli.input.calendar_file import load
+    from rota.cli.commands.site.calendar_load import load
 
     return load(call, file, replace=replace, dry_run=dry_run)
 
@@ -128,7 +128,7 @@ def remove_period(call: Invocation, words: tuple[str, ...], start: str, end: str
       rota calendar remove "08:00-19:00 mon-fri" day
       rota calendar remove --from 2026-12-24T00:00 --to 2026-12-27T00:00
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput, NotFound
     from rota.plan.language.weekly_hours import tidy
     from rota.plan.policy.quota_records import new_period
@@ -170,7 +170,7 @@ def show_calendar(call: Invocation, start: str | None, end: str | None) -> int:
     """
     import time
 
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.client.fields.moments import parse_moment
     from rota.errors import BadInput
     from rota.host import local_zone

@@ -40,7 +40,7 @@ def add(call: Invocation, name: str, kind: str | None, level: bool, above: str |
       rota property add memory_speed --type integer
       rota property add rack --level --above host
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
 
     def make(site: SiteView) -> tuple[list[SiteChange], tuple[str, tuple[str, ...]]]:
         return _added(site.site(), name, kind, level=level or above is not None, above=above)
@@ -85,7 +85,7 @@ def list_properties(call: Invocation) -> int:
     Examples:
       rota property list
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.plan.site.inventory import Inventory
     from rota.plan.site.records import BUILT_IN, levels_of
 
@@ -134,7 +134,7 @@ def remove(call: Invocation, name: str, force: bool) -> int:
       rota property remove gpu
       rota property remove switch --force
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
 
     def make(site: SiteView) -> tuple[list[SiteChange], int]:
         return _removed(site.site(), name, force=force)

@@ -61,7 +61,7 @@ def list_queues(call: Invocation) -> int:
     Examples:
       rota queue list
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.core.site.policy import queues_of
 
     with call.connect() as client:
@@ -126,7 +126,7 @@ def remove_queue(call: Invocation, name: str) -> int:
     Examples:
       rota queue remove night
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput
     from rota.plan.policy.policy import DEFAULT_QUEUES
 
@@ -168,7 +168,7 @@ def open_queue(call: Invocation, name: str) -> int:
 
 
 def _open_or_close(call: Invocation, name: str, reason: str | None) -> int:
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.core.site.policy import queues_of
     from rota.plan.policy.policy_records import opened_or_closed, read_queue
 
@@ -189,7 +189,7 @@ def _open_or_close(call: Invocation, name: str, reason: str | None) -> int:
 
 
 def _write(call: Invocation, name: str, options: dict[str, Any], *, new: bool) -> int:
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput
     from rota.plan.policy.policy_records import read_queue
 

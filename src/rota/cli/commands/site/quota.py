@@ -40,7 +40,7 @@ def list_quotas(call: Invocation, name: str | None) -> int:
     """
     from msgspec import to_builtins
 
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
 
     with call.connect() as client:
         view = client.quotas()
@@ -72,7 +72,7 @@ def set_quota(call: Invocation, rule: str, limits: tuple[str, ...], name: str) -
       rota quota set 'default,*,*,bob' 0.5*ALL 10     bob in queue default: half of all, and 10 jobs
       rota quota set '*,*,*,/' 8 -1 -1 --set day      while the rule set 'day' applies
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.plan.policy.quota_records import new_quota
 
     made = new_quota(rule, [_limit(text) for text in limits], name)
@@ -98,7 +98,7 @@ def remove_quota(call: Invocation, rule: str, name: str) -> int:
       rota quota remove '*,*,*,/'
       rota quota remove '*,*,*,/' --set day
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import NotFound
     from rota.plan.policy.quota_records import new_quota
 

@@ -64,7 +64,7 @@ def add(
       rota resource add --hosts n[001-100] --cpus 2 --cores 8 --mem 64G
       rota resource add --hosts g1,g2 --cores 32 --gpus 4 --set gpu=yes --set switch=sw1 --create
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.cli.render.text import count
     from rota.plan.language.hostlist import expand, fold
 
@@ -117,7 +117,7 @@ def set_resources(
       rota resource set --where "switch = 'sw1'" --drain
       rota resource set --hosts n7 --state absent --available-until never
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput
 
     change = host_change(
@@ -160,7 +160,7 @@ def remove(call: Invocation, hosts: str | None, ids: str | None) -> int:
       rota resource remove --hosts n[001-100]
       rota resource remove --ids 17-32
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
 
     choose = _chooser(hosts, ids, None)
 
@@ -190,13 +190,13 @@ def list_resources(call: Invocation, hosts: str | None, ids: str | None, where: 
       rota resource list --where "gpu = yes" --each
       rota resource list --hosts n[1-8] --json
     """
-    from rota.cli.render import resource_text
+    from rota.cli.commands.site import resource_list
 
     choose = _chooser(hosts, ids, where, needed=False)
     with call.connect() as client:
         view = client.site(*KINDS)
     inventory = inventory_of(view)
-    return resource_text.show(call, view, inventory, choose(inventory), each=each)
+    return resource_list.show(call, view, inventory, choose(inventory), each=each)
 
 
 # ------------------------------------------------------------------ what is asked for

@@ -63,7 +63,7 @@ def list_rules(call: Invocation) -> int:
     Examples:
       rota rule list
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.core.site.policy import placed_rules
     from rota.plan.policy.rule_syntax import words_of
 
@@ -117,7 +117,7 @@ def add_rule(call: Invocation, name: str | None, position: int | None, **options
       rota rule add gpus --match queue=gpu --set where="gpu = yes"
       rota rule add --file rule.json
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.core.site.policy import placed_rules
     from rota.errors import BadInput
     from rota.plan.policy.rule_syntax import read_rule
@@ -148,7 +148,7 @@ def set_rule(call: Invocation, name: str, **options: Any) -> int:
       rota rule set nodes-walltime --default walltime=1h
       rota rule set short --match any
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput
     from rota.plan.policy.policy_records import ranked_rule_record
     from rota.plan.policy.rule_syntax import ACTIONS, read_rule, write_rule
@@ -183,7 +183,7 @@ def remove_rule(call: Invocation, name: str) -> int:
     Examples:
       rota rule remove short
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.plan.policy.policy_records import BUILT_IN_RULES, REMOVED
 
     def make(site: SiteView) -> tuple[list[SiteChange], None]:
@@ -204,7 +204,7 @@ def reset_rule(call: Invocation, name: str) -> int:
     Examples:
       rota rule reset default-queue
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import NotFound
     from rota.plan.policy.policy_records import BUILT_IN_RULES
 
@@ -229,7 +229,7 @@ def move_rule(call: Invocation, name: str, position: int) -> int:
     Examples:
       rota rule move short 1
     """
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.core.site.policy import placed_rules
 
     def make(site: SiteView) -> tuple[list[SiteChange], int]:

@@ -55,7 +55,7 @@ def list_shares(call: Invocation, queue: str | None) -> int:
 
 
 def _show(view: SharesView) -> None:
-    from rota.cli.render.row_notes import wrapped
+    from rota.cli.render.fitted_table import wrapped
 
     for number, each in enumerate(view.queues):
         if number:
@@ -84,7 +84,7 @@ def settings_text(fair_share: FairShareView | FairShare, project: float | None =
 
 def _users(queue: QueueSharesView) -> Shown:
     from rota.cli.commands.reports.accounting import core_hours
-    from rota.cli.render.row_notes import fitted
+    from rota.cli.render.fitted_table import fitted
     from rota.cli.render.text import harmless
 
     rows = [
@@ -143,7 +143,7 @@ def set_share(call: Invocation, **options: str | None) -> int:
     """
     import msgspec
 
-    from rota.cli.input import site_records
+    from rota.cli.commands.site import site_records
     from rota.errors import BadInput
     from rota.plan.policy.policy_records import FAIR_SHARE, read_fair_share
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
-from rota.cli.render.job_output import Live
 from rota.cli.render.text import harmless
+from rota.cli.session.job_output import Live
 from rota.errors import RotaError
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from rota.cli.render import grouped_output as grouped_module
-from rota.cli.render.grouped_output import Grouped
-from rota.cli.render.job_output import Live
-from rota.cli.render.outlet import Outlet
+from rota.cli.session import grouped_output as grouped_module
+from rota.cli.session.grouped_output import Grouped
+from rota.cli.session.interruptible_writer import Outlet
+from rota.cli.session.job_output import Live
 from rota.client.printed import Absent
 from rota.core.states import State
 from rota.errors import EnvironmentFault

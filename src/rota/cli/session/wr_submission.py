@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from rota.cli.command import Invocation
-from rota.cli.input.submission import Submission
+from rota.cli.session.submission import Submission
 from rota.client import submission
 from rota.client.batches import Batch, Builder
 from rota.client.wr.fields import WR_NAME, Place

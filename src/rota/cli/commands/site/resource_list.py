@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rota.cli.input import site_records
+from rota.cli.commands.site import site_records
 from rota.cli.render.printing import say
 from rota.plan.language.hostlist import fold
 from rota.plan.site.bitset import spans_of

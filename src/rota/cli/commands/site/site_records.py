@@ -81,7 +81,7 @@ def show(
 
     Where it does not fit, `notes` go below the first `kept` columns.
     """
-    from rota.cli.render.row_notes import fitted
+    from rota.cli.render.fitted_table import fitted
     from rota.cli.render.text import table
 
     if call.json:

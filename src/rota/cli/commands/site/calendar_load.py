@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from rota.cli.command import Invocation, print_json
-from rota.cli.input import site_records
+from rota.cli.commands.site import site_records
 from rota.cli.render.printing import aside, say
 from rota.errors import BadInput
 from rota.plan.policy.calendar_file import CalendarFile, read_calendar

@@ -14,7 +14,7 @@ from rota.cli.command import Invocation
 from rota.cli.render.printing import aside
 
 if TYPE_CHECKING:
-    from rota.cli.input.submission import Submission
+    from rota.cli.session.submission import Submission
     from rota.client.blocking import Client
     from rota.wire import messages as m
 
@@ -30,7 +30,7 @@ def run_interactive(
     call: Invocation, *, file: str | None, command: list[str] | None, fields: dict[str, Any], may_start: bool
 ) -> int:
     """Submit it, wait for it, be its terminal; the exit code of its command."""
-    from rota.cli.input.submission import Submission
+    from rota.cli.session.submission import Submission
     from rota.errors import BadInput
 
     if file is not None:
@@ -146,7 +146,7 @@ class Interactive:
 
     def _attend(self) -> None:
         """Be its terminal until it ends, on new connections if need be."""
-        from rota.cli.input.joined_channel import HungUp
+        from rota.cli.session.channel_bridge import HungUp
         from rota.client.session import Disconnected
         from rota.errors import EnvironmentFault
 
@@ -169,7 +169,7 @@ class Interactive:
 
     def _attached_once(self) -> m.ChannelEnd | None:
         """Attach, until something ends; None if the job does not run any more."""
-        from rota.cli.input.joined_channel import Joint, window
+        from rota.cli.session.channel_bridge import Joint, window
         from rota.client.channels import Opening
         from rota.client.joined import Joined
         from rota.errors import BadInput
@@ -220,8 +220,8 @@ class Interactive:
 
     def _settled(self) -> int:
         """Its exit code, once its end is known."""
-        from rota.cli.input.waiting import exit_status
         from rota.cli.render.text import harmless
+        from rota.cli.session.waiting import exit_status
 
         client = self._client()
         settled = client.wait(str(self._job))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.cli.input.joined_channel import Escape
 from rota.cli.rsh import parse
+from rota.cli.session.channel_bridge import Escape
 from rota.errors import BadInput
 
 

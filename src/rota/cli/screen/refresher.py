@@ -15,7 +15,7 @@ from msgspec import Struct
 from textual.message import Message
 
 from rota.cli.render.text import count, few_ranges
-from rota.cli.screen.filtering import Filter, found_in
+from rota.cli.screen.row_filter import Filter, found_in
 from rota.errors import NoManager, RotaError
 
 if TYPE_CHECKING:

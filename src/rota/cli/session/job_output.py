@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from rota.cli.render.outlet import Outlet
+from rota.cli.session.interruptible_writer import Outlet
 from rota.core.states import TERMINAL
 from rota.wire.gaps import NOT_KEPT, mark
 from rota.wire.messages import Chunk, Ended, Progress

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from rota.cli.render.job_output import ENDED, Printer, Stream
+from rota.cli.session.job_output import ENDED, Printer, Stream
 from rota.errors import EnvironmentFault
 from rota.spool import Queue, Spool
 
