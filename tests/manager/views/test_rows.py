@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rota.cli.commands.jobs.jobs import ran_s
+from rota.cli.render.job_text import ran_s
 from rota.errors import BadInput
 from rota.manager.submit.terms import modified
 from rota.manager.views import rows

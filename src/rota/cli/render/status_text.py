@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rota.cli.commands.manager.manager_pause import standstill
 from rota.cli.render.text import Shown, block, cells, count, cut, harmless, paint, side_by_side
 from rota.core.states import LEASED, TERMINAL, State
 from rota.units import about_duration
 
 if TYPE_CHECKING:
-    from rota.wire.views import StatusView
+    from rota.wire.views import ManagerView, StatusView
 
 _FULL: Final = "█"
 _PARTS: Final = " ▏▎▍▌▋▊▉"
@@ -86,6 +85,18 @@ def _end_unknown(found: StatusView) -> list[str]:
     whose = f"group '{harmless(group)}': " if group and len(found.groups) > 1 else ""
     said = "this leaves out: " if found.expected_end else "expected end: not known: "
     return [f"{said}{whose}{harmless(why.message)}"]
+
+
+def standstill(view: ManagerView | StatusView) -> str | None:
+    """Why no job starts, or none can be added; None if nothing is in the way."""
+    if view.disk_full:
+        full = f"the disk mounted at {view.disk_full} is full"
+        return f"{full}: no jobs can be added, and ends are recorded when there is room; free some space"
+    if view.draining:
+        return "the manager is draining: it stops when nothing runs ('rota manager resume' prevents it)"
+    if view.paused:
+        return "the manager is paused ('rota manager resume' lets jobs start)"
+    return None
 
 
 def busiest(groups: Mapping[str, Mapping[str, int]]) -> list[str]:

@@ -237,3 +237,13 @@ def few_ranges(ids: Sequence[int], most: int = 12) -> str:
 def count(number: int, noun: str) -> str:
     """`1 job`, `1,200 jobs`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def core_hours(seconds: float) -> str:
+    """Core seconds as `12.5 h`, with three significant digits; below a minute in seconds."""
+    from rota.units import about_duration
+
+    if seconds < 60:
+        return about_duration(seconds)
+    hours = seconds / 3600
+    return f"{hours:,.{0 if hours >= 100 else 1 if hours >= 10 else 2}f} h"

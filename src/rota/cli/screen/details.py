@@ -14,7 +14,7 @@ from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Footer, Log, Static
 
-from rota.cli.commands.jobs.jobs import exit_text, ran_s
+from rota.cli.render.job_text import exit_text, ran_s
 from rota.cli.render.status_text import span_text
 from rota.cli.render.text import command_text, harmless
 from rota.cli.screen.job_output import OutputOver, Printed, Tail

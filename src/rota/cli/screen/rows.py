@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from rota.cli.commands.jobs.jobs import exit_text, ran_s
+from rota.cli.render.job_text import exit_text, ran_s
 from rota.cli.render.status_text import done, done_parts, left_text, rate_text, span_text
 from rota.cli.render.text import cells, command_text, harmless
 from rota.core.jobs.reason_texts import sentence

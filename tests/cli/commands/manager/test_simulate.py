@@ -215,15 +215,15 @@ def test_an_interrupt_ends_it_quietly_with_status_130(tmp_path: Path) -> None:
 
 _READY = """
 import sys
-import rota.cli.input.trace_files as files
+import rota.cli.input.files as files
 from rota.cli.main import main
 
-read = files.read_trace
+read = files.read_input
 
-def told(path):
+def told(path, **options):
     print("reading", flush=True)
-    return read(path)
+    return read(path, **options)
 
-files.read_trace = told
+files.read_input = told
 main()
 """

@@ -101,7 +101,7 @@ def _asks(spec: NewSpec) -> str:
     """What a job asks of the planner, in one line; empty for most jobs."""
     from datetime import datetime
 
-    from rota.cli.commands.jobs.show import types_text
+    from rota.cli.render.job_text import types_text
     from rota.cli.render.text import harmless
 
     parts = {

@@ -58,6 +58,7 @@ def jobs(call: Invocation, selectors: tuple[str, ...], limit: int, cursor: str) 
 def _table(found: list[JobView]) -> Shown:
     from datetime import UTC, datetime
 
+    from rota.cli.render.job_text import exit_text
     from rota.cli.render.text import command_text, harmless, table
 
     now = datetime.now(UTC)
@@ -99,25 +100,8 @@ def _telling(found: list[JobView]) -> dict[str, Callable[[JobView], str]]:
     return columns
 
 
-def exit_text(job: JobView) -> str:
-    """How it ended, in a word."""
-    if job.signal:
-        return job.signal
-    if job.exit_code is not None:
-        return str(job.exit_code)
-    return "-"
-
-
-def ran_s(job: JobView, now: datetime) -> float | None:
-    """How long its attempt took or has taken so far, without the time that it stood suspended."""
-    if job.wall_s is not None:
-        return job.wall_s
-    if job.started_at is None or job.ended_at is not None:
-        return None
-    return max(0.0, (now - job.started_at).total_seconds() - (job.suspended_s or 0.0))
-
-
 def _time(job: JobView, now: datetime) -> str:
+    from rota.cli.render.job_text import ran_s
     from rota.units import about_duration
 
     seconds = ran_s(job, now)

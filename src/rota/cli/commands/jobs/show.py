@@ -41,6 +41,7 @@ def show(call: Invocation, id: str) -> int:
 
 def _card(job: JobView) -> Shown:
     from rota.cli.commands.jobs.output_paths import output_file
+    from rota.cli.render.job_text import types_text
     from rota.cli.render.text import block, coloured, command_text, harmless, paint
     from rota.units import about_size
 
@@ -114,19 +115,6 @@ def _reason(job: JobView) -> str:
     if reason.message.startswith(f"{job.state} "):
         return reason.message.removeprefix(job.state)
     return f" ({reason.message})"
-
-
-def types_text(words: Sequence[str]) -> str:
-    """Types for people: times in them are local."""
-    from rota.plan.language.type_parser import MOMENTS
-
-    shown = []
-    for word in words:
-        name, _, value = word.partition("=")
-        if name in MOMENTS:
-            word = f"{name}={datetime.fromtimestamp(float(value)):%Y-%m-%d %H:%M:%S}"
-        shown.append(word)
-    return ", ".join(shown)
 
 
 def _size(size: SizeView, *, spread: bool) -> str:

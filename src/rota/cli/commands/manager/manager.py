@@ -12,7 +12,7 @@ import click
 from rota.cli.command import Group, Invocation, print_json
 from rota.cli.commands.manager.manager_adopt import adopt
 from rota.cli.commands.manager.manager_backup import backup, restore
-from rota.cli.commands.manager.manager_pause import drain, pause, resume, standstill, wait_for_end
+from rota.cli.commands.manager.manager_pause import drain, pause, resume, wait_for_end
 from rota.cli.render.printing import aside, say
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ def _attention(view: AttentionView) -> str:
 
 
 def _card(view: ManagerView) -> Shown:
+    from rota.cli.render.status_text import standstill
     from rota.cli.render.text import block, harmless, table
     from rota.units import about_duration, about_size
 

@@ -14,7 +14,7 @@ from rota.cli.render.printing import aside, redraw, say, wipe
 
 if TYPE_CHECKING:
     from rota.client.blocking import Client
-    from rota.wire.views import ManagerView, PauseView, StatusView
+    from rota.wire.views import ManagerView, PauseView
 
 _LOOK_AGAIN_S: Final = 0.2
 _STOPPING_S: Final = 60.0
@@ -68,18 +68,6 @@ def _warn(view: PauseView) -> None:
             f"rota: {count(view.unreachable, 'job')} may still start at runners that do not answer; "
             "see 'rota manager status'"
         )
-
-
-def standstill(view: ManagerView | StatusView) -> str | None:
-    """A sentence about why nothing starts, or nothing can be added, if that is so."""
-    if view.disk_full:
-        full = f"the disk mounted at {view.disk_full} is full"
-        return f"{full}: no jobs can be added, and ends are recorded when there is room; free some space"
-    if view.draining:
-        return "the manager is draining: it stops when nothing runs ('rota manager resume' prevents it)"
-    if view.paused:
-        return "the manager is paused ('rota manager resume' lets jobs start)"
-    return None
 
 
 @command("drain")

@@ -72,9 +72,10 @@ def simulate(
       rota simulate kth.swf --policy easy --gantt kth.html
       rota simulate site.json --plan-only --json
     """
-    from rota.cli.input.trace_files import check_writable, read_trace
+    from rota.cli.input.files import read_input
+    from rota.cli.render.picture_file import check_writable
     from rota.errors import BadInput
-    from rota.sim.unpacking import pieces, unpacked
+    from rota.sim.unpacking import MAX_BYTES, pieces, unpacked
 
     chosen = list(dict.fromkeys(policies))
     if gantt is not None:
@@ -82,7 +83,7 @@ def simulate(
             raise BadInput("--gantt draws one policy", hint="give one --policy, or no --gantt")
         check_writable(gantt)
     name = "stdin" if trace == "-" else os.path.basename(trace) or trace
-    data = read_trace(trace)
+    data = read_input(trace, most=MAX_BYTES, what="a trace", too_large="give a part of it")
     beginning = next(pieces(data, name), b"")
     if trace.lower().endswith((".json", ".json.gz")) or beginning.lstrip()[:1] == b"{":
         for flag, value in (("--procs", procs), ("--estimates", estimates), ("--processors", processors)):
@@ -134,7 +135,7 @@ def _swf(
             )
     first = results[policies[0]]
     if gantt is not None:
-        from rota.cli.input.trace_files import write_picture
+        from rota.cli.render.picture_file import write_picture
         from rota.sim.drawing import picture_of_replay
 
         title = f"{name}: {policies[0]} on {processors} processors"
@@ -160,7 +161,7 @@ def _site(
     results = {policy: simulate_site(data, plan_only=plan_only, policy=policy) for policy in (policies or (None,))}
     first = next(iter(results.values()))
     if gantt is not None:
-        from rota.cli.input.trace_files import write_picture
+        from rota.cli.render.picture_file import write_picture
         from rota.sim.drawing import picture_of_site
 
         about = note(len(jobs_of(first)), metrics_of(first))

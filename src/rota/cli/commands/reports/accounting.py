@@ -175,6 +175,7 @@ def _names(row: AccountRow, columns: list[str]) -> list[str]:
 
 
 def _figures(rows: list[AccountRow]) -> list[str]:
+    from rota.cli.render.text import core_hours
     from rota.units import about_duration
 
     attempts = sum(row.attempts for row in rows)
@@ -193,19 +194,11 @@ def _figures(rows: list[AccountRow]) -> list[str]:
 
 def _asked(rows: list[AccountRow]) -> str:
     """What was asked for, as far as it is known, and how many attempts asked for no time."""
+    from rota.cli.render.text import core_hours
+
     known = [row.asked_s for row in rows if row.asked_s is not None]
     if not known:
         return "-"
     unasked = sum(row.unasked or 0 for row in rows)
     least = "≥ " if len(known) < len(rows) else ""
     return f"{least}{core_hours(sum(known))}" + (f" (+{unasked:,})" if unasked else "")
-
-
-def core_hours(seconds: float) -> str:
-    """Core hours, with as many digits as say something; what is less than a minute in seconds."""
-    from rota.units import about_duration
-
-    if seconds < 60:
-        return about_duration(seconds)
-    hours = seconds / 3600
-    return f"{hours:,.{0 if hours >= 100 else 1 if hours >= 10 else 2}f} h"

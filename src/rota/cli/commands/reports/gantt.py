@@ -74,7 +74,7 @@ def gantt(
         hint = "say from when on: --from -1h" if first is None else "give a later one, such as now+2h"
         raise BadInput("--to: the time is not after the beginning", hint=hint)
     if picture is not None:
-        from rota.cli.input.trace_files import check_writable
+        from rota.cli.render.picture_file import check_writable
 
         check_writable(picture)
     with call.connect() as client:
@@ -207,9 +207,9 @@ def _waiting(view: GanttView, look: Look) -> list[str]:
 
 def _write(view: GanttView, path: str, begin: float, end: float) -> None:
     """Times in a picture count from now."""
-    from rota.cli.input.trace_files import write_picture
     from rota.cli.render.gantt_bars import items, owned
     from rota.cli.render.gantt_text import numbers
+    from rota.cli.render.picture_file import write_picture
     from rota.pictures.schedule import Drawn, Picture
 
     now = view.now.timestamp()

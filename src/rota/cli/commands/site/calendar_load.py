@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from rota.cli.command import Invocation, print_json
 from rota.cli.commands.site import site_records
+from rota.cli.input.files import read_input
 from rota.cli.render.printing import aside, say
 from rota.errors import BadInput
 from rota.plan.policy.calendar_file import CalendarFile, read_calendar
@@ -49,17 +49,7 @@ def load(call: Invocation, path: str, *, replace: bool, dry_run: bool) -> int:
 
 def _read(path: str) -> CalendarFile:
     """Raises `BadInput`, which names the file."""
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read(_LARGEST + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(_LARGEST + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"cannot read {path}: {reason}", hint="give a JSON file, or '-' for stdin") from None
-    if len(data) > _LARGEST:
-        raise BadInput(f"{path} is larger than 16 MiB", hint="is it a calendar?")
+    data = read_input(path, most=_LARGEST, what="a JSON file", too_large="is it a calendar?")
     try:
         return read_calendar(msgspec.json.decode(data))
     except (msgspec.DecodeError, RecursionError) as error:

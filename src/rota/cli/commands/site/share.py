@@ -83,9 +83,8 @@ def settings_text(fair_share: FairShareView | FairShare, project: float | None =
 
 
 def _users(queue: QueueSharesView) -> Shown:
-    from rota.cli.commands.reports.accounting import core_hours
     from rota.cli.render.fitted_table import fitted
-    from rota.cli.render.text import harmless
+    from rota.cli.render.text import core_hours, harmless
 
     rows = [
         [
@@ -105,8 +104,7 @@ def _users(queue: QueueSharesView) -> Shown:
 
 
 def _projects(queue: QueueSharesView) -> Shown:
-    from rota.cli.commands.reports.accounting import core_hours
-    from rota.cli.render.text import harmless, table
+    from rota.cli.render.text import core_hours, harmless, table
 
     origin = {"share": "its share", "rest": "what shares leave", "equal": "equal parts"}
     rows = [

@@ -1,9 +1,8 @@
-"""The files of a simulation: the trace it reads and the picture it draws."""
+"""The file that a picture is drawn into."""
 
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from rota.errors import BadInput, EnvironmentFault
@@ -12,26 +11,8 @@ if TYPE_CHECKING:
     from rota.pictures.schedule import Picture
 
 
-def read_trace(path: str) -> bytes:
-    """The bytes of a file, or of stdin. Raises `BadInput`."""
-    from rota.sim.unpacking import MAX_BYTES
-
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read(MAX_BYTES + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"cannot read {path}: {reason}", hint="give a trace, or '-' for stdin") from None
-    if len(data) > MAX_BYTES:
-        raise BadInput(f"{path} is larger than 1 GiB", hint="give a part of it")
-    return data
-
-
 def check_writable(path: str) -> None:
-    """Find out before a long simulation, not after it, that its picture could not be kept. Raises `BadInput`."""
+    """Refuse a bad path before a long simulation, not after it. Raises `BadInput`."""
     from rota.pictures.rendering import suffix_of
 
     suffix_of(path)
@@ -45,7 +26,7 @@ def check_writable(path: str) -> None:
 
 
 def write_picture(picture: Picture, path: str) -> None:
-    """Draw into a file, which is there whole or not at all. Raises `EnvironmentFault`."""
+    """Draw into a file, which appears complete or not at all. Raises `EnvironmentFault`."""
     from rota.pictures.rendering import rendered, suffix_of
 
     data = rendered(picture, suffix_of(path))
