@@ -35,6 +35,16 @@ from rota.wire.channels import (
     Relayed,
     StartChannel,
 )
+from rota.wire.gantt import (
+    GanttAttempt,
+    GanttHost,
+    GanttJob,
+    GanttMerged,
+    GanttPast,
+    GanttState,
+    GanttView,
+    GanttWaiting,
+)
 from rota.wire.greeting import Chunk, Failure, Hello, Welcome
 from rota.wire.orders import (
     Ack,
@@ -55,7 +65,6 @@ from rota.wire.orders import (
     Took,
     Work,
 )
-from rota.wire.past import GanttAttempt, GanttMerged, GanttPast, GanttState
 from rota.wire.reports import Full, Idle, Join, Live, LiveEnd, Piece, Report, Settle
 from rota.wire.requests import (
     Act,
@@ -122,10 +131,6 @@ from rota.wire.views import (
     BytesView,
     CauseView,
     FeedView,
-    GanttHost,
-    GanttJob,
-    GanttView,
-    GanttWaiting,
     GraphNode,
     GraphView,
     HistogramView,

@@ -19,7 +19,16 @@ from rota.api.routes.site import Closing, Records, RuleTest, SiteChange, SiteCha
 from rota.api.routes.stream import Health
 from rota.client.printed import Absent
 from rota.client.trial import RuleStep, TrialView, TriedJob
-from rota.wire.past import GanttAttempt, GanttMerged, GanttPast, GanttState
+from rota.wire.gantt import (
+    GanttAttempt,
+    GanttHost,
+    GanttJob,
+    GanttMerged,
+    GanttPast,
+    GanttState,
+    GanttView,
+    GanttWaiting,
+)
 from rota.wire.sums import (
     AccountingView,
     AccountRow,
@@ -46,10 +55,6 @@ from rota.wire.views import (
     BucketView,
     BytesView,
     CauseView,
-    GanttHost,
-    GanttJob,
-    GanttView,
-    GanttWaiting,
     GraphNode,
     GraphView,
     JobPage,

@@ -27,6 +27,7 @@ from rota.wire import messages as m
 if TYPE_CHECKING:
     from rota.client.execute import Executed
     from rota.client.printed import Absent, Printed
+    from rota.wire.gantt import GanttView
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -170,7 +171,7 @@ class AsyncClient:
 
     async def gantt(
         self, *, since: float | None = None, until: float | None = None, limit: int = 10_000
-    ) -> views.GanttView:
+    ) -> GanttView:
         """What runs and what is planned between two moments (Unix seconds)."""
         return await self._call(calls.gantt(since=since, until=until, limit=limit))
 

@@ -27,6 +27,7 @@ from rota.wire import messages as m
 if TYPE_CHECKING:
     from rota.client.execute import Executed
     from rota.client.printed import Absent, Printed
+    from rota.wire.gantt import GanttView
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741
@@ -185,9 +186,7 @@ class Client:
         """The same for a specification."""
         return self._call(calls.plan(spec, user=user))
 
-    def gantt(
-        self, *, since: float | None = None, until: float | None = None, limit: int = 10_000
-    ) -> views.GanttView:
+    def gantt(self, *, since: float | None = None, until: float | None = None, limit: int = 10_000) -> GanttView:
         """What runs and what is planned between two moments (Unix seconds)."""
         return self._call(calls.gantt(since=since, until=until, limit=limit))
 

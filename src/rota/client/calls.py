@@ -18,6 +18,7 @@ from rota.wire import sums, views
 
 if TYPE_CHECKING:
     from rota.client.printed import Absent
+    from rota.wire.gantt import GanttView
 
 T = TypeVar("T")
 I = TypeVar("I")  # noqa: E741 - an item of a stream
@@ -150,8 +151,10 @@ def plan(spec: m.NewSpec, *, user: str = "") -> Call[views.PlanView]:
     return Call(lambda n: m.PlanFor(n, spec, user), views.PlanView)
 
 
-def gantt(*, since: float | None, until: float | None, limit: int) -> Call[views.GanttView]:
-    return Call(lambda n: m.Gantt(n, since, until, limit), views.GanttView)
+def gantt(*, since: float | None, until: float | None, limit: int) -> Call[GanttView]:
+    from rota.wire.gantt import GanttView
+
+    return Call(lambda n: m.Gantt(n, since, until, limit), GanttView)
 
 
 def limits() -> Call[list[views.LimitView]]:

@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from rota.wire.past import GanttPast
-
 
 class SizeView(Struct, gc=False):
     """What a job takes."""
@@ -248,67 +246,6 @@ class PlanView(Struct, kw_only=True, gc=False):
     behind: int = 0  #: waiting jobs that no plan has yet, because others that ask for the same go first
     notices: list[str] = field(default_factory=list)  #: what admission rules would change
     expected_reason: ReasonView | None = None  #: why its start or its end is not known
-
-
-class GanttHost(Struct, kw_only=True, gc=False):
-    """A host with its resources."""
-
-    host: str
-    resources: str  #: ids, like 1-8,17
-    state: str  #: alive, absent, suspected, dead
-    drain: bool
-    connected: bool
-    usable: bool
-    available_until: datetime | None
-    hours: str = ""  #: when it may be used; empty: always
-
-
-class GanttJob(Struct, kw_only=True, gc=False):
-    """A job that runs or has a planned start."""
-
-    id: int
-    name: str
-    user: str
-    project: str
-    queue: str
-    group: str
-    state: str
-    type: list[str]
-    start: datetime
-    end: datetime | None  #: expected
-    resources: str | None  #: ids; null: none of its own
-    host: str | None  #: where it runs, or begins
-    reserved: bool = False  #: an advance reservation
-    danger: str = ""  #: what of a reservation's resources may not be there at its time, in words
-
-
-class GanttWaiting(Struct, kw_only=True, gc=False):
-    """A job that has no planned start."""
-
-    id: int
-    name: str
-    user: str
-    queue: str
-    state: str
-    code: str
-    message: str
-
-
-class GanttView(Struct, kw_only=True, gc=False):
-    """The plan: what there is, who has it when, and who waits without a planned start."""
-
-    now: datetime
-    plan: bool  #: false: every job asks for a size only, and starts as room comes
-    hosts: list[GanttHost]
-    jobs: list[GanttJob]  #: by start
-    left_out: int  #: jobs that are not among these because they are too many
-    waiting: list[GanttWaiting]  #: the first of them
-    waiting_total: int
-    later: int = 0  #: jobs that begin after the time asked for
-    earlier: int = 0  #: jobs that will be over before it
-    #: hours of hosts → when, within the time asked for, it is not these: from, to
-    closed: dict[str, list[tuple[datetime, datetime]]] = field(default_factory=dict)
-    past: GanttPast | None = None  #: null: nothing is asked for of the time before now
 
 
 class LimitView(Struct, kw_only=True, gc=False):

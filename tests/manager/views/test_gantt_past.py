@@ -31,8 +31,7 @@ from rota.store.memory.store import MemoryStore
 from rota.store.past import PastSum
 from rota.wire import codec
 from rota.wire import messages as m
-from rota.wire.past import GanttPast
-from rota.wire.views import GanttView
+from rota.wire.gantt import GanttPast, GanttView
 from tests.core.machine import Machine
 
 S = 1_000_000

@@ -11,7 +11,8 @@ from rota.api.operations import Ask, Table
 from rota.client import calls, submission
 from rota.client.fields.moments import parse_moment
 from rota.errors import BadInput
-from rota.wire.views import GanttView, PlanView
+from rota.wire.gantt import GanttView
+from rota.wire.views import PlanView
 
 table = Table("plan")
 

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from rota.errors import BadInput
 from rota.plan.site.bitset import parse_spans
-from rota.wire.past import GanttAttempt
-from rota.wire.views import GanttHost, GanttJob, GanttView
+from rota.wire.gantt import GanttAttempt, GanttHost, GanttJob, GanttView
 
 #: The line of a bar.
 RUNS: Final = "="

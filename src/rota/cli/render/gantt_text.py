@@ -18,7 +18,7 @@ from rota.cli.render.text import Shown, cells, cut, harmless, painted, side_by_s
 from rota.pictures.schedule import STEPS_S
 from rota.plan.language.hostlist import fold
 from rota.plan.site.bitset import parse_spans
-from rota.wire.views import GanttHost, GanttJob, GanttView
+from rota.wire.gantt import GanttHost, GanttJob, GanttView
 
 #: What a place in a row may be, besides a bar, which is its number from 1 on.
 _FREE: Final = 0

@@ -34,8 +34,7 @@ from rota.plan.site.site_builder import host_record, hours_of
 from rota.plan.size import CORE
 from rota.wire import codec
 from rota.wire import messages as m
-from rota.wire.past import GanttPast
-from rota.wire.views import GanttHost, GanttJob, GanttView, GanttWaiting
+from rota.wire.gantt import GanttHost, GanttJob, GanttPast, GanttView, GanttWaiting
 
 #: Jobs without a planned start of which the reason is told.
 _REASONS = 50

@@ -28,7 +28,7 @@ from rota.plan.site.bitset import parse_spans, spans_of
 from rota.plan.size import CORE
 from rota.store.base import Store
 from rota.store.past import PastAttempt, PastSum
-from rota.wire.past import GanttAttempt, GanttMerged, GanttPast, GanttState
+from rota.wire.gantt import GanttAttempt, GanttMerged, GanttPast, GanttState
 
 _FEWEST_SLICES: Final = 48
 _MOST_SLICES: Final = 1000

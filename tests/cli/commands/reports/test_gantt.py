@@ -12,7 +12,7 @@ import pytest
 
 from rota.cli.render.gantt_text import Look, chart, span_of, ticks_of
 from rota.cli.render.text import cells
-from rota.wire.views import GanttHost, GanttJob, GanttView
+from rota.wire.gantt import GanttHost, GanttJob, GanttView
 from tests.cli.planned import Site, site_of
 from tests.deployment import Deployment, wait_until
 

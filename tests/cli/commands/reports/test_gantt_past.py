@@ -10,8 +10,7 @@ import pytest
 
 from rota.cli.render.gantt_text import Look, chart, span_of
 from rota.cli.render.text import cells
-from rota.wire.past import GanttAttempt, GanttMerged, GanttPast, GanttState
-from rota.wire.views import GanttView
+from rota.wire.gantt import GanttAttempt, GanttMerged, GanttPast, GanttState, GanttView
 from tests.cli.commands.reports.test_gantt import NOW, host, job, view
 from tests.cli.planned import Site, moment, site_of
 from tests.deployment import wait_until

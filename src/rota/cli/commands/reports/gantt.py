@@ -16,7 +16,7 @@ from rota.cli.render.printing import say
 
 if TYPE_CHECKING:
     from rota.cli.render.gantt_text import Look
-    from rota.wire.views import GanttView
+    from rota.wire.gantt import GanttView
 
 #: Of the jobs that have no planned start so many are listed.
 _LISTED: Final = 10
