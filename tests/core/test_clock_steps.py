@@ -16,7 +16,7 @@ from rota.core.changes import Changes
 from rota.core.jobs.job import Condition, Outcome, Spec
 from rota.core.states import State
 from rota.manager.accounts import accounts
-from rota.manager.loop.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, beginning, reading_of
+from rota.manager.loop.clock import CLOCK, CONFIRMED_AFTER_S, Reading, SteadyClock, reading_of, starting_time
 from rota.plan.size import CORE
 from tests.core.machine import Machine
 from tests.core.test_planned_properties import PlannedHistories
@@ -87,7 +87,7 @@ class ClockHistories(Histories):
         """The next manager begins with what was written down; a move that was not, it has to make again."""
         super().crash(durable)
         known = reading_of(self.m.store.load().meta[CLOCK])
-        begin = beginning(known, newest=0.0, at_stake=True, now=self._reading(self.off + self.m.mono))
+        begin = starting_time(known, newest=0.0, at_stake=True, now=self._reading(self.off + self.m.mono))
         self.clock = SteadyClock(begin=begin, wall=lambda: self.off + self.m.mono, steady=lambda: self.m.mono)
         self.m.wall = self.clock.now()
 

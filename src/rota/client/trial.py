@@ -12,7 +12,7 @@ from rota.client.fields.new_spec import new_spec
 from rota.client.submission import base_wanted
 from rota.core.jobs.job import Spec
 from rota.errors import BadInput
-from rota.manager.submit.admission import By, Rulebook
+from rota.manager.submit.admission import Rulebook, SubmissionContext
 from rota.manager.submit.specs import check_texts, spec_from
 from rota.manager.submit.unix_groups import groups_of
 from rota.manager.views.rows import size_view
@@ -118,7 +118,7 @@ def trial(
         spec = msgspec.structs.replace(spec, interactive=True)
     check_texts(spec)
     _check_words(spec, records)
-    by = By(admin, groups_of(user) if unix_groups is None else tuple(unix_groups))
+    by = SubmissionContext(admin, groups_of(user) if unix_groups is None else tuple(unix_groups))
     judged = Rulebook(records, system=system).judge(spec, reservations=reservations, by=by)
     error, verdict = judged.error, judged.verdict
     said = "" if error is None else verdict.message if verdict.rejected_by else str(error)

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from rota.manager.loop import checkup
-from rota.manager.loop.checkup import Checkup
+from rota.manager.loop.checkup import SelfCheck
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_others_get_their_turn_between_the_parts(steps):
             await asyncio.sleep(0)
 
     async def run() -> None:
-        found, _none = await asyncio.gather(Checkup(Mock(live=1)).result(), other())
+        found, _none = await asyncio.gather(SelfCheck(Mock(live=1)).result(), other())
         assert found == ["broken 0", "broken 1", "broken 2"]
 
     asyncio.run(run())
@@ -44,7 +44,7 @@ def test_others_get_their_turn_between_the_parts(steps):
 
 def test_those_who_ask_together_share_one_check_and_the_next_one_gets_a_new_one(steps):
     async def run() -> None:
-        made = Checkup(Mock(live=1))
+        made = SelfCheck(Mock(live=1))
         answers = await asyncio.gather(*(made.result() for _ in range(8)))
         assert all(each == answers[0] for each in answers)
         assert steps == ["part"] * 3
@@ -56,7 +56,7 @@ def test_those_who_ask_together_share_one_check_and_the_next_one_gets_a_new_one(
 
 def test_who_leaves_ends_the_check_for_nobody_else(steps):
     async def run() -> None:
-        made = Checkup(Mock(live=1))
+        made = SelfCheck(Mock(live=1))
         leaving, staying = (asyncio.ensure_future(made.result()) for _ in range(2))
         await asyncio.sleep(0)
         leaving.cancel()
@@ -66,5 +66,5 @@ def test_who_leaves_ends_the_check_for_nobody_else(steps):
 
 
 def test_a_large_queue_is_not_checked(steps):
-    assert asyncio.run(Checkup(Mock(live=checkup.CHECK_UP_TO_JOBS + 1)).result()) == []
+    assert asyncio.run(SelfCheck(Mock(live=checkup.CHECK_UP_TO_JOBS + 1)).result()) == []
     assert steps == []

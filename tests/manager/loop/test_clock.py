@@ -12,8 +12,8 @@ from rota.manager.loop.clock import (
     FOLLOWED_S,
     Reading,
     SteadyClock,
-    beginning,
     reading_of,
+    starting_time,
 )
 
 YEAR = 366 * 86_400.0
@@ -99,22 +99,24 @@ def reading(at: float, *, boot: str = "b", since: float = 5000.0) -> Reading:
 @pytest.mark.parametrize("by", [-2 * YEAR, -3600.0, 0.0, 3600.0, 2 * YEAR])
 def test_a_manager_that_starts_in_the_same_life_of_the_machine_knows_what_passed(by: float) -> None:
     known = reading(NOW, since=1000.0)
-    found = beginning(known, newest=NOW, at_stake=True, now=reading(NOW + 4000 + by, since=5000.0))
+    found = starting_time(known, newest=NOW, at_stake=True, now=reading(NOW + 4000 + by, since=5000.0))
     assert found == NOW + 4000
 
 
 def test_after_a_restart_of_the_machine_time_has_not_gone_back() -> None:
     known = reading(NOW, boot="other")
-    assert beginning(known, newest=NOW + 50, at_stake=False, now=reading(NOW - YEAR)) == NOW + 50
-    assert beginning(None, newest=NOW + 50, at_stake=False, now=reading(NOW - YEAR)) == NOW + 50
-    assert beginning(known, newest=NOW, at_stake=True, now=reading(NOW + FAR_S / 2)) == NOW + FAR_S / 2
+    assert starting_time(known, newest=NOW + 50, at_stake=False, now=reading(NOW - YEAR)) == NOW + 50
+    assert starting_time(None, newest=NOW + 50, at_stake=False, now=reading(NOW - YEAR)) == NOW + 50
+    assert starting_time(known, newest=NOW, at_stake=True, now=reading(NOW + FAR_S / 2)) == NOW + FAR_S / 2
 
 
 def test_after_a_restart_of_the_machine_years_are_believed_at_once_only_if_nobody_waits() -> None:
     known, later = reading(NOW, boot="other"), reading(NOW + YEAR)
-    assert beginning(known, newest=NOW, at_stake=True, now=later) == NOW
-    assert beginning(known, newest=NOW, at_stake=False, now=later) == NOW + YEAR
-    assert beginning(None, newest=0.0, at_stake=True, now=later) == NOW + YEAR, "there is nothing to compare with"
+    assert starting_time(known, newest=NOW, at_stake=True, now=later) == NOW
+    assert starting_time(known, newest=NOW, at_stake=False, now=later) == NOW + YEAR
+    assert starting_time(None, newest=0.0, at_stake=True, now=later) == NOW + YEAR, (
+        "there is nothing to compare with"
+    )
 
 
 def test_what_is_written_down_is_read_again() -> None:

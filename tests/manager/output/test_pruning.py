@@ -12,7 +12,7 @@ from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport
 from rota.core.turn import Batch, Turn
 from rota.core.world import World
-from rota.manager.output.outputs import Checks
+from rota.manager.output.outputs import OutputChecks
 from rota.manager.output.pruning import outdated, remove
 from rota.plan.dispatch.planning import Planning
 from rota.store.base import StoredAttempt
@@ -51,7 +51,7 @@ def test_it_is_recorded_before_a_segment_is_removed_and_told_of_its_outputs(tmp_
     attempt = StoredAttempt(1, 1, 1, "r", "h", 1.0, segment="r-000001", out_len=3, out_total=3)
     attempt.kept = OutputReport(checksums(b"out", b""))
     store, batch = MemoryStore(), Batch()
-    checks = Checks(tmp_path, store)
+    checks = OutputChecks(tmp_path, store)
     assert checks.missing([attempt]) == [None]
     turn = Turn(wall=1.0, mono=1.0, random=lambda: 0.5, batch=batch)
     Engine(World(Planning(first_seat=1))).step([OutputOutdated(["r-000001"])], turn)

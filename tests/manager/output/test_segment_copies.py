@@ -13,7 +13,7 @@ from rota.core.jobs.job import Outcome
 from rota.core.output.output_blocks import checksums
 from rota.core.output.output_report import OutputReport
 from rota.errors import WireError
-from rota.manager.output.segment_copies import Pieces
+from rota.manager.output.segment_copies import SegmentCopies
 
 SEGMENT = "n-1-00000001-000001"
 KEY = (1, 1, 77)
@@ -41,7 +41,7 @@ def ended(length: int, offset: int = 0) -> Outcome:
 
 
 def test_a_full_disk_of_the_manager_is_told_and_when_there_is_room_it_is_kept(small_disk: Path) -> None:
-    pieces = Pieces(small_disk, keep_output=1 << 20)
+    pieces = SegmentCopies(small_disk, keep_output=1 << 20)
     for at in range(0, 512 << 10, 64 << 10):
         pieces.keep(KEY, SEGMENT, at, bytes(64 << 10))
     told = pieces.settled(KEY, ended(512 << 10))
@@ -54,7 +54,7 @@ def test_a_full_disk_of_the_manager_is_told_and_when_there_is_room_it_is_kept(sm
 
 
 def test_output_that_was_written_in_part_and_then_sent_again_is_whole(tmp_path: Path) -> None:
-    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    pieces = SegmentCopies(tmp_path, keep_output=1 << 20)
     pieces.keep(KEY, SEGMENT, 50, bytes(100))
     pieces.keep(KEY, SEGMENT, 350, bytes(100))  # one between them is missing
     assert pieces.settled(KEY, ended(400, 50)).kept == OutputReport(
@@ -69,7 +69,7 @@ def test_output_that_was_written_in_part_and_then_sent_again_is_whole(tmp_path: 
 
 
 def test_nobody_writes_more_for_a_lease_than_an_attempt_may_keep(tmp_path: Path) -> None:
-    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    pieces = SegmentCopies(tmp_path, keep_output=1 << 20)
     block = bytes(1 << 20)
     for at in range(0, 60 << 20, 1 << 20):
         pieces.keep(KEY, SEGMENT, at, block)
@@ -84,7 +84,7 @@ def test_nobody_writes_more_for_a_lease_than_an_attempt_may_keep(tmp_path: Path)
 
 
 def test_ranges_of_leases_that_are_over_are_forgotten(tmp_path: Path) -> None:
-    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    pieces = SegmentCopies(tmp_path, keep_output=1 << 20)
     for job in range(2000):
         pieces.keep((job, 1, 1), SEGMENT, job, b"x")
         pieces.forget(lambda key: key[0] > 1900)
@@ -96,7 +96,7 @@ RUNNER = SEGMENT.rpartition("-")[0]
 
 
 def test_an_agent_of_the_first_release_does_not_say_whose_output_it_sends(tmp_path: Path) -> None:
-    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    pieces = SegmentCopies(tmp_path, keep_output=1 << 20)
     for at in range(0, 400, 100):  # of two attempts, of 150 and 250 bytes
         pieces.keep_unnamed(RUNNER, 2, SEGMENT, at, bytes(100))
     first, second = ended(150), ended(250, 150)
@@ -109,7 +109,7 @@ def test_an_agent_of_the_first_release_does_not_say_whose_output_it_sends(tmp_pa
 
 
 def test_an_agent_of_the_first_release_writes_no_more_than_its_leases_could_need(tmp_path: Path) -> None:
-    pieces = Pieces(tmp_path, keep_output=1 << 20)
+    pieces = SegmentCopies(tmp_path, keep_output=1 << 20)
     pieces.keep_unnamed(RUNNER, 0, SEGMENT, 0, b"x")
     assert not (tmp_path / SEGMENT).exists()
     for number in range(100):

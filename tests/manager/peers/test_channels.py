@@ -10,7 +10,7 @@ import pytest
 from rota.core.jobs.job import Job, Lease, Spec
 from rota.core.states import State
 from rota.core.world import NO_JOB
-from rota.manager.peers.channels import Channels
+from rota.manager.peers.channels import ChannelRouter
 from rota.plan.placement import Given
 from rota.plan.size import Size
 from rota.wire import messages as m
@@ -53,7 +53,7 @@ class Scene:
             jobs={7: cast(Job, job)}, runners=runners, outcome=lambda id: known.get(id, NO_JOB)
         )
         peers = {f"r-{name}": peer for name, peer in self.nodes.items()}
-        self.channels = Channels(cast(Any, world), peer_of=cast(Any, peers.get))
+        self.channels = ChannelRouter(cast(Any, world), peer_of=cast(Any, peers.get))
         self.ann = FakePeer(10, "user", user="ann")
 
     def says(self, peer: FakePeer, message: Any) -> None:

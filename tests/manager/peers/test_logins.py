@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rota.errors import Denied
-from rota.manager.peers.logins import _MOST_CODES, _MOST_SESSIONS, Logins, Maker
+from rota.manager.peers.logins import _MOST_CODES, _MOST_SESSIONS, Logins, SessionCreator
 
-ALICE, BOB = Maker("alice", "owner"), Maker("bob", "owner")
+ALICE, BOB = SessionCreator("alice", "owner"), SessionCreator("bob", "owner")
 
 
 class _Clock:
@@ -38,7 +38,7 @@ def _names(logins: Logins) -> list[str]:
     return [each.name for each in logins.list()]
 
 
-def _log_in(logins: Logins, maker: Maker = ALICE) -> str:
+def _log_in(logins: Logins, maker: SessionCreator = ALICE) -> str:
     return logins.redeem(logins.code("user", maker))[1].name
 
 
@@ -112,14 +112,14 @@ def test_a_session_is_over_when_its_time_is(logins, clock):
 
 
 def test_a_session_is_over_when_the_token_that_made_it_expires(logins, clock):
-    token, made = logins.redeem(logins.code("user", Maker("short", "owner", clock.now + 100)))
+    token, made = logins.redeem(logins.code("user", SessionCreator("short", "owner", clock.now + 100)))
     assert made.expires_at == clock.now + 100
     clock.now += 100
     assert logins.verify(token) is None
 
 
 def test_a_code_is_worthless_when_the_token_that_asked_for_it_has_expired(logins, clock):
-    code = logins.code("user", Maker("short", "owner", clock.now + 10))
+    code = logins.code("user", SessionCreator("short", "owner", clock.now + 10))
     clock.now += 10
     with pytest.raises(Denied):
         logins.redeem(code)
@@ -127,7 +127,7 @@ def test_a_code_is_worthless_when_the_token_that_asked_for_it_has_expired(logins
 
 def test_what_a_token_made_goes_with_it_and_nothing_else(logins, ended):
     mine, code = [_log_in(logins), _log_in(logins)], logins.code("user", ALICE)
-    others = [_log_in(logins, BOB), _log_in(logins, Maker("", "alice"))]
+    others = [_log_in(logins, BOB), _log_in(logins, SessionCreator("", "alice"))]
     logins.removed("alice")
     assert _names(logins) == others
     assert ended == mine
@@ -137,7 +137,7 @@ def test_what_a_token_made_goes_with_it_and_nothing_else(logins, ended):
 
 def test_too_many_sessions_push_out_the_oldest_of_the_same_maker(logins, ended):
     other = _log_in(logins, BOB)
-    without_token = _log_in(logins, Maker("", "alice"))
+    without_token = _log_in(logins, SessionCreator("", "alice"))
     names = [_log_in(logins) for _ in range(_MOST_SESSIONS + 2)]
     assert _names(logins) == [other, without_token, *names[2:]]
     assert ended == names[:2]

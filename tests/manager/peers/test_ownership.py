@@ -9,7 +9,7 @@ import pytest
 
 from rota.core.jobs.job import Spec
 from rota.errors import Denied, NotFound
-from rota.manager.peers.ownership import Belongings, restricted, without_output
+from rota.manager.peers.ownership import JobOwners, restricted, without_output
 from rota.store.base import Clause
 from rota.wire.views import BehavedView
 
@@ -30,11 +30,11 @@ class Disk:
 
 
 @pytest.fixture
-def belongings() -> Belongings:
+def belongings() -> JobOwners:
     """In memory 1 is ann's and 2 bob's; ended are 11 of ann, 12 of bob, and what is of the array."""
     live = {id: SimpleNamespace(spec=Spec(user=user, cwd="/", env=1)) for id, user in ((1, "ann"), (2, "bob"))}
     disk = Disk({11: "ann", 12: "bob", 30: "bob"})
-    return Belongings(cast(Any, SimpleNamespace(jobs=live)), cast(Any, disk))
+    return JobOwners(cast(Any, SimpleNamespace(jobs=live)), cast(Any, disk))
 
 
 def _peer(role: str, *, trusted: bool) -> Any:
@@ -48,31 +48,31 @@ def test_only_users_that_are_not_the_owner_keep_to_their_own_jobs() -> None:
     assert restricted(_peer("gateway", trusted=False))
 
 
-def test_jobs_of_ones_own_pass_whether_they_live_or_have_ended(belongings: Belongings) -> None:
+def test_jobs_of_ones_own_pass_whether_they_live_or_have_ended(belongings: JobOwners) -> None:
     belongings.check([1, 11], "ann")
     belongings.check([], "ann")
 
 
 @pytest.mark.parametrize("id", [2, 12])
-def test_a_job_of_somebody_else_is_refused_by_name(belongings: Belongings, id: int) -> None:
+def test_a_job_of_somebody_else_is_refused_by_name(belongings: JobOwners, id: int) -> None:
     with pytest.raises(Denied, match=f"job {id} belongs to bob") as refused:
         belongings.check([1, 11, id], "ann")
     assert "user=ann" in refused.value.hint
 
 
-def test_a_job_that_is_only_about_to_be_there_is_not_there(belongings: Belongings) -> None:
+def test_a_job_that_is_only_about_to_be_there_is_not_there(belongings: JobOwners) -> None:
     with pytest.raises(NotFound, match="no job 99"):
         belongings.check([1, 99], "ann")
 
 
-def test_a_selection_means_the_users_own(belongings: Belongings) -> None:
+def test_a_selection_means_the_users_own(belongings: JobOwners) -> None:
     wide = [Clause(), Clause(group="g"), Clause(state=3), Clause(low=1, high=20), Clause(user="ann")]
     mine = [Clause(user="ann"), Clause(group="g", user="ann"), Clause(state=3, user="ann")]
     mine += [Clause(low=1, high=20, user="ann"), Clause(user="ann")]
     assert belongings.narrowed(wide, "ann") == mine
 
 
-def test_a_job_that_is_named_alone_stays_so(belongings: Belongings) -> None:
+def test_a_job_that_is_named_alone_stays_so(belongings: JobOwners) -> None:
     assert belongings.narrowed([Clause(low=1, high=1)], "ann") == [Clause(low=1, high=1)]
     some = Clause(low=11, high=11, state=14)
     assert belongings.narrowed([some], "ann") == [Clause(low=11, high=11, state=14, user="ann")]
@@ -89,13 +89,13 @@ def test_a_job_that_is_named_alone_stays_so(belongings: Belongings) -> None:
     ],
 )
 def test_what_is_named_and_belongs_to_somebody_else_is_refused(
-    belongings: Belongings, clause: Clause, what: str
+    belongings: JobOwners, clause: Clause, what: str
 ) -> None:
     with pytest.raises(Denied, match=f"{what} belongs to bob"):
         belongings.narrowed([Clause(low=1, high=1), clause], "ann")
 
 
-def test_an_array_of_which_nothing_is_stored_yet_is_narrowed(belongings: Belongings) -> None:
+def test_an_array_of_which_nothing_is_stored_yet_is_narrowed(belongings: JobOwners) -> None:
     assert belongings.narrowed([Clause(array=40)], "ann") == [Clause(array=40, user="ann")]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rota.errors import EnvironmentFault
 from rota.manager.peers import peer as peers
-from rota.manager.peers.partial_messages import SMALL, Unfinished
+from rota.manager.peers.partial_messages import SMALL, PartialMessages
 from rota.manager.peers.peer import Peer
 from rota.wire import codec
 from rota.wire import messages as m
@@ -20,7 +20,7 @@ _STEPS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 3), st.integer
 
 @given(_STEPS)
 def test_what_somebody_holds_is_the_sum_of_their_connections(steps: list[tuple[str, int, int]]) -> None:
-    unfinished, held = Unfinished(most=50), dict[tuple[str, int], int]()
+    unfinished, held = PartialMessages(most=50), dict[tuple[str, int], int]()
     for whose, connection, now in steps:
         before = held.get((whose, connection), 0)
         held[whose, connection] = now
@@ -55,7 +55,7 @@ class _Transport:
 
 class _Connections:
     def __init__(self) -> None:
-        self.unfinished = Unfinished(most=10 * SMALL)
+        self.unfinished = PartialMessages(most=10 * SMALL)
 
     def connected(self, peer: Peer) -> None:
         pass

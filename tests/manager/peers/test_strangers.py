@@ -5,13 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.manager.peers.strangers import Stranger, Strangers, network_of
+from rota.manager.peers.strangers import PendingConnection, PendingConnections, network_of
 
 _MOST, _EACH = 12, 5
 
 
-def _knock(strangers: Strangers, network: str, left: list[Stranger], *, silent: bool = True) -> Stranger:
-    made = Stranger(network, lambda: left.append(made), since=0.0)
+def _knock(
+    strangers: PendingConnections, network: str, left: list[PendingConnection], *, silent: bool = True
+) -> PendingConnection:
+    made = PendingConnection(network, lambda: left.append(made), since=0.0)
     strangers.came(made)
     made.silent = silent
     return made
@@ -19,7 +21,11 @@ def _knock(strangers: Strangers, network: str, left: list[Stranger], *, silent: 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.booleans(), st.booleans()), max_size=80))
 def test_they_are_never_too_many_and_the_newest_is_never_sent_away(knocks: list[tuple[str, bool, bool]]) -> None:
-    strangers, left, there = Strangers(most=_MOST, most_each=_EACH), list[Stranger](), list[Stranger]()
+    strangers, left, there = (
+        PendingConnections(most=_MOST, most_each=_EACH),
+        list[PendingConnection](),
+        list[PendingConnection](),
+    )
     for network, silent, known in knocks:
         newest = _knock(strangers, network, left, silent=silent)
         there = [each for each in (*there, newest) if each not in left]
@@ -33,7 +39,7 @@ def test_they_are_never_too_many_and_the_newest_is_never_sent_away(knocks: list[
 
 
 def test_a_flood_from_one_address_takes_nobody_elses_place() -> None:
-    strangers, left = Strangers(most=_MOST, most_each=_MOST), list[Stranger]()
+    strangers, left = PendingConnections(most=_MOST, most_each=_MOST), list[PendingConnection]()
     others = [_knock(strangers, f"node{number}", left) for number in range(3)]
     for _ in range(1000):
         _knock(strangers, "flood", left)
@@ -42,7 +48,7 @@ def test_a_flood_from_one_address_takes_nobody_elses_place() -> None:
 
 
 def test_who_has_said_something_outlasts_those_who_have_not() -> None:
-    strangers, left = Strangers(most=_MOST, most_each=_EACH), list[Stranger]()
+    strangers, left = PendingConnections(most=_MOST, most_each=_EACH), list[PendingConnection]()
     honest = _knock(strangers, "a", left, silent=False)
     for _ in range(100):
         _knock(strangers, "a", left)

@@ -21,7 +21,7 @@ from rota.manager.metrics.rates import Rates
 from rota.manager.requests.questions import Questions
 from rota.manager.views.forecast import Forecasts
 from rota.manager.views.gantt import encoded
-from rota.manager.views.gantt_past import Lines, Past, Window
+from rota.manager.views.gantt_past import Past, PastRows, PastWindow
 from rota.manager.views.gantt_rows import Bar, lines_needed, placed
 from rota.manager.views.queries import Queries
 from rota.plan.placement import Given, Pause
@@ -36,7 +36,7 @@ from tests.core.machine import Machine
 
 S = 1_000_000
 HOSTS = {"a": 4, "b": 2}
-LINES = Lines(HOSTS, {1: ("a", 0), 2: ("a", 1), 3: ("a", 2), 4: ("a", 3), 5: ("b", 0), 6: ("b", 1)})
+LINES = PastRows(HOSTS, {1: ("a", 0), 2: ("a", 1), 3: ("a", 2), 4: ("a", 3), 5: ("b", 0), 6: ("b", 1)})
 SPECS = {1: Spec(user="ann", cwd="/", env=1, name="one"), 2: Spec(user="bob", cwd="/", env=1, size=Size(200))}
 
 
@@ -62,7 +62,7 @@ def stored(
 
 
 def past_of(store: MemoryStore, since: float, until: float, limit: int = 1000) -> GanttPast:
-    return Past(store, SPECS).view(Window(since, until, limit), LINES, [])[0]
+    return Past(store, SPECS).view(PastWindow(since, until, limit), LINES, [])[0]
 
 
 # ------------------------------------------------------------------ lines
@@ -197,7 +197,7 @@ def test_an_attempt_is_drawn_on_the_cores_it_had_and_one_of_a_host_that_is_gone_
 
 def test_a_running_job_is_drawn_beside_what_ended_before() -> None:
     store = stored(("b", 10.0, 50.0, 1, None))
-    _view, places = Past(store, SPECS).view(Window(0.0, 60.0, 10), LINES, [Bar("b", 20.0, inf, 1)])
+    _view, places = Past(store, SPECS).view(PastWindow(0.0, 60.0, 10), LINES, [Bar("b", 20.0, inf, 1)])
     assert places == [{"b": [1]}]
 
 
@@ -299,10 +299,10 @@ def test_pages_that_look_back_from_now_share_what_took_long_to_find(monkeypatch:
     store = stored(*[("a", n * 1000.0, n * 1000.0 + 900.0, 1, None) for n in range(1, 40)], kind=CountingStore)
     assert isinstance(store, CountingStore)
     past = Past(store, SPECS)
-    views = [past.view(Window(at, 40_000.0 + at, 5), LINES, [])[0] for at in (100.0, 101.0, 103.0)]
+    views = [past.view(PastWindow(at, 40_000.0 + at, 5), LINES, [])[0] for at in (100.0, 101.0, 103.0)]
     assert store.asked == 1
     assert [each.total for each in views] == [39, 39, 39]
-    assert past.view(Window(20_000.0, 40_000.0, 5), LINES, [])[0].total < 39
+    assert past.view(PastWindow(20_000.0, 40_000.0, 5), LINES, [])[0].total < 39
     assert store.asked == 2
 
 

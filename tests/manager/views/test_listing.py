@@ -16,7 +16,7 @@ from rota.core.jobs.job import Spec
 from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager.views import listing
-from rota.manager.views.listing import Listings, Place, order_of, place_of
+from rota.manager.views.listing import Listings, PagePosition, order_of, place_of
 from rota.manager.views.queries import Queries
 from rota.manager.views.selectors import parse
 from rota.store.base import Clause, Order
@@ -29,7 +29,7 @@ from tests.core.machine import Machine
 
 ALL = [Clause()]
 NEWEST = Order("id", descending=True)
-TOP = Place(0)
+TOP = PagePosition(0)
 
 
 class Counted(Queries):
@@ -107,11 +107,11 @@ def test_orders_are_written_with_a_minus_for_the_largest_first() -> None:
 
 
 def test_places() -> None:
-    assert place_of(ListPage(1, [])) == Place(0)
-    assert place_of(ListPage(1, [], offset=30)) == Place(30)
-    assert place_of(ListPage(1, [], offset=-5)) == Place(0)
-    assert place_of(ListPage(1, [], cursor="7-200")) == Place(200, 7)
-    assert place_of(ListPage(1, [], offset=30, cursor="7-200")) == Place(200, 7), "a cursor says it itself"
+    assert place_of(ListPage(1, [])) == PagePosition(0)
+    assert place_of(ListPage(1, [], offset=30)) == PagePosition(30)
+    assert place_of(ListPage(1, [], offset=-5)) == PagePosition(0)
+    assert place_of(ListPage(1, [], cursor="7-200")) == PagePosition(200, 7)
+    assert place_of(ListPage(1, [], offset=30, cursor="7-200")) == PagePosition(200, 7), "a cursor says it itself"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from rota.core.states import State
 from rota.errors import BadInput
 from rota.manager.views import selectors
 from rota.manager.views.queries import Queries
-from rota.manager.views.selectors import Matching, Spans, matches, parse
+from rota.manager.views.selectors import IdRanges, Matching, matches, parse
 from rota.store.base import Clause, Order
 from rota.store.memory.store import MemoryStore
 from rota.store.sqlite.store import SqliteStore
@@ -245,4 +245,4 @@ def test_a_hundred_thousand_ids_are_looked_up_together(monkeypatch: pytest.Monke
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 9)), max_size=12), st.integers(1, 80))
 def test_spans_hold_exactly_their_ids(spans: list[tuple[int, int]], id: int) -> None:
     ranges = [(low, low + more) for low, more in spans]
-    assert (id in Spans(ranges)) is any(low <= id <= high for low, high in ranges)
+    assert (id in IdRanges(ranges)) is any(low <= id <= high for low, high in ranges)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from rota.core.states import State
-from rota.manager.watch.tails import Tails
+from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watcher import Watcher
 from rota.manager.watch.watches import Watches
 from rota.wire import codec
@@ -46,7 +46,7 @@ class Bench:
         peer_of: Any = {RUNNER: self.runner}.get
         loop: Any = SimpleNamespace(call_later=lambda _s, tell: self.later.append(tell), time=lambda: 0.0)
         self.later: list[Any] = []
-        self.tails = Tails(world, peers, peer_of=peer_of)
+        self.tails = OutputTails(world, peers, peer_of=peer_of)
         self.watches = Watches(world, peers, self.tails, loop=loop)
         self.watcher = Watcher(
             [1], fresh={1}, outputs=True, follow=follow, read=lambda *_: b"kept", window=1 << 20, attach=attach

@@ -52,9 +52,9 @@ _WINDOWS: Final = 30
 _MOST_WINDOWS: Final = 50_000
 _MOST_ROWS: Final = 50_000
 
-Who = tuple[str, str, str]
+AccountOwner = tuple[str, str, str]
 #: Hour, and what is used, given and asked for more from then on.
-Step = tuple[int, int, int, int]
+UsageStep = tuple[int, int, int, int]
 
 
 def accounting(store: Store, specs: Mapping[int, Spec], ask: m.GetAccounts) -> AccountingView:
@@ -118,14 +118,14 @@ def in_windows(
 ) -> AccountingView:
     """Hours as windows that begin at all of these hours but the last, which ends the last one."""
     shown = tuple(name in by for name in BY)
-    sums: dict[tuple[int, Who], list[int]] = defaultdict(lambda: [0] * ACCOUNT_COLUMNS)
-    steps: dict[Who, list[Step]] = defaultdict(list)
-    unknown: set[tuple[int, Who]] = set()  #: sums of which it is not known what was asked for
+    sums: dict[tuple[int, AccountOwner], list[int]] = defaultdict(lambda: [0] * ACCOUNT_COLUMNS)
+    steps: dict[AccountOwner, list[UsageStep]] = defaultdict(list)
+    unknown: set[tuple[int, AccountOwner]] = set()  #: sums of which it is not known what was asked for
     first, end = edges[0], edges[-1]
     for (hour, *names), row, stored in _rows(found, specs, now):
         if hour >= end:
             continue
-        who: Who = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
+        who: AccountOwner = tuple(name if want else "" for name, want in zip(names, shown, strict=True))  # type: ignore[assignment]
         if row[USED_STEP] or row[GIVEN_STEP] or row[ASKED_STEP]:
             steps[who].append((max(hour, first), row[USED_STEP], row[GIVEN_STEP], row[ASKED_STEP]))
         if hour >= first:  # before that there may be what runs
@@ -176,7 +176,11 @@ def _add_running(rows: dict[Key, list[int]], spec: Spec, attempt: RunningAttempt
 
 
 def _between(
-    sums: dict[tuple[int, Who], list[int]], who: Who, changes: list[Step], *, edges: list[int]
+    sums: dict[tuple[int, AccountOwner], list[int]],
+    who: AccountOwner,
+    changes: list[UsageStep],
+    *,
+    edges: list[int],
 ) -> set[int]:
     """The hours that are only meant by steps. Answers the windows that they lie in."""
     used = given = asked = 0
@@ -201,7 +205,7 @@ def _says(total: list[int]) -> bool:
     return any(total[column] for column in (ATTEMPTS, JOBS, USED, GIVEN, ASKED, CPU, WAIT))
 
 
-def _row(hour: int, until: int, who: Who, total: list[int], *, known: bool) -> AccountRow:
+def _row(hour: int, until: int, who: AccountOwner, total: list[int], *, known: bool) -> AccountRow:
     return AccountRow(
         at=datetime.fromtimestamp(hour * HOUR_S, UTC),
         until=datetime.fromtimestamp(until * HOUR_S, UTC),

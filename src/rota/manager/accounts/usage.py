@@ -24,7 +24,7 @@ _MOST: Final = 1000
 _DOWN: Final = (AWAY, DRAINED, SUSPECTED, CLOSED)
 
 
-class Span(NamedTuple):
+class HostSpan(NamedTuple):
     """What a host did from one moment to another, in microseconds."""
 
     host: str
@@ -33,13 +33,13 @@ class Span(NamedTuple):
     state: str
 
 
-def spans(rows: Iterable[tuple[str, int, str]], *, since: int, until: int) -> Iterator[Span]:
+def spans(rows: Iterable[tuple[str, int, str]], *, since: int, until: int) -> Iterator[HostSpan]:
     """Changes of state, by host and time, as spans that lie within two moments."""
     for host, its in groupby(rows, key=lambda row: row[0]):
         found = list(its)
         for (_, at, state), over in zip(found, [*(row[1] for row in found[1:]), until], strict=True):
             if min(over, until) > max(at, since):
-                yield Span(host, max(at, since), min(over, until), state)
+                yield HostSpan(host, max(at, since), min(over, until), state)
 
 
 def usage(store: Store, ask: m.GetUsage) -> UsageView:

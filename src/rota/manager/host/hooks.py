@@ -40,7 +40,7 @@ _TOLD: Final = 300
 _LOGGED: Final = 4096
 
 
-def set_up(world: World, settings: Settings, *, own_host: str) -> None:
+def tell_engine(world: World, settings: Settings, *, own_host: str) -> None:
     """Tell the engine which hooks there are, and on which hosts special jobs run. Raises `BadInput`."""
     for name in ("fence_cmd", "heal_cmd"):
         words_of(settings, name)
@@ -76,7 +76,7 @@ class _Run:
         self.stopped = False
 
 
-class Hooks:
+class ServerHooks:
     """The scripts of one manager."""
 
     def __init__(self, world: World, settings: Settings, *, happened: Callable[[Event], None]) -> None:

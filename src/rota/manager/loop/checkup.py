@@ -11,7 +11,7 @@ from rota.core.world import World
 CHECK_UP_TO_JOBS = 50_000
 
 
-class Checkup:
+class SelfCheck:
     """Whether the promises hold, looked at for all who ask meanwhile at once."""
 
     def __init__(self, world: World) -> None:

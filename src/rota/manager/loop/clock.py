@@ -31,7 +31,7 @@ CONFIRMED_AFTER_S: Final = 3600.0
 FAR_S: Final = 30 * 86_400.0
 
 
-class Step(Struct, frozen=True):
+class ClockStep(Struct, frozen=True):
     """The wall clock says something else than it should."""
 
     by: float
@@ -70,7 +70,7 @@ class SteadyClock:
     ) -> None:
         self._wall, self._steady = wall, steady
         self._booted = (wall() if begin is None else begin) - steady()
-        self.step: Step | None = None  #: that is not followed yet
+        self.step: ClockStep | None = None  #: that is not followed yet
         self.look()
 
     def now(self) -> float:
@@ -87,7 +87,7 @@ class SteadyClock:
                 log.info("the clock is right again")
                 self.step = None
         elif self.step is None or abs(by - self.step.by) > FOLLOWED_S:
-            self.step = Step(by, at)
+            self.step = ClockStep(by, at)
             way = "forward" if by > 0 else "back"
             log.warning(
                 "the clock was set %s by %s: followed if it still says so in an hour", way, about_duration(abs(by))
@@ -111,7 +111,7 @@ class SteadyClock:
         return by
 
 
-def beginning(known: Reading | None, *, newest: float, at_stake: bool, now: Reading) -> float:
+def starting_time(known: Reading | None, *, newest: float, at_stake: bool, now: Reading) -> float:
     """What time it is for a manager that starts: what the wall clock says (`now.at`), unless that cannot be.
 
     `known` is what the last manager wrote down, `newest` the newest time in the database. In the same life of the

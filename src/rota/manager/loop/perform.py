@@ -17,8 +17,8 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import Bug, Denied, RotaError
 from rota.manager.host.energy import Energy
-from rota.manager.host.hooks import Hooks
-from rota.manager.metrics.figures import Figures
+from rota.manager.host.hooks import ServerHooks
+from rota.manager.metrics.figures import Counters
 from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
 from rota.manager.peers.peer import Peer
@@ -51,9 +51,9 @@ class Performer:
         runners: Runners,
         watches: Watches,
         energy: Energy,
-        hooks: Hooks,
+        hooks: ServerHooks,
         pruner: Pruner,
-        figures: Figures,
+        figures: Counters,
         rates: Rates,
     ) -> None:
         self._world = world

@@ -27,27 +27,27 @@ from rota.manager.loop.checkup import CHECK_UP_TO_JOBS
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
-from rota.manager.loop.turns import Turns
-from rota.manager.metrics.figures import Figures
-from rota.manager.metrics.metrics import Metrics
+from rota.manager.loop.turns import TurnLoop
+from rota.manager.metrics.figures import Counters
+from rota.manager.metrics.metrics import ManagerMetrics
 from rota.manager.metrics.rates import Rates
-from rota.manager.output.outputs import Checks, Outputs
+from rota.manager.output.outputs import OutputChecks, SegmentFiles
 from rota.manager.output.pruning import Pruner
-from rota.manager.output.segment_copies import Pieces
-from rota.manager.peers.authority import Authority
-from rota.manager.peers.channels import Channels
+from rota.manager.output.segment_copies import SegmentCopies
+from rota.manager.peers.authority import DeploymentCertificate
+from rota.manager.peers.channels import ChannelRouter
 from rota.manager.peers.connections import Connections
 from rota.manager.peers.logins import Logins
 from rota.manager.peers.peer import Peer, hang_up
 from rota.manager.peers.runner_messages import RunnerMessages
 from rota.manager.peers.runners import Runners
 from rota.manager.requests.actions import Actions
-from rota.manager.requests.control import Control
+from rota.manager.requests.control import ManagerControl
 from rota.manager.requests.credentials import Credentials
 from rota.manager.requests.questions import Questions
 from rota.manager.requests.requests import Requests
 from rota.manager.requests.selection import Selection
-from rota.manager.requests.watching import Watching
+from rota.manager.requests.watching import WatchRequests
 from rota.manager.submit.admission import Admission
 from rota.manager.submit.library import Library
 from rota.manager.submit.uploads import Uploads
@@ -56,7 +56,7 @@ from rota.manager.views.listing import Listings
 from rota.manager.views.queries import Queries
 from rota.manager.views.status import ManagerStatus
 from rota.manager.watch.feed import Feeds
-from rota.manager.watch.tails import Tails
+from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watches import Watches
 from rota.pools.base import DelegatedPool, Pool
 from rota.pools.local import hostname
@@ -99,9 +99,9 @@ class Manager:
         self._peers: dict[int, Peer] = {}
         self._awake = AwakeClock()
         self._readers = Readers()
-        figures, rates = Figures(since=clock.now()), Rates()
+        figures, rates = Counters(since=clock.now()), Rates()
         self._runners = Runners(world)
-        self._turns = Turns(
+        self._turns = TurnLoop(
             world,
             store,
             output_dir=home.output,
@@ -116,25 +116,25 @@ class Manager:
         )
         turns, happened = self._turns, self._turns.happened
 
-        self._outputs = Outputs(home.output)
-        self._pieces = Pieces(home.output, keep_output=settings.keep_output)
+        self._outputs = SegmentFiles(home.output)
+        self._pieces = SegmentCopies(home.output, keep_output=settings.keep_output)
         self._pruner = Pruner(
             home.output, settings, outputs=self._outputs, readers=self._readers, happened=happened
         )
         world.energy = rules_of(settings)
         energy = Energy(settings, happened=happened)
-        hooks.set_up(world, settings, own_host=hostname())
-        self._hooks = hooks.Hooks(world, settings, happened=happened)
+        hooks.tell_engine(world, settings, own_host=hostname())
+        self._hooks = hooks.ServerHooks(world, settings, happened=happened)
         self.gateway = GatewayProcess(home, settings)
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):
             self._demand = Demand(world, pool, max_runners=settings.max_runners)
 
         peer_of = self._runners.peer_of
-        tails = Tails(world, self._peers, peer_of=peer_of)
+        tails = OutputTails(world, self._peers, peer_of=peer_of)
         watches = Watches(world, self._peers, tails, loop=self._loop)
         self._feeds = Feeds(world, committed=turns.committed)
-        channels = Channels(world, peer_of=peer_of)
+        channels = ChannelRouter(world, peer_of=peer_of)
         self._performer = Performer(
             world,
             store,
@@ -150,7 +150,7 @@ class Manager:
             rates=rates,
         )
 
-        queries = Queries(world, store, library.specs, Checks(home.output, store))
+        queries = Queries(world, store, library.specs, OutputChecks(home.output, store))
         status = ManagerStatus(
             deployment, world, store, writer=turns.writer, queries=queries, gateway=self.gateway
         )
@@ -158,7 +158,7 @@ class Manager:
         admission = Admission(world)
         uploads = Uploads(world, store, library, admission, turns=turns, readers=self._readers, tails=tails)
         logins = Logins(session_s=settings.session, clock=clock.now, hang_up=partial(hang_up, self._peers))
-        self.authority = Authority(home.ca)
+        self.authority = DeploymentCertificate(home.ca)
         requests = Requests(
             turns=turns,
             uploads=uploads,
@@ -186,7 +186,7 @@ class Manager:
                 turns=turns,
                 readers=self._readers,
             ),
-            watching=Watching(
+            watching=WatchRequests(
                 world,
                 store,
                 selection=selection,
@@ -199,7 +199,7 @@ class Manager:
             ),
             watches=watches,
             feeds=self._feeds,
-            control=Control(
+            control=ManagerControl(
                 deployment,
                 world,
                 turns=turns,
@@ -207,7 +207,7 @@ class Manager:
                 gateway=self.gateway,
                 credentials=Credentials(tokens, logins, self.authority, self._peers),
                 status=status,
-                metrics=Metrics(
+                metrics=ManagerMetrics(
                     deployment,
                     world,
                     figures=figures,

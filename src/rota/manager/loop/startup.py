@@ -40,7 +40,7 @@ from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.recovery import library_from, unused_limits, world_from
 from rota.manager.loop.service import Manager
-from rota.manager.peers.doorstep import Doorstep
+from rota.manager.peers.doorstep import TlsListener
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings
@@ -237,7 +237,7 @@ def _beginning(snapshot: Snapshot, book: TokenBook) -> float:
     for row in snapshot.open_attempts:
         newest = max(newest, row.leased_at, row.started_at or 0.0)
     expire = (record.expires_at for record in book.list() if record.expires_at is not None)
-    return clock.beginning(
+    return clock.starting_time(
         clock.reading_of(snapshot.meta.get(clock.CLOCK)),
         newest=newest,
         at_stake=bool(snapshot.jobs) or any(newest < at for at in expire),
@@ -340,7 +340,7 @@ async def _listen_remotely(home: Home, manager: Manager, listener: socket.socket
             )
             if context is None:
                 context = tls.server_context(home.tls)
-                accepting = loop.create_task(Doorstep(manager.connections, listener, context).run())
+                accepting = loop.create_task(TlsListener(manager.connections, listener, context).run())
                 manager.authority.ready.set()
             elif renewed:
                 tls.use_certificate(context, home.tls)

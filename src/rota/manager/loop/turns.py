@@ -26,18 +26,18 @@ from rota.errors import Bug
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.writer import Writer
-from rota.manager.metrics.figures import Figures
+from rota.manager.metrics.figures import Counters
 from rota.settings import Settings
 from rota.store.base import Store
 
 log = logging.getLogger("rota.manager")
 
 
-class Told(effects.Reply, frozen=True):
+class QuestionReply(effects.Reply, frozen=True):
     """The answer to a question: it acknowledges nothing."""
 
 
-class Turns:
+class TurnLoop:
     """Owns the engine and the writer. All methods belong to the loop's thread."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Turns:
         output_dir: Path,
         settings: Settings,
         awake: AwakeClock,
-        figures: Figures,
+        figures: Counters,
         decided: Callable[[], None],
         act: Callable[[list[effects.Effect]], None],
         acted: Callable[[], None],
@@ -198,7 +198,7 @@ class Turns:
     def tell(self, to: events.Asker, body: Any) -> None:
         """Answer a question. As `answer` does, except while the disk is full: then at once, although the answer
         may show what is not on disk yet. It acknowledges nothing, and the client has to learn of the full disk."""
-        told = Told(to, body)
+        told = QuestionReply(to, body)
         if self.writer.full:
             self._act([told])
         else:
@@ -209,8 +209,10 @@ class Turns:
         """The batch that is being committed waits for room: questions that were asked meanwhile do not."""
         for batch in (self._committing, self._open):
             if batch is not None:
-                told: list[effects.Effect] = [effect for effect in batch.effects if isinstance(effect, Told)]
-                batch.effects[:] = [effect for effect in batch.effects if not isinstance(effect, Told)]
+                told: list[effects.Effect] = [
+                    effect for effect in batch.effects if isinstance(effect, QuestionReply)
+                ]
+                batch.effects[:] = [effect for effect in batch.effects if not isinstance(effect, QuestionReply)]
                 self._act(told)
 
     # ------------------------------------------------------------------ waiting

@@ -24,7 +24,7 @@ from rota.core.turn import Batch
 from rota.errors import StoreFull
 from rota.manager.loop import clock
 from rota.manager.metrics.figures import QUICK, Histogram
-from rota.manager.output.outputs import Outputs
+from rota.manager.output.outputs import SegmentFiles
 from rota.store.base import Store
 
 log = logging.getLogger("rota.manager.writer")
@@ -50,7 +50,7 @@ class Writer:
         filled: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
-        self._outputs = Outputs(output_dir, open_files=4)
+        self._outputs = SegmentFiles(output_dir, open_files=4)
         self._loop = loop
         self._committed = committed
         self._failed = failed

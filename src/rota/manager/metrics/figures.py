@@ -42,7 +42,7 @@ class Histogram:
         return HistogramView(list(self._bounds), self._counts[:], self._sum)
 
 
-class Figures:
+class Counters:
     """Counted since this manager started."""
 
     def __init__(self, since: float) -> None:

@@ -42,7 +42,7 @@ def labelled(world: World, wall: float) -> Callable[[], Labelled]:
     return count
 
 
-def _of_nodes(found: nodes.Snapshot) -> Labelled:
+def _of_nodes(found: nodes.NodeSnapshot) -> Labelled:
     states: Counter[str] = Counter(dict.fromkeys(("alive", "drained", "absent", "suspected", "dead", "asleep"), 0))
     cores, memory = (dict.fromkeys(("capacity", "usable", "used", "drained"), 0.0) for _ in range(2))
     for node in nodes.view(found):

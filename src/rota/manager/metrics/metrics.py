@@ -11,7 +11,7 @@ from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.readers import Readers
 from rota.manager.loop.writer import Writer
-from rota.manager.metrics.figures import Figures, quantiles, resident_bytes
+from rota.manager.metrics.figures import Counters, quantiles, resident_bytes
 from rota.manager.metrics.gauges import labelled
 from rota.manager.peers.peer import Peer
 from rota.manager.views.queries import Queries
@@ -19,7 +19,7 @@ from rota.plan.planner.endangered import endangered
 from rota.wire.views import MetricsView
 
 
-class Metrics:
+class ManagerMetrics:
     """Gathers figures from the components that keep them."""
 
     def __init__(
@@ -27,7 +27,7 @@ class Metrics:
         deployment: Deployment,
         world: World,
         *,
-        figures: Figures,
+        figures: Counters,
         writer: Writer,
         queries: Queries,
         peers: Mapping[int, Peer],

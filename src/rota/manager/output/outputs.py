@@ -33,7 +33,7 @@ _REMEMBERED: Final = 4096
 _PART_MAX: Final = 4 << 20
 
 
-class Outputs:
+class SegmentFiles:
     """The segment files of a deployment. Not shared between threads: each thread makes its own."""
 
     def __init__(self, directory: Path, *, open_files: int = 64) -> None:
@@ -89,7 +89,7 @@ class Outputs:
         return segments.open_segment(self._directory, segment)
 
 
-class Checks:
+class OutputChecks:
     """Says what of an output is missing. For worker threads; what was found whole is not read again as long as
     its segment stays as it is."""
 
@@ -120,7 +120,7 @@ class Checks:
             short = state[1] < output.offset + output.out_len + output.err_len
             return Missing(CUT, MESSAGES[CUT]) if short else None
         for _, missing in segments.check(self._directory, [(None, output)]):
-            return because(missing, output, self._store)
+            return explained(missing, output, self._store)
         if state is not None:
             self._whole[key] = state
             if len(self._whole) > _REMEMBERED:
@@ -145,14 +145,14 @@ def output_kept(row: StoredAttempt) -> Output:
     return output
 
 
-def because(missing: Missing, output: Output, store: Store) -> Missing:
+def explained(missing: Missing, output: Output, store: Store) -> Missing:
     """The same, but for what is gone because it was pruned. Asks the database."""
     if missing.code == GONE and store.pruned({output.segment}):
         return Missing(PRUNED, MESSAGES[PRUNED])
     return missing
 
 
-async def read_part(ask: m.ReadOutput, *, store: Store, outputs: Outputs, readers: Readers) -> m.OutputPart:
+async def read_part(ask: m.ReadOutput, *, store: Store, outputs: SegmentFiles, readers: Readers) -> m.OutputPart:
     """The part that is asked for, of a job that exists. Raises `NotFound` if it has no such attempt."""
     attempts = await readers.read(lambda: store.attempts(ask.job))
     executed = [each for each in attempts if each.outcome != "void"]
@@ -171,7 +171,7 @@ async def read_part(ask: m.ReadOutput, *, store: Store, outputs: Outputs, reader
     code = message = ""
     if span.missing is not None:
         missing = span.missing
-        code, message = await readers.read(lambda: because(missing, output, store))
+        code, message = await readers.read(lambda: explained(missing, output, store))
     end = ask.offset + len(span.data) + span.lost
     return m.OutputPart(
         data=span.data,

@@ -16,7 +16,7 @@ from pathlib import Path
 from rota.core import events
 from rota.manager.loop import clock
 from rota.manager.loop.readers import Readers
-from rota.manager.output.outputs import Outputs
+from rota.manager.output.outputs import SegmentFiles
 from rota.settings import Settings
 
 log = logging.getLogger("rota.manager")
@@ -34,7 +34,7 @@ class Pruner:
         directory: Path,
         settings: Settings,
         *,
-        outputs: Outputs,
+        outputs: SegmentFiles,
         readers: Readers,
         happened: Callable[[events.Event], None],
     ) -> None:

@@ -36,7 +36,7 @@ _MANY: Final = 1024
 Key = tuple[int, int, int]
 
 
-class Range(Struct, gc=False):
+class CopiedRange(Struct, gc=False):
     """Where the output of one attempt goes."""
 
     segment: str
@@ -48,15 +48,15 @@ class Range(Struct, gc=False):
         return segment == self.segment and self.begin <= offset and offset + length <= self.reach
 
 
-class Unnamed(Struct, gc=False):
+class UnnamedCopies(Struct, gc=False):
     """What an agent of the first release sent: it does not say whose output a piece is, but sends the outputs of
     attempts whole, in order, and before it tells their ends."""
 
-    ranges: list[Range]
+    ranges: list[CopiedRange]
     used: int = 0  #: bytes of these, and of those that were given up
 
 
-class Pieces:
+class SegmentCopies:
     """Writes the copies. What cannot be written is missing: an end is recorded whatever became of its output, and
     says so."""
 
@@ -64,8 +64,8 @@ class Pieces:
         self._directory = directory
         self._room = max(2 * keep_output, _LEAST_ROOM)
         self._files = OpenFiles(self._open, most=_OPEN)
-        self._ranges: dict[Key, Range] = {}
-        self._unnamed: dict[str, Unnamed] = {}  #: by runner
+        self._ranges: dict[Key, CopiedRange] = {}
+        self._unnamed: dict[str, UnnamedCopies] = {}  #: by runner
         self._failed = False
 
     def keep(self, key: Key, segment: str, offset: int, data: bytes) -> None:
@@ -74,7 +74,7 @@ class Pieces:
         self._check(segment, offset, data)
         its = self._ranges.get(key)
         if its is None:
-            its = self._ranges[key] = Range(segment, offset, offset)
+            its = self._ranges[key] = CopiedRange(segment, offset, offset)
         if its.segment != segment or not its.begin <= offset <= its.begin + self._room - len(data):
             return  # no runner sends this
         if offset == its.begin:  # it is sent for the first time, or again
@@ -85,7 +85,7 @@ class Pieces:
         """Write a piece that does not say which attempt printed it, of a runner that holds so many leases; no more
         than these could need. Raises `WireError` for what no runner sends."""
         self._check(segment, offset, data)
-        known = self._unnamed.setdefault(runner, Unnamed([]))
+        known = self._unnamed.setdefault(runner, UnnamedCopies([]))
         if any(each.holds(segment, offset, len(data)) for each in known.ranges):
             return  # it is sent again
         if known.used + len(data) > leases * self._room:
@@ -93,7 +93,7 @@ class Pieces:
         known.used += len(data)
         its = known.ranges[-1] if known.ranges else None
         if its is None or its.segment != segment or offset != its.reach or its.failed is not None:
-            its = Range(segment, offset, offset)
+            its = CopiedRange(segment, offset, offset)
             known.ranges = [*known.ranges[-_OPEN:], its]
         self._write(its, offset, data)
 
@@ -101,7 +101,7 @@ class Pieces:
         if not _NAME.fullmatch(segment) or not 0 <= offset <= _MOST + self._room - len(data):
             raise WireError("a piece of no segment")
 
-    def _write(self, its: Range, offset: int, data: bytes) -> None:
+    def _write(self, its: CopiedRange, offset: int, data: bytes) -> None:
         try:
             handle = self._files[its.segment]
             end = offset + len(data)

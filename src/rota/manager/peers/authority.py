@@ -11,7 +11,7 @@ from rota.errors import EnvironmentFault
 _TIMEOUT_S: Final = 30.0
 
 
-class Authority:
+class DeploymentCertificate:
     """Certificates are made in a quiet moment, or as soon as they are wanted."""
 
     def __init__(self, file: Path) -> None:

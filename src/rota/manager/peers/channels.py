@@ -30,12 +30,12 @@ _LONGEST_CWD: Final = 4096
 NOT_RUNNING: Final = "not_running"
 
 
-class End:
+class ChannelSide:
     """One end of a channel: whose, under which number, and how much it may still send."""
 
     __slots__ = ("n", "other", "peer", "room")
 
-    other: End
+    other: ChannelSide
 
     def __init__(self, peer: Peer, n: int, room: int) -> None:
         self.peer = peer
@@ -43,13 +43,13 @@ class End:
         self.room = room
 
 
-class Channels:
+class ChannelRouter:
     """All open channels of a manager."""
 
     def __init__(self, world: World, *, peer_of: Callable[[str], Peer | None]) -> None:
         self._world = world
         self._peer_of = peer_of  #: the connection of a runner
-        self._ends: dict[tuple[int, int], End] = {}  #: (connection, number)
+        self._ends: dict[tuple[int, int], ChannelSide] = {}  #: (connection, number)
         self._last = 0
 
     def received(self, peer: Peer, message: m.OpenChannel | m.InChannel) -> None:
@@ -99,12 +99,12 @@ class Channels:
             what = f"the connection to {who} was lost"
             end.other.peer.send(m.ChannelEnd(end.other.n, message=what, lost=True))
 
-    def _break(self, end: End, why: str) -> None:
+    def _break(self, end: ChannelSide, why: str) -> None:
         self._forget(end)
         for each in (end, end.other):
             each.peer.send(m.ChannelEnd(each.n, message=why))
 
-    def _forget(self, end: End) -> None:
+    def _forget(self, end: ChannelSide) -> None:
         for each in (end, end.other):
             self._ends.pop((each.peer.id, each.n), None)
 
@@ -129,7 +129,7 @@ class Channels:
         host = self._meant(job, ask.node)
         target = self._runner(job, host)
         self._last += 1
-        near, far = End(peer, ask.n, 0), End(target, self._last, m.WINDOW)
+        near, far = ChannelSide(peer, ask.n, 0), ChannelSide(target, self._last, m.WINDOW)
         near.other, far.other = far, near
         self._ends[peer.id, near.n] = near
         self._ends[target.id, far.n] = far

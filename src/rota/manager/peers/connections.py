@@ -11,17 +11,17 @@ from typing import Any
 from rota.errors import Bug, Denied, EnvironmentFault, RotaError
 from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
-from rota.manager.peers.channels import Channels
+from rota.manager.peers.channels import ChannelRouter
 from rota.manager.peers.logins import SESSION, Logins
 from rota.manager.peers.ownership import restricted
-from rota.manager.peers.partial_messages import Unfinished
+from rota.manager.peers.partial_messages import PartialMessages
 from rota.manager.peers.peer import Peer, expect_hello, owner, session_over, user_name
 from rota.manager.peers.runner_messages import RunnerMessages
-from rota.manager.peers.strangers import Stranger, Strangers
+from rota.manager.peers.strangers import PendingConnection, PendingConnections
 from rota.manager.requests.requests import Requests
 from rota.manager.submit.uploads import Uploads
 from rota.manager.watch.feed import Feeds
-from rota.manager.watch.tails import Tails
+from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watches import Watches
 from rota.pools.base import DelegatedPool, Pool
 from rota.wire import messages as m
@@ -63,9 +63,9 @@ class Connections:
         runner_messages: RunnerMessages,
         requests: Requests,
         uploads: Uploads,
-        channels: Channels,
+        channels: ChannelRouter,
         watches: Watches,
-        tails: Tails,
+        tails: OutputTails,
         feeds: Feeds,
     ) -> None:
         self._deployment = deployment
@@ -83,9 +83,9 @@ class Connections:
         self._home = deployment.home.mark()
         self._next_peer = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._strangers = Strangers(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
+        self._strangers = PendingConnections(most=_MOST_STRANGERS, most_each=_MOST_STRANGERS)
         self._files_for = 0
-        self._unfinished = Unfinished()
+        self._unfinished = PartialMessages()
         self._peers = peers
 
     def new_peer(self, *, local: bool) -> Peer:
@@ -104,7 +104,7 @@ class Connections:
         self._peers[peer.id] = peer
         self.allow_files()
         if peer.local:
-            stranger = Stranger("local", peer.abort, since=asyncio.get_running_loop().time())
+            stranger = PendingConnection("local", peer.abort, since=asyncio.get_running_loop().time())
             peer.no_stranger = lambda: self._strangers.gone(stranger)
             self._strangers.came(stranger)
 

@@ -14,7 +14,7 @@ import ssl
 from typing import Final
 
 from rota.manager.peers.connections import Connections
-from rota.manager.peers.strangers import Stranger, Strangers, network_of
+from rota.manager.peers.strangers import PendingConnection, PendingConnections, network_of
 from rota.wire.first_byte import first_byte
 
 log = logging.getLogger("rota.manager")
@@ -33,7 +33,7 @@ _CROWD: Final = 128
 _CALM_S: Final = 1.0
 
 
-class Doorstep:
+class TlsListener:
     """Everybody who has come by TLS and has not been welcomed."""
 
     def __init__(self, connections: Connections, listener: socket.socket, context: ssl.SSLContext) -> None:
@@ -41,8 +41,8 @@ class Doorstep:
         self._connections = connections
         self._listener = listener
         self._context = context
-        self._waiting = Strangers(most=_WAITING, most_each=_WAITING_EACH)
-        self._greeting = Strangers(most=_WAITING, most_each=_WAITING)  #: `_turn` keeps them fewer
+        self._waiting = PendingConnections(most=_WAITING, most_each=_WAITING_EACH)
+        self._greeting = PendingConnections(most=_WAITING, most_each=_WAITING)  #: `_turn` keeps them fewer
         self._turns = asyncio.Lock()  #: first come, first served
         self._freed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,7 +77,7 @@ class Doorstep:
     async def _serve(self, connection: socket.socket, network: str) -> None:
         task = asyncio.current_task()
         assert task is not None
-        stranger = Stranger(network, lambda: _cancel(task), since=self._loop.time())
+        stranger = PendingConnection(network, lambda: _cancel(task), since=self._loop.time())
         try:
             self._waiting.came(stranger)
             self._crowd = max(self._crowd, len(self._waiting) + len(self._greeting))
@@ -114,7 +114,7 @@ class Doorstep:
                 async with asyncio.timeout(left):
                     await self._freed.wait()
 
-    async def _shake_hands(self, connection: socket.socket, stranger: Stranger) -> None:
+    async def _shake_hands(self, connection: socket.socket, stranger: PendingConnection) -> None:
         peer = self._connections.new_peer(local=False)
         peer.no_stranger = lambda: self._left(stranger)
         # What it returns is not always the protocol that it was given.
@@ -123,7 +123,7 @@ class Doorstep:
         )
         stranger.leave = peer.abort
 
-    def _left(self, stranger: Stranger) -> None:
+    def _left(self, stranger: PendingConnection) -> None:
         """It has gone, or is a stranger no more."""
         self._waiting.gone(stranger)
         self._greeting.gone(stranger)

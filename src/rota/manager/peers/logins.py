@@ -26,7 +26,7 @@ _MOST_CODES: Final = 32
 _MOST_SESSIONS: Final = 32
 
 
-class Maker(Struct, frozen=True):
+class SessionCreator(Struct, frozen=True):
     """Who asked for a link: the name of a token, or a user of this machine without one."""
 
     token: str
@@ -49,16 +49,16 @@ class Maker(Struct, frozen=True):
 class _Code(Struct, frozen=True):
     code: str
     role: str
-    maker: Maker
+    maker: SessionCreator
     until: float
 
 
-class Session(Struct, frozen=True):
+class BrowserSession(Struct, frozen=True):
     """A browser that is logged in."""
 
     name: str
     role: str
-    maker: Maker
+    maker: SessionCreator
     created_at: float
     expires_at: float
 
@@ -71,9 +71,9 @@ class Logins:
         self._session_s = session_s
         self._clock = clock
         self._codes: list[_Code] = []
-        self._sessions: dict[bytes, Session] = {}  #: by the hash of their tokens, the oldest first
+        self._sessions: dict[bytes, BrowserSession] = {}  #: by the hash of their tokens, the oldest first
 
-    def code(self, role: str, maker: Maker) -> str:
+    def code(self, role: str, maker: SessionCreator) -> str:
         """A new code for a session with this role."""
         now = self._clock()
         self._codes = [each for each in self._codes if each.until > now]
@@ -84,7 +84,7 @@ class Logins:
         self._codes.append(made)
         return made.code
 
-    def redeem(self, code: str) -> tuple[str, Session]:
+    def redeem(self, code: str) -> tuple[str, BrowserSession]:
         """The token of the session that a code becomes, and the session. Raises `Denied`."""
         now = self._clock()
         found = None
@@ -99,16 +99,16 @@ class Logins:
             self.end(old.name)
         token = f"rota_{SESSION}_{secrets.token_urlsafe(32)}"
         until = _sooner(now + self._session_s, found.maker.until)
-        made = Session(f"{PREFIX}{secrets.token_hex(4)}", found.role, found.maker, now, until)
+        made = BrowserSession(f"{PREFIX}{secrets.token_hex(4)}", found.role, found.maker, now, until)
         self._sessions[_digest(token)] = made
         return token, made
 
-    def verify(self, token: str) -> Session | None:
+    def verify(self, token: str) -> BrowserSession | None:
         """The session with this token, if it is not over."""
         found = self._sessions.get(_digest(token))
         return found if found is not None and self._clock() < found.expires_at else None
 
-    def list(self) -> tuple[Session, ...]:
+    def list(self) -> tuple[BrowserSession, ...]:
         """Those that are not over, in order of their making."""
         now = self._clock()
         for each in [each for each in self._sessions.values() if each.expires_at <= now]:

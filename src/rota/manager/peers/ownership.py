@@ -30,7 +30,7 @@ def without_output(view: JobView) -> None:
                 behaved.message = ""
 
 
-class Belongings:
+class JobOwners:
     """Looks up who owns jobs. May be called from a worker thread: a job never changes hands."""
 
     def __init__(self, world: World, store: Store) -> None:

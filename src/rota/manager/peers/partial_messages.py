@@ -15,7 +15,7 @@ MOST: Final = 256 << 20
 SMALL: Final = 64 << 10
 
 
-class Unfinished:
+class PartialMessages:
     """How much everybody holds."""
 
     def __init__(self, most: int = MOST) -> None:

@@ -18,7 +18,7 @@ from rota.core.attempts.reported_times import SLACK_S
 from rota.core.events import Asker
 from rota.errors import Denied, RotaError, WireError
 from rota.manager.loop import clock
-from rota.manager.peers.partial_messages import SMALL, Unfinished
+from rota.manager.peers.partial_messages import SMALL, PartialMessages
 from rota.wire import codec
 from rota.wire import messages as m
 
@@ -53,7 +53,7 @@ class Listener(Protocol):
 class Peer(asyncio.Protocol):
     """A client or a runner, connected over the Unix socket or TLS."""
 
-    def __init__(self, listener: Listener, id: int, *, local: bool, unfinished: Unfinished) -> None:
+    def __init__(self, listener: Listener, id: int, *, local: bool, unfinished: PartialMessages) -> None:
         self._listener = listener
         self._all_unfinished = unfinished
         self.id = id

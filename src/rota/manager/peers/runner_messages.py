@@ -16,12 +16,12 @@ from rota.core.world import World
 from rota.errors import Denied
 from rota.manager.loop import clock
 from rota.manager.loop.readers import Readers
-from rota.manager.output.segment_copies import Pieces
+from rota.manager.output.segment_copies import SegmentCopies
 from rota.manager.peers import report_checks
-from rota.manager.peers.channels import Channels
+from rota.manager.peers.channels import ChannelRouter
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
-from rota.manager.watch.tails import Tails
+from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watches import Watches
 from rota.plan.need import Need
 from rota.plan.site.node_facts import NodeFacts
@@ -42,9 +42,9 @@ class RunnerMessages:
         runners: Runners,
         *,
         watches: Watches,
-        tails: Tails,
-        channels: Channels,
-        pieces: Pieces,
+        tails: OutputTails,
+        channels: ChannelRouter,
+        pieces: SegmentCopies,
         pool: Pool,
         readers: Readers,
         happened: Callable[[events.Event], None],

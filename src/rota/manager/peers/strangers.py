@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable
 
 
-class Stranger:
+class PendingConnection:
     """One of them."""
 
     __slots__ = ("leave", "network", "silent", "since")
@@ -22,19 +22,19 @@ class Stranger:
         self.silent = True  #: has sent nothing at all
 
 
-class Strangers:
+class PendingConnections:
     """All of them, by network, the oldest first."""
 
     def __init__(self, *, most: int, most_each: int) -> None:
         self._most = most
         self._most_each = most_each
-        self._by_network: dict[str, dict[Stranger, None]] = {}
+        self._by_network: dict[str, dict[PendingConnection, None]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def came(self, stranger: Stranger) -> None:
+    def came(self, stranger: PendingConnection) -> None:
         """One more; another one leaves if they are too many."""
         crowd = self._by_network.setdefault(stranger.network, {})
         crowd[stranger] = None
@@ -43,7 +43,7 @@ class Strangers:
             largest = crowd if len(crowd) > self._most_each else self._largest()
             self.send_away(_weakest(largest, newest=stranger))
 
-    def gone(self, stranger: Stranger) -> None:
+    def gone(self, stranger: PendingConnection) -> None:
         """It has left, or shown who it is. May be said twice."""
         crowd = self._by_network.get(stranger.network, {})
         if stranger in crowd:
@@ -52,19 +52,19 @@ class Strangers:
             if not crowd:
                 del self._by_network[stranger.network]
 
-    def send_away(self, stranger: Stranger) -> None:
+    def send_away(self, stranger: PendingConnection) -> None:
         self.gone(stranger)
         stranger.leave()
 
-    def oldest_of_largest(self) -> Stranger | None:
+    def oldest_of_largest(self) -> PendingConnection | None:
         """Who has been there for longest, among those from the network with most."""
         return next(iter(self._largest()), None) if self._by_network else None
 
-    def _largest(self) -> dict[Stranger, None]:
+    def _largest(self) -> dict[PendingConnection, None]:
         return max(self._by_network.values(), key=len)
 
 
-def _weakest(crowd: dict[Stranger, None], *, newest: Stranger) -> Stranger:
+def _weakest(crowd: dict[PendingConnection, None], *, newest: PendingConnection) -> PendingConnection:
     """Who leaves: the oldest that has said nothing, or else the oldest."""
     others = [each for each in crowd if each is not newest]
     return next((each for each in others if each.silent), next(iter(others), newest))

@@ -13,7 +13,7 @@ from rota.core.states import RETRYABLE, TERMINAL
 from rota.core.world import World
 from rota.errors import BadInput, Denied, NotFound
 from rota.manager.loop.readers import Readers
-from rota.manager.loop.turns import Turns
+from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
@@ -53,7 +53,7 @@ class Actions:
         admission: Admission,
         selection: Selection,
         queries: Queries,
-        turns: Turns,
+        turns: TurnLoop,
         readers: Readers,
     ) -> None:
         self._world = world

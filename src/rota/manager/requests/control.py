@@ -16,10 +16,10 @@ from rota.core.site.manager_pause import leased, starts_nothing, unstarted
 from rota.core.world import World
 from rota.errors import BadInput, EnvironmentFault
 from rota.manager.host.gateway import GatewayProcess
-from rota.manager.loop.checkup import Checkup
+from rota.manager.loop.checkup import SelfCheck
 from rota.manager.loop.deployment import Deployment
-from rota.manager.loop.turns import Turns
-from rota.manager.metrics.metrics import Metrics
+from rota.manager.loop.turns import TurnLoop
+from rota.manager.metrics.metrics import ManagerMetrics
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
 from rota.manager.requests.credentials import Credentials
@@ -42,7 +42,7 @@ _HAPPENS: Final = {
 }
 
 
-class Control:
+class ManagerControl:
     """Does what an administrator asks of the manager."""
 
     def __init__(
@@ -50,12 +50,12 @@ class Control:
         deployment: Deployment,
         world: World,
         *,
-        turns: Turns,
+        turns: TurnLoop,
         runners: Runners,
         gateway: GatewayProcess,
         credentials: Credentials,
         status: ManagerStatus,
-        metrics: Metrics,
+        metrics: ManagerMetrics,
         stop: Callable[[bool], None],
     ) -> None:
         self._deployment = deployment
@@ -66,7 +66,7 @@ class Control:
         self._credentials = credentials
         self._status = status
         self._metrics = metrics
-        self._checkup = Checkup(world)
+        self._checkup = SelfCheck(world)
         self._stop = stop  #: stops the manager; True: ends running jobs first
 
     async def control(self, peer: Peer, ask: m.Control) -> None:

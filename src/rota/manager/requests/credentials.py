@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from rota.errors import BadInput, Denied
 from rota.manager.loop import clock
-from rota.manager.peers.authority import Authority
-from rota.manager.peers.logins import PREFIX, Logins, Maker, Session
+from rota.manager.peers.authority import DeploymentCertificate
+from rota.manager.peers.logins import PREFIX, BrowserSession, Logins, SessionCreator
 from rota.manager.peers.peer import Peer, hang_up, owner
 from rota.plan.language.hostlist import check_name
 from rota.wire.tokens import ADMIN, RUNNER, TokenBook, TokenRecord
@@ -21,7 +21,9 @@ log = logging.getLogger("rota.manager")
 class Credentials:
     """What gives access to this deployment."""
 
-    def __init__(self, tokens: TokenBook, logins: Logins, authority: Authority, peers: Mapping[int, Peer]) -> None:
+    def __init__(
+        self, tokens: TokenBook, logins: Logins, authority: DeploymentCertificate, peers: Mapping[int, Peer]
+    ) -> None:
         self._tokens = tokens
         self._logins = logins
         self._authority = authority
@@ -77,7 +79,7 @@ class Credentials:
 
     def code(self, peer: Peer) -> str:
         """A one-time code with which a browser logs in as this peer."""
-        return self._logins.code(peer.role, Maker(peer.token, peer.user, peer.until))
+        return self._logins.code(peer.role, SessionCreator(peer.token, peer.user, peer.until))
 
     def redeem(self, code: str) -> NewSessionView:
         """The session that a code becomes. Raises `Denied`."""
@@ -100,7 +102,7 @@ class Credentials:
             self._logins.end(peer.token)
 
 
-def _session_view(session: Session) -> TokenView:
+def _session_view(session: BrowserSession) -> TokenView:
     return TokenView(
         name=session.name,
         role=session.role,

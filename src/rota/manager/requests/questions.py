@@ -18,7 +18,7 @@ from rota.manager.accounts import accounts, usage
 from rota.manager.loop import clock
 from rota.manager.loop.readers import Readers
 from rota.manager.metrics.rates import Rates
-from rota.manager.output.outputs import Outputs, read_part
+from rota.manager.output.outputs import SegmentFiles, read_part
 from rota.manager.peers.ownership import restricted, without_output
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
@@ -53,7 +53,7 @@ class Questions:
         listings: Listings,
         forecasts: Forecasts,
         rates: Rates,
-        outputs: Outputs,
+        outputs: SegmentFiles,
         status: ManagerStatus,
         readers: Readers,
     ) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from rota.manager.loop.turns import Turns
+from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.actions import Actions
-from rota.manager.requests.control import Control
+from rota.manager.requests.control import ManagerControl
 from rota.manager.requests.questions import Questions
-from rota.manager.requests.watching import Watching
+from rota.manager.requests.watching import WatchRequests
 from rota.manager.submit.uploads import Uploads
 from rota.manager.views import site
 from rota.manager.watch.feed import Feeds
@@ -26,14 +26,14 @@ class Requests:
     def __init__(
         self,
         *,
-        turns: Turns,
+        turns: TurnLoop,
         uploads: Uploads,
         questions: Questions,
         actions: Actions,
-        watching: Watching,
+        watching: WatchRequests,
         watches: Watches,
         feeds: Feeds,
-        control: Control,
+        control: ManagerControl,
     ) -> None:
         self._turns = turns
         self._uploads = uploads

@@ -6,7 +6,7 @@ from rota.core.jobs.report_groups import is_in
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager.loop.readers import Readers
-from rota.manager.peers.ownership import Belongings, restricted
+from rota.manager.peers.ownership import JobOwners, restricted
 from rota.manager.peers.peer import Peer
 from rota.manager.views.queries import Queries
 from rota.store.base import Clause, Store
@@ -19,7 +19,7 @@ class Selection:
         self._world = world
         self._queries = queries
         self._readers = readers
-        self._belongings = Belongings(world, store)
+        self._belongings = JobOwners(world, store)
 
     async def any(self, peer: Peer, selectors: list[str]) -> list[Clause]:
         """What these selectors mean, of all jobs. Raises `NotFound`: a mistyped group must not pass for one that

@@ -9,13 +9,13 @@ from rota.core.states import TERMINAL
 from rota.core.world import NO_JOB, World
 from rota.errors import BadInput
 from rota.manager.loop.readers import Readers
-from rota.manager.loop.turns import Turns
-from rota.manager.output.outputs import Outputs
+from rota.manager.loop.turns import TurnLoop
+from rota.manager.output.outputs import SegmentFiles
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
 from rota.manager.views.queries import Queries
 from rota.manager.views.rows import outcome_of
-from rota.manager.watch.tails import Tails
+from rota.manager.watch.tails import OutputTails
 from rota.manager.watch.watcher import Watcher
 from rota.manager.watch.watches import Watches
 from rota.store.base import Store
@@ -27,7 +27,7 @@ _WATCHES_MAX: Final = 256
 _SLICE: Final = 10_000
 
 
-class Watching:
+class WatchRequests:
     """Opens watches."""
 
     def __init__(
@@ -37,10 +37,10 @@ class Watching:
         *,
         selection: Selection,
         queries: Queries,
-        outputs: Outputs,
+        outputs: SegmentFiles,
         watches: Watches,
-        tails: Tails,
-        turns: Turns,
+        tails: OutputTails,
+        turns: TurnLoop,
         readers: Readers,
     ) -> None:
         self._world = world

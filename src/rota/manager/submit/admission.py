@@ -43,7 +43,7 @@ _UNIX_GROUP: Final = "unix_group"
 _OF_QUEUE: Final = "queue:"
 
 
-class By(Struct, frozen=True):
+class SubmissionContext(Struct, frozen=True):
     """What rules may know of a submission that its jobs do not say."""
 
     admin: bool = False  #: an administrator gave it
@@ -52,8 +52,8 @@ class By(Struct, frozen=True):
     queue: str = ""  #: the job, which is only changed, is in this queue already
 
 
-_ANYBODY: Final = By()
-_ADMIN: Final = By(admin=True)
+_ANYBODY: Final = SubmissionContext()
+_ADMIN: Final = SubmissionContext(admin=True)
 
 
 class Admitted(Struct, frozen=True):
@@ -97,7 +97,7 @@ class Rulebook:
         limited |= self._walltimes.keys()
         return {asked: name for asked, name in known.items() if name not in limited}
 
-    def judge(self, spec: Spec, *, reservations: int = 1, by: By = _ANYBODY) -> Judged:
+    def judge(self, spec: Spec, *, reservations: int = 1, by: SubmissionContext = _ANYBODY) -> Judged:
         """What becomes of it, `reservations` being those of the user that would wait, this one included.
 
         All who ask what the rules say ask here: who adds, modifies and plans jobs, and `rota rule test`. How many
@@ -110,7 +110,7 @@ class Rulebook:
             return first if counted.error is None else counted
         return first
 
-    def _judge(self, spec: Spec, reservations: int, by: By) -> Judged:
+    def _judge(self, spec: Spec, reservations: int, by: SubmissionContext) -> Judged:
         found = spec = agreed(spec)
         facts = facts_of(spec, reservations=reservations, system=self._system, by=by)
         verdict = judge(self.rules, facts, queue_walltimes=self._walltimes, levels=self._levels)
@@ -131,7 +131,7 @@ class Rulebook:
             error = refused
         return Judged(spec=found, verdict=verdict, error=error)
 
-    def admit(self, spec: Spec, by: By = _ANYBODY) -> Admitted:
+    def admit(self, spec: Spec, by: SubmissionContext = _ANYBODY) -> Admitted:
         """The specification as it is taken in. Raises `BadInput` if it is refused."""
         if not (spec.request or spec.types or spec.where or spec.interactive) and spec.at is None:
             queue = self._plain.get(spec.queue)
@@ -142,7 +142,7 @@ class Rulebook:
             raise judged.error
         return Admitted(judged.spec, notices(judged.verdict))
 
-    def _refuse_queue(self, spec: Spec, by: By) -> None:
+    def _refuse_queue(self, spec: Spec, by: SubmissionContext) -> None:
         """Raise `BadInput` if a user names a queue that is for administrators. Rules may put the job there."""
         queue = self.queues.get(spec.queue)
         if queue is not None and queue.admins_only and not by.admin and by.queue != spec.queue:
@@ -201,7 +201,7 @@ class Admission:
         self._system = system
         self._version = -1
         self._book: Rulebook | None = None
-        self._known: dict[tuple[Spec, By], Admitted] = {}
+        self._known: dict[tuple[Spec, SubmissionContext], Admitted] = {}
 
     def admit(self, spec: Spec, *, admin: bool = False, before: Spec | None = None) -> Admitted:
         """See `Rulebook.admit`. `before`: what the job was, of one that is changed."""
@@ -214,13 +214,13 @@ class Admission:
             found = self._known[spec, by] = book.admit(spec, by)
         return found
 
-    def _by(self, book: Rulebook, spec: Spec, *, admin: bool, before: Spec | None = None) -> By:
+    def _by(self, book: Rulebook, spec: Spec, *, admin: bool, before: Spec | None = None) -> SubmissionContext:
         groups = self._groups.of(spec.user) if book.asks_for_unix_groups else ()
         exempt = before is not None and NO_QUOTAS in before.types
         queue = before.queue if before is not None else ""
         if not (groups or exempt or queue):
             return _ADMIN if admin else _ANYBODY
-        return By(admin, groups, exempt, queue)
+        return SubmissionContext(admin, groups, exempt, queue)
 
     def to_look_up(self, *users: str) -> list[Callable[[], object]]:
         """What has to be asked of the machine before jobs of these users are judged; it may take long."""
@@ -289,7 +289,7 @@ def _has_yet_to_end(job: Job) -> bool:
     return job.lease is not None or job.state in WAITING
 
 
-def _refuse_exemption(spec: Spec, by: By) -> None:
+def _refuse_exemption(spec: Spec, by: SubmissionContext) -> None:
     """Raise `BadInput` if somebody takes a job out of the quotas who may not."""
     if NO_QUOTAS in spec.types and not (by.admin or by.exempt):
         raise BadInput(
@@ -326,7 +326,9 @@ def _source(step: FieldChange) -> str:
 # ------------------------------------------------------------------ specifications and what rules see of them
 
 
-def facts_of(spec: Spec, *, reservations: int = 1, system: bool = False, by: By = _ANYBODY) -> JobFacts:
+def facts_of(
+    spec: Spec, *, reservations: int = 1, system: bool = False, by: SubmissionContext = _ANYBODY
+) -> JobFacts:
     """A specification as rules see it. Raises `BadInput` for a request that cannot be read."""
     alternatives = _alternatives(spec)
     wheres = dict.fromkeys(group.where for each in alternatives for group in each.groups)

@@ -11,7 +11,7 @@ from rota.core.submit.identity import KeyMaker, key_maker
 from rota.errors import BadInput
 from rota.manager.submit.admission import Admission
 from rota.manager.submit.library import Library
-from rota.manager.submit.lookups import Arrays, Before, Commanded, Last, line_of
+from rota.manager.submit.lookups import ArrayElements, EarlierJobs, JobsByCommand, LastInput, line_of
 from rota.manager.submit.specs import LONGEST_NAME, MAX_ARGUMENT, check_spec, check_texts, spec_from
 from rota.manager.views.limits import resolve
 from rota.plan.policy.limits import Limit, Limits
@@ -198,11 +198,11 @@ class Intake:
         known: dict[str, tuple[int, int]],
         loaded: dict[int, Job],
         dependents: dict[int, Job],
-        arrays: Arrays,
-        before: Before,
+        arrays: ArrayElements,
+        before: EarlierJobs,
         followers: dict[int, Job],
-        last: Last,
-        commanded: Commanded,
+        last: LastInput,
+        commanded: JobsByCommand,
     ) -> ChunkArrived:
         """What the engine is told."""
         self._fresh.update(add.fresh_entries)
@@ -250,7 +250,7 @@ class Intake:
         )
 
 
-def _parents(each: m.NewAfter, arrays: Arrays, commanded: Commanded) -> list[Parent]:
+def _parents(each: m.NewAfter, arrays: ArrayElements, commanded: JobsByCommand) -> list[Parent]:
     """The jobs, or the group, that a dependency means."""
     if each.cwd is not None:
         return [commanded[each.parent, each.cwd]]

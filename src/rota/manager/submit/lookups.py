@@ -23,7 +23,7 @@ from rota.wire import messages as m
 _MOST_PARENTS: Final = 10_000
 
 
-class Before(NamedTuple):
+class EarlierJobs(NamedTuple):
     """What the store knows of jobs that a chunk names, beside those that it may retry."""
 
     namesakes: dict[str, list[FormerJob]]  #: of entries that are to run again
@@ -31,7 +31,7 @@ class Before(NamedTuple):
     places: dict[Parent, int]  #: replaced job that an entry waits for → the one that has its place
 
 
-class Last(NamedTuple):
+class LastInput(NamedTuple):
     """An input when it was added last."""
 
     jobs: list[int]  #: in its order
@@ -40,12 +40,12 @@ class Last(NamedTuple):
 
 
 #: (array, (first index, last index)) → the jobs that are meant.
-Arrays = dict[tuple[Parent, tuple[int, int]], list[int]]
+ArrayElements = dict[tuple[Parent, tuple[int, int]], list[int]]
 
 
-def find_elements(store: Store, add: m.Add) -> Arrays:
+def find_elements(store: Store, add: m.Add) -> ArrayElements:
     """The jobs behind the elements of arrays that entries of a chunk wait for. Raises `NotFound`."""
-    found: Arrays = {}
+    found: ArrayElements = {}
     for each in add.after:
         if each.elements is None or (each.parent, each.elements) in found:
             continue
@@ -63,7 +63,7 @@ def find_elements(store: Store, add: m.Add) -> Arrays:
 
 
 #: (command, directory) → the job that has it.
-Commanded = dict[tuple[Parent, str], int]
+JobsByCommand = dict[tuple[Parent, str], int]
 
 
 def command_keys(add: m.Add, user: str) -> dict[tuple[Parent, str], str]:
@@ -76,9 +76,9 @@ def command_keys(add: m.Add, user: str) -> dict[tuple[Parent, str], str]:
     return found
 
 
-def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping[str, int]) -> Commanded:
+def find_commanded(add: m.Add, keys: dict[tuple[Parent, str], str], ids: Mapping[str, int]) -> JobsByCommand:
     """The jobs with these keys. Raises `NotFound` that names the line and the command."""
-    found: Commanded = {}
+    found: JobsByCommand = {}
     for each in add.after:
         if each.cwd is None:
             continue
@@ -124,7 +124,7 @@ def look_before(
     keys: list[str],
     known: dict[str, tuple[int, int]],
     gone: list[int],
-) -> Before:
+) -> EarlierJobs:
     """What is to be known of jobs that may be replaced, or are complete, or were replaced (`gone`)."""
     again = set(add.rerun_entries)
     reruns = [key for n, key in enumerate(keys, add.first) if add.rerun or n in again]
@@ -135,7 +135,7 @@ def look_before(
         namesakes.setdefault(former.key, []).append(former)
     complete = [id for id, state in met if state == State.COMPLETE]
     formers = {each.id: each for each in _formers(library, store.briefs(complete))} if complete else {}
-    return Before(namesakes, formers, _places(store, gone) if gone else {})
+    return EarlierJobs(namesakes, formers, _places(store, gone) if gone else {})
 
 
 def _formers(library: Library, briefs: list[Brief]) -> list[FormerJob]:
@@ -159,14 +159,16 @@ def _places(store: Store, gone: list[int]) -> dict[Parent, int]:
     return places
 
 
-def look_at_last(store: Store, library: Library, *, user: str, name: str, failed: Callable[[int], bool]) -> Last:
+def look_at_last(
+    store: Store, library: Library, *, user: str, name: str, failed: Callable[[int], bool]
+) -> LastInput:
     """The jobs that an input had when it was added last; `failed` says which of them may be replaced."""
     found = store.last_of_input(user, name)
     if found is None or found.answer is None:
-        return Last([], [], {})
+        return LastInput([], [], {})
     jobs, kept = entries_of(found.answer), kept_of(found.answer)
     bad = [id for id in dict.fromkeys([*jobs, *kept]) if failed(id)]
-    return Last(jobs, kept, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
+    return LastInput(jobs, kept, {each.id: each for each in _formers(library, store.briefs(bad))} if bad else {})
 
 
 def find_followers(store: Store, library: Library, replaced: set[int]) -> dict[int, Job]:

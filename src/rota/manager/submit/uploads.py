@@ -15,17 +15,17 @@ from rota.core.states import RETRYABLE
 from rota.core.world import World
 from rota.errors import BadInput, Denied, RotaError, StoreFull
 from rota.manager.loop.readers import Readers
-from rota.manager.loop.turns import Turns
+from rota.manager.loop.turns import TurnLoop
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.peer import Peer
 from rota.manager.submit.admission import Admission
 from rota.manager.submit.intake import Intake
 from rota.manager.submit.library import Library
 from rota.manager.submit.lookups import (
-    Arrays,
-    Before,
-    Commanded,
-    Last,
+    ArrayElements,
+    EarlierJobs,
+    JobsByCommand,
+    LastInput,
     command_keys,
     complete_dependents,
     find_commanded,
@@ -35,7 +35,7 @@ from rota.manager.submit.lookups import (
     look_before,
     look_up,
 )
-from rota.manager.watch.tails import Tails
+from rota.manager.watch.tails import OutputTails
 from rota.store.base import Store
 from rota.wire import messages as m
 
@@ -55,9 +55,9 @@ class Uploads:
         library: Library,
         admission: Admission,
         *,
-        turns: Turns,
+        turns: TurnLoop,
         readers: Readers,
-        tails: Tails,
+        tails: OutputTails,
     ) -> None:
         self._world = world
         self._store = store
@@ -157,7 +157,7 @@ class Uploads:
                 known, loaded = find()
             elif unknown:
                 known, loaded = await read(find)
-            arrays: Arrays = {}
+            arrays: ArrayElements = {}
             if any(each.elements is not None for each in add.after):
                 await self._turns.committed()  # an array that was just added is to be found
                 arrays = await read(lambda: find_elements(store, add))
@@ -181,7 +181,7 @@ class Uploads:
                 )
             )  # fmt: skip
 
-    async def _commanded(self, add: m.Add, by: Asker) -> Commanded:
+    async def _commanded(self, add: m.Add, by: Asker) -> JobsByCommand:
         """The jobs that entries name by their commands."""
         if not any(each.cwd is not None for each in add.after):
             return {}
@@ -193,10 +193,10 @@ class Uploads:
             ids |= {key: job for key, (job, _state) in known.items()}
         return find_commanded(add, keys, ids)
 
-    async def _last(self, add: m.Add, by: Asker) -> Last:
+    async def _last(self, add: m.Add, by: Asker) -> LastInput:
         """What this input was when it was added last."""
         if add.more or not add.input:
-            return Last([], [], {})
+            return LastInput([], [], {})
         if (by.user, add.input) in self._added:
             await self._turns.committed()
         if not add.check:
@@ -213,11 +213,11 @@ class Uploads:
 
     async def _before(
         self, add: m.Add, intake: Intake, *, keys: list[str], known: dict[str, tuple[int, int]], gone: set[int]
-    ) -> tuple[Before, dict[int, Job]]:
+    ) -> tuple[EarlierJobs, dict[int, Job]]:
         """What is to be known of jobs that were there before; for most submissions nothing."""
         world, store, library = self._world, self._store, self._library
         intake.reruns |= add.rerun or bool(add.rerun_entries)
-        before, followers = Before({}, {}, {}), dict[int, Job]()
+        before, followers = EarlierJobs({}, {}, {}), dict[int, Job]()
         if gone:
             await self._turns.committed()  # who took their place is to be found
         if gone or add.rerun or add.rerun_entries or (add.after and known):

@@ -12,7 +12,7 @@ from rota.wire.views import ReasonView
 _FAR_S: Final = 253_402_300_799.0
 
 
-def told(expected: Expected) -> tuple[datetime | None, datetime | None, ReasonView | None]:
+def expected_views(expected: Expected) -> tuple[datetime | None, datetime | None, ReasonView | None]:
     """Start, end, and why one is missing, for a view."""
     unknown = expected.unknown
     return (

@@ -20,7 +20,7 @@ from rota.core.machines.hosts import site_now
 from rota.core.states import WAITING
 from rota.core.world import World
 from rota.errors import BadInput
-from rota.manager.views.gantt_past import Lines, Past, Window
+from rota.manager.views.gantt_past import Past, PastRows, PastWindow
 from rota.manager.views.gantt_rows import Bar
 from rota.plan.explain.causes import MOST_ENTRIES
 from rota.plan.language.hostlist import natural
@@ -69,7 +69,7 @@ class _Row(NamedTuple):
     danger: str = ""
 
 
-class Snapshot(NamedTuple):
+class GanttSnapshot(NamedTuple):
     """All that a picture of the plan is made of."""
 
     wall: float
@@ -86,7 +86,7 @@ class Snapshot(NamedTuple):
     until: float = inf
 
 
-def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | None = None) -> Snapshot:
+def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | None = None) -> GanttSnapshot:
     """What runs and is planned now, as far as it lies within what is asked for. Belongs to the loop's thread.
 
     Raises `BadInput` for a time that ends before it begins.
@@ -103,7 +103,7 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
     later = sum(row.start >= until for row in rows)
     found = [row for row in rows if row.start < until and (row.end is None or row.end > since)]
     waiting = list(islice(_unplanned(world, planner, wall), _most_reasons(planner)))
-    return Snapshot(
+    return GanttSnapshot(
         wall=wall,
         plan=planner is not None,
         site=site,
@@ -189,12 +189,12 @@ def _kept(world: World, job: Job, wall: float) -> Iterator[tuple[Job, Explanatio
     yield job, reasons[0] if reasons else Explanation("ready", "it starts as room comes")
 
 
-def looks_back(found: Snapshot) -> bool:
+def looks_back(found: GanttSnapshot) -> bool:
     """Is any of the time asked for over?"""
     return -inf < found.since < found.wall and found.until > found.since
 
 
-def view(found: Snapshot, limit: int, past: Past | None = None) -> GanttView:
+def view(found: GanttSnapshot, limit: int, past: Past | None = None) -> GanttView:
     """The picture to send: jobs by start, as many as fit, and what is over of the time asked for."""
     rows = sorted(found.rows, key=lambda row: (row.start, row.job.id))
     over: GanttPast | None = None
@@ -234,11 +234,11 @@ def encoded(drawn: GanttView) -> Raw:
     return codec.body(drawn)
 
 
-def _with_past(found: Snapshot, rows: list[_Row], limit: int, past: Past) -> tuple[GanttPast, list[_Row]]:
+def _with_past(found: GanttSnapshot, rows: list[_Row], limit: int, past: Past) -> tuple[GanttPast, list[_Row]]:
     """What is over, and the same rows: a running job of which only the host is known is drawn on lines that
     were free."""
     ids = {host: list(found.site.ids(mask)) for host, mask in found.site.hosts.items()}
-    lines = Lines(
+    lines = PastRows(
         {host: len(its) for host, its in ids.items()},
         {id: (host, line) for host, its in ids.items() for line, id in enumerate(its)},
     )
@@ -249,7 +249,7 @@ def _with_past(found: Snapshot, rows: list[_Row], limit: int, past: Past) -> tup
         for host, line in (lines.of[id] for id in found.site.ids(row.resources)) if found.plan else ():
             known.setdefault(host, []).append(line)
         bars.append(Bar(row.host or "", row.start, inf, row.resources.bit_count(), known))
-    window = Window(found.since, min(found.until, found.wall), max(1, min(limit, _MOST_PAST)))
+    window = PastWindow(found.since, min(found.until, found.wall), max(1, min(limit, _MOST_PAST)))
     over, places = past.view(window, lines, bars)
     moved = list(rows)
     for number, place in zip(running, places, strict=True):
@@ -299,7 +299,7 @@ def _job(row: _Row, spans: str) -> GanttJob:
     )
 
 
-def _hosts(found: Snapshot) -> Iterator[GanttHost]:
+def _hosts(found: GanttSnapshot) -> Iterator[GanttHost]:
     site = found.site
     for host, mask in sorted(site.hosts.items(), key=lambda each: natural(each[0])):
         record = host_record(found.records, host)
@@ -316,7 +316,7 @@ def _hosts(found: Snapshot) -> Iterator[GanttHost]:
         )
 
 
-def _closed(found: Snapshot) -> dict[str, list[tuple[datetime, datetime]]]:
+def _closed(found: GanttSnapshot) -> dict[str, list[tuple[datetime, datetime]]]:
     """When hosts with hours may not be used, from now on; hosts with the same hours share the answer. What
     they did before is in the past."""
     begin = found.wall if found.since == -inf else max(found.since, found.wall)

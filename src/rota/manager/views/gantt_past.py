@@ -22,7 +22,7 @@ from rota.core.accounts.amounts import cores_of
 from rota.core.jobs.job import Spec
 from rota.core.jobs.report_groups import first_of
 from rota.core.machines.host_usage import BUSY, IDLE
-from rota.manager.accounts.usage import Span, spans
+from rota.manager.accounts.usage import HostSpan, spans
 from rota.manager.views.gantt_rows import Bar, lines_needed, placed
 from rota.plan.site.bitset import parse_spans, spans_of
 from rota.plan.size import CORE
@@ -51,7 +51,7 @@ UNKNOWN: Final = "unknown"
 _nodes = msgspec.json.Decoder(list[tuple[str, int]])
 
 
-class Window(NamedTuple):
+class PastWindow(NamedTuple):
     """The time asked for, up to now, and what may be drawn in it."""
 
     since: float
@@ -59,7 +59,7 @@ class Window(NamedTuple):
     limit: int  #: bars
 
 
-class Lines(NamedTuple):
+class PastRows(NamedTuple):
     """The lines of the hosts there are now, and of their resources."""
 
     cores: Mapping[str, int]
@@ -76,7 +76,7 @@ class Past:
         self._known: dict[Any, tuple[float, Any]] = {}  #: question → (good until, answer)
 
     def view(
-        self, window: Window, lines: Lines, running: Sequence[Bar]
+        self, window: PastWindow, lines: PastRows, running: Sequence[Bar]
     ) -> tuple[GanttPast, list[dict[str, list[int]]]]:
         """What is over, and where `running` bars without lines of their own are drawn beside it."""
         since, until = max(window.since, 0.0), min(window.until, _LATEST)
@@ -146,7 +146,7 @@ class Past:
         for host, at, _state in rows:
             begun.setdefault(host, at)
         found = [
-            Span(host, first, min(at, last), UNKNOWN)
+            HostSpan(host, first, min(at, last), UNKNOWN)
             for host, at in ((host, begun.get(host, last)) for host in hosts)
             if at > first
         ]
@@ -186,7 +186,7 @@ def _slices(limit: int, hosts: int) -> int:
     return max(_FEWEST_SLICES, min(_MOST_SLICES, limit // max(1, hosts)))
 
 
-def _bar(row: PastAttempt, specs: Mapping[int, Spec], lines: Lines) -> Bar:
+def _bar(row: PastAttempt, specs: Mapping[int, Spec], lines: PastRows) -> Bar:
     given = row.given
     known: dict[str, list[int]] = {}
     if given is not None and given.nodes:
@@ -274,9 +274,9 @@ def _merged(
     return found
 
 
-def _joined(found: Iterable[Span], *, gap: int) -> list[Span]:
+def _joined(found: Iterable[HostSpan], *, gap: int) -> list[HostSpan]:
     """Spans with the same state and only a moment between them as one, and none that is but a moment."""
-    joined: list[Span] = []
+    joined: list[HostSpan] = []
     for span in found:
         last = joined[-1] if joined else None
         if last and (last.host, last.state) == (span.host, span.state) and span.at - last.until < gap:

@@ -64,7 +64,7 @@ class _Around:
         return GraphNode(who, "", "removed")
 
 
-def around(id: int, world: World, store: Store, specs: dict[int, Spec]) -> GraphView:
+def graph_view(id: int, world: World, store: Store, specs: dict[int, Spec]) -> GraphView:
     """The graph around a job, which is its first node."""
     if world.outcome(id) == NO_JOB:
         raise NotFound(f"there is no job {id}", hint="list them with 'rota jobs'")

@@ -48,21 +48,21 @@ def order_of(sort: str) -> Order:
     return Order(by, descending=sort.startswith("-"))
 
 
-class Place(Struct, frozen=True):
+class PagePosition(Struct, frozen=True):
     """Where a page begins: how far down, and in which list if an earlier page has named it."""
 
     offset: int
     list: int | None = None
 
 
-def place_of(ask: ListPage) -> Place:
+def place_of(ask: ListPage) -> PagePosition:
     """Where the page begins that is asked for. Raises `BadInput`."""
     if not ask.cursor:
-        return Place(min(max(0, ask.offset), 1 << 62))
+        return PagePosition(min(max(0, ask.offset), 1 << 62))
     named = _CURSOR.fullmatch(ask.cursor)
     if named is None:
         raise BadInput("this cursor was not given by an earlier page", hint="begin again without one")
-    return Place(int(named[2]), int(named[1]))
+    return PagePosition(int(named[2]), int(named[1]))
 
 
 class Listed(Struct, frozen=True):
@@ -105,7 +105,7 @@ class Listings:
         shown, taken = self._queries.listed(found.ids[place.offset : place.offset + ask.limit].tolist())
         return JobPage(shown, found.cursor(place.offset + taken), found.total)
 
-    def find(self, clauses: list[Clause], search: str, order: Order, place: Place) -> Listed:
+    def find(self, clauses: list[Clause], search: str, order: Order, place: PagePosition) -> Listed:
         """The list that a page is cut from: the one it names if that is kept, or else a new one."""
         key = (tuple(clauses), search, order)
         with self._lock:
@@ -127,7 +127,7 @@ class Listings:
             self._forget_old(keep=number)
         return listed
 
-    def _known(self, key: _Key, place: Place) -> Listed | None:
+    def _known(self, key: _Key, place: PagePosition) -> Listed | None:
         now = self._clock()
         named = self._lists.get(place.list) if place.list is not None else None
         if named is not None and named.key == key and now - named.at < _KEPT_S:

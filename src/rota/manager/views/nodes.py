@@ -22,7 +22,7 @@ _PLACES = frozenset({"host", "cpu", "core"})
 _FAR_S = 253_402_300_799.0
 
 
-class Use:
+class NodeUse:
     """What jobs hold of a host."""
 
     __slots__ = ("cpus", "jobs", "mem")
@@ -37,33 +37,33 @@ class Use:
         self.mem += mem
 
 
-class Snapshot(NamedTuple):
+class NodeSnapshot(NamedTuple):
     """All that nodes are described by."""
 
     capacity: dict[str, Capacity]
     runners: dict[str, tuple[str, int, bool, str]]  #: host → id, pid, connected, why it may get no work
-    uses: dict[str, Use]
+    uses: dict[str, NodeUse]
     records: dict[str, dict[str, Any]]
     limits: list[LimitView]
     closed: frozenset[str] = frozenset()  #: hosts that may not be used at this time
 
 
-def snapshot(world: World) -> Snapshot:
+def snapshot(world: World) -> NodeSnapshot:
     """Nodes as they are now. Belongs to the loop."""
     runners = {
         host: (runner.id, runner.pid, runner.connected, away_word(runner))
         for host, runner in agents(world).items()
     }
-    uses: dict[str, Use] = {}
+    uses: dict[str, NodeUse] = {}
     for job, first in holders(world):
         for host, cpus in cores_held(job, first).items():
-            uses.setdefault(host, Use()).add(job.id, cpus, job.size.mem)
-    return Snapshot(
+            uses.setdefault(host, NodeUse()).add(job.id, cpus, job.size.mem)
+    return NodeSnapshot(
         dict(world.capacity), runners, uses, world.site, limits_view(world), frozenset(world.closed_hosts)
     )
 
 
-def view(found: Snapshot) -> list[NodeView]:
+def view(found: NodeSnapshot) -> list[NodeView]:
     """All nodes, by name."""
     cores: dict[str, int] = {}
     shared: dict[str, dict[str, Any]] = {}
@@ -78,7 +78,7 @@ def view(found: Snapshot) -> list[NodeView]:
     return [_node(found, host, cores.get(host), shared.get(host, {})) for host in sorted(hosts, key=natural)]
 
 
-def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, Any]) -> NodeView:
+def _node(found: NodeSnapshot, host: str, cores: int | None, properties: dict[str, Any]) -> NodeView:
     record, capacity = host_record(found.records, host), found.capacity.get(host)
     registered = node_record(found.records, host)
     runner, pid, connected, away = found.runners.get(host, (None, None, False, ABSENT))
@@ -87,7 +87,7 @@ def _node(found: Snapshot, host: str, cores: int | None, properties: dict[str, A
         state = away or "alive"
         energy = found.records["energy"].get(host)
         state = state if energy is None else WORDS[energy["state"]]
-    use = found.uses.get(host) or Use()
+    use = found.uses.get(host) or NodeUse()
     until = record.available_until
     if cores is None:
         cores = capacity.cpus // CORE if capacity is not None else 0

@@ -24,11 +24,11 @@ from rota.core.states import LEASED, LIVE, TERMINAL, WAITING, State
 from rota.core.world import NO_JOB, World
 from rota.errors import NotFound
 from rota.manager.loop import clock
-from rota.manager.output.outputs import Checks
+from rota.manager.output.outputs import OutputChecks
 from rota.manager.views import graphs, rows
 from rota.manager.views.amounts import add_learned
-from rota.manager.views.expected_times import told
-from rota.manager.views.selectors import Matching, Spans, is_range, parse, told_apart
+from rota.manager.views.expected_times import expected_views
+from rota.manager.views.selectors import IdRanges, Matching, disjoint, is_range, parse
 from rota.store.base import Clause, Order, Store, StoredJob, folded
 from rota.wire.views import GraphView, JobPage, JobView, LearnedView, ReasonView, StatusView, WhyView
 
@@ -51,7 +51,9 @@ class Queries:
     """Reads. May be called from a worker thread, while the loop goes on: whatever is looked at twice is
     taken once, and what is answered leaves after the commit of all it may have seen."""
 
-    def __init__(self, world: World, store: Store, specs: dict[int, Spec], checks: Checks | None = None) -> None:
+    def __init__(
+        self, world: World, store: Store, specs: dict[int, Spec], checks: OutputChecks | None = None
+    ) -> None:
         self._checks = checks
         self._world = world
         self._store = store
@@ -99,11 +101,11 @@ class Queries:
             for state in ended
             if clause.state in (0, state)
         ]
-        ids = Spans((clause.low, clause.high) for clause in clauses if is_range(clause))
+        ids = IdRanges((clause.low, clause.high) for clause in clauses if is_range(clause))
         known = self._of_outcome(ids, ended)
         return sorted({*known, *self._store.find(wanted, above=0, limit=2**62)}) if wanted else known
 
-    def _of_outcome(self, ids: Spans, ended: frozenset[int]) -> list[int]:
+    def _of_outcome(self, ids: IdRanges, ended: frozenset[int]) -> list[int]:
         """Those of these ids that ended in these states, from memory alone."""
         table = bytes(outcome in ended for outcome in range(256))
         outcomes = self._world.outcomes
@@ -145,7 +147,7 @@ class Queries:
     def ordered(self, clauses: list[Clause], search: str, order: Order, *, limit: int) -> tuple[array[int], int]:
         """Ids of jobs that match, in an order, and how many match. In the order of ids these are all; in another
         one the first `limit`. Live states are asked of memory, which knows better."""
-        clauses = told_apart(clauses or [Clause()])
+        clauses = disjoint(clauses or [Clause()])
         wanted = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
         live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
         living = self.live_ids(live) if live else []
@@ -201,11 +203,11 @@ class Queries:
 
     def graph(self, id: int) -> GraphView:
         """What a job waits for, and what waits for it."""
-        return graphs.around(id, self._world, self._store, self._specs)
+        return graphs.graph_view(id, self._world, self._store, self._specs)
 
     def page(self, clauses: list[Clause], *, limit: int, cursor: int) -> JobPage:
         """One page of a list, in order of id."""
-        clauses = told_apart(clauses or [Clause()])
+        clauses = disjoint(clauses or [Clause()])
         stored = [clause for clause in clauses if clause.state not in _LIVE_NUMBERS]
         ids = self._store.find(stored, above=cursor, limit=limit + 1) if stored else []
         live = [clause for clause in clauses if clause.state in _LIVE_NUMBERS]
@@ -292,7 +294,7 @@ class Queries:
         reasons = why(world, job, wall=wall)
         if world.is_replaced(id) and (found := self._store.jobs([id])):
             reasons.append(replaced(found[0].replaced_by or 0))
-        start, end, unknown = told(self._expected(job) or Expected())
+        start, end, unknown = expected_views(self._expected(job) or Expected())
         return WhyView(
             id=id,
             state=job.state.label,

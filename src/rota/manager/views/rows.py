@@ -17,7 +17,7 @@ from rota.core.site import promised_starts
 from rota.core.states import WAITING, State
 from rota.manager.loop import clock
 from rota.manager.views.amounts import Attempted, amounts
-from rota.manager.views.expected_times import told
+from rota.manager.views.expected_times import expected_views
 from rota.plan.language.hostlist import fold
 from rota.plan.placement import Given, Planned
 from rota.plan.reasons import Waits
@@ -100,7 +100,7 @@ def view(
     hosts = hosts_of(first or "", given)
     if job.state in WAITING:
         given = None  # of an attempt that is over
-    starts, ends, why = told(expected) if expected is not None else (None, None, None)
+    starts, ends, why = expected_views(expected) if expected is not None else (None, None, None)
     resources = given.resources if given is not None else ""
     resources = resources or (planned.resources if planned is not None else "")
     return JobView(

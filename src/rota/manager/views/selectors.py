@@ -122,7 +122,7 @@ def _parts(word: str) -> list[str]:
     return [part.replace("\\,", ",") for part in _COMMA.split(word)]
 
 
-def told_apart(clauses: list[Clause]) -> list[Clause]:
+def disjoint(clauses: list[Clause]) -> list[Clause]:
     """The same, but what is asked of hosts is asked by state: where a job is now only memory knows, and where one
     has ended the store."""
     found = []
@@ -134,7 +134,7 @@ def told_apart(clauses: list[Clause]) -> list[Clause]:
     return found
 
 
-class Spans:
+class IdRanges:
     """Ids, as ranges in order and without overlap."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -153,7 +153,7 @@ class Matching:
     def __init__(self, clauses: list[Clause], hosts: Callable[[Job], tuple[str, ...]]) -> None:
         self._hosts = hosts
         self._by_group: dict[str, list[Clause]] = {}
-        self._ids = Spans((clause.low, clause.high) for clause in clauses if is_range(clause))
+        self._ids = IdRanges((clause.low, clause.high) for clause in clauses if is_range(clause))
         for clause in clauses:
             if not is_range(clause):
                 self._by_group.setdefault(clause.group, []).append(clause)

@@ -17,7 +17,7 @@ from rota.core.world import World
 from rota.errors import BadInput, NeverFits
 from rota.manager.submit.admission import Admission
 from rota.manager.submit.specs import check_spec, check_texts, spec_from
-from rota.manager.views.expected_times import told
+from rota.manager.views.expected_times import expected_views
 from rota.manager.views.limits import resolve
 from rota.manager.views.rows import why_reason
 from rota.plan.explain.whatif import Answer, ask_copy
@@ -120,7 +120,7 @@ def _planned(lane: Waiting) -> Waiting:
 
 def _foretell(view: PlanView, expected: Expectations, job: Job) -> None:
     """The job begins and ends when everybody would be told so, were it there."""
-    view.start, view.end, view.expected_reason = told(expected.of(job))
+    view.start, view.end, view.expected_reason = expected_views(expected.of(job))
 
 
 def _view(found: Answer, spec: Spec) -> PlanView:

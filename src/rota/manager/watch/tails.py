@@ -24,7 +24,7 @@ _OFFERS: Final = 10_000
 Reader = tuple[int, int]  #: a connection, and the number of the watch
 
 
-class Tail:
+class OutputTail:
     """The output of one attempt for one reader."""
 
     __slots__ = ("attempt", "hold", "id", "job", "plain", "reader", "runner", "settled", "taken", "watcher")
@@ -42,7 +42,7 @@ class Tail:
         self.settled: Callable[[], None] | None = None  #: what to tell when all was passed on
 
 
-class Tails:
+class OutputTails:
     """All tails of a manager."""
 
     def __init__(self, world: World, peers: Mapping[int, Peer], *, peer_of: Callable[[str], Peer | None]) -> None:
@@ -51,9 +51,9 @@ class Tails:
         self._peer_of = peer_of  #: the connection of a runner
         self.watchers: dict[Reader, Watcher] = {}  #: all open watches
         self._next = 0
-        self._by_id: dict[int, Tail] = {}
+        self._by_id: dict[int, OutputTail] = {}
         #: reader → job → attempt; by job, since thousands may run at once and each of them begins and ends
-        self._of: dict[Reader, dict[int, dict[int, Tail]]] = {}
+        self._of: dict[Reader, dict[int, dict[int, OutputTail]]] = {}
         self._unanswered: dict[tuple[int, int], str] = {}  #: attempts whose runner asked, and was not told
         self._offered: dict[tuple[int, int], str] = {}  #: attempts that a runner holds for who may come back
 
@@ -66,7 +66,7 @@ class Tails:
         if peer is None or attempt in own.get(job, ()):
             return
         self._next += 1
-        tail = Tail(self._next, reader, watcher, job, attempt, runner)
+        tail = OutputTail(self._next, reader, watcher, job, attempt, runner)
         tail.hold = watcher.attached(job)
         tail.plain = not peer.tails
         own.setdefault(job, {})[attempt] = self._by_id[tail.id] = tail
@@ -183,7 +183,7 @@ class Tails:
         elif peer := self._peer_of(runner):
             peer.send(m.Tail(job, attempt, on=False))
 
-    def _window(self, tail: Tail) -> int:
+    def _window(self, tail: OutputTail) -> int:
         if not tail.watcher.window:
             return -1
         own = self._of[tail.reader]
@@ -191,21 +191,21 @@ class Tails:
             return 0  # the attempt before it comes first
         return max(_LEAST_WINDOW, min(tail.watcher.window, _WINDOW, _ALL_WINDOWS // len(own)))
 
-    def _go_on(self, tail: Tail) -> None:
+    def _go_on(self, tail: OutputTail) -> None:
         if peer := self._peer_of(tail.runner):
             peer.send(m.Took(tail.job, tail.attempt, tail.id, *tail.taken, self._window(tail)))
 
-    def _same(self, one: Tail, other: Tail) -> bool:
+    def _same(self, one: OutputTail, other: OutputTail) -> bool:
         return one.plain and (one.job, one.attempt, one.runner) == (other.job, other.attempt, other.runner)
 
-    def _over(self, tail: Tail) -> None:
+    def _over(self, tail: OutputTail) -> None:
         self._drop(tail)
         _release(tail)
         for other in self._of.get(tail.reader, {}).get(tail.job, {}).values():
             if not other.plain and other.watcher.window:
                 self._go_on(other)
 
-    def _drop(self, tail: Tail) -> None:
+    def _drop(self, tail: OutputTail) -> None:
         self._by_id.pop(tail.id, None)
         own = self._of.get(tail.reader, {})
         same = own.get(tail.job, {})
@@ -214,7 +214,7 @@ class Tails:
             own.pop(tail.job, None)
 
 
-def _release(tail: Tail) -> None:
+def _release(tail: OutputTail) -> None:
     tell, tail.settled = tail.settled, None
     if tell is not None:
         tell()

@@ -12,7 +12,7 @@ from typing import TypeVar
 from rota.core.jobs.job import Command, Job, Outcome
 from rota.core.world import World
 from rota.manager.peers.peer import Peer
-from rota.manager.watch.tails import Reader, Tails
+from rota.manager.watch.tails import OutputTails, Reader
 from rota.manager.watch.watcher import Watcher
 from rota.wire import codec
 from rota.wire import messages as m
@@ -34,7 +34,7 @@ class Watches:
     """The registry of watchers."""
 
     def __init__(
-        self, world: World, peers: Mapping[int, Peer], tails: Tails, *, loop: asyncio.AbstractEventLoop
+        self, world: World, peers: Mapping[int, Peer], tails: OutputTails, *, loop: asyncio.AbstractEventLoop
     ) -> None:
         self._loop = loop
         self._world = world
