@@ -17,8 +17,8 @@ from rota.core.states import State
 from rota.core.world import World
 from rota.errors import Bug, Denied, RotaError
 from rota.manager.host.energy import Energy
-from rota.manager.host.hooks import ServerHooks
-from rota.manager.metrics.figures import Counters
+from rota.manager.host.server_hooks import ServerHooks
+from rota.manager.metrics.counters import Counters
 from rota.manager.metrics.rates import Rates
 from rota.manager.output.pruning import Pruner
 from rota.manager.peers.peer import Peer

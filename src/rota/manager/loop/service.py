@@ -17,24 +17,24 @@ from rota.core.invariants import broken
 from rota.core.site.manager_pause import leased
 from rota.core.states import LIVE, SETTLED
 from rota.core.world import World
-from rota.manager.host import hooks
+from rota.manager.host import server_hooks
 from rota.manager.host.demand import Demand
 from rota.manager.host.energy import Energy, rules_of
 from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
-from rota.manager.loop.checkup import CHECK_UP_TO_JOBS
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.perform import Performer
 from rota.manager.loop.readers import Readers
+from rota.manager.loop.self_check import CHECK_UP_TO_JOBS
 from rota.manager.loop.turns import TurnLoop
-from rota.manager.metrics.figures import Counters
-from rota.manager.metrics.metrics import ManagerMetrics
+from rota.manager.metrics.counters import Counters
+from rota.manager.metrics.metrics_view import ManagerMetrics
 from rota.manager.metrics.rates import Rates
 from rota.manager.output.outputs import OutputChecks, SegmentFiles
 from rota.manager.output.pruning import Pruner
 from rota.manager.output.segment_copies import SegmentCopies
-from rota.manager.peers.authority import DeploymentCertificate
+from rota.manager.peers.certificate import DeploymentCertificate
 from rota.manager.peers.channels import ChannelRouter
 from rota.manager.peers.connections import Connections
 from rota.manager.peers.logins import Logins
@@ -44,10 +44,10 @@ from rota.manager.peers.runners import Runners
 from rota.manager.requests.actions import Actions
 from rota.manager.requests.control import ManagerControl
 from rota.manager.requests.credentials import Credentials
+from rota.manager.requests.dispatch import Requests
 from rota.manager.requests.questions import Questions
-from rota.manager.requests.requests import Requests
 from rota.manager.requests.selection import Selection
-from rota.manager.requests.watching import WatchRequests
+from rota.manager.requests.watch_requests import WatchRequests
 from rota.manager.submit.admission import Admission
 from rota.manager.submit.library import Library
 from rota.manager.submit.uploads import Uploads
@@ -123,8 +123,8 @@ class Manager:
         )
         world.energy = rules_of(settings)
         energy = Energy(settings, happened=happened)
-        hooks.tell_engine(world, settings, own_host=hostname())
-        self._hooks = hooks.ServerHooks(world, settings, happened=happened)
+        server_hooks.tell_engine(world, settings, own_host=hostname())
+        self._hooks = server_hooks.ServerHooks(world, settings, happened=happened)
         self.gateway = GatewayProcess(home, settings)
         self._demand: Demand | None = None
         if isinstance(pool, DelegatedPool):

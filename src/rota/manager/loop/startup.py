@@ -40,7 +40,7 @@ from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.recovery import library_from, unused_limits, world_from
 from rota.manager.loop.service import Manager
-from rota.manager.peers.doorstep import TlsListener
+from rota.manager.peers.tls_listener import TlsListener
 from rota.pools.base import Pool
 from rota.pools.local import LocalPool
 from rota.settings import Settings

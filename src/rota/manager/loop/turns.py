@@ -26,7 +26,7 @@ from rota.errors import Bug
 from rota.manager.loop import clock
 from rota.manager.loop.awake_clock import TICK_S, AwakeClock
 from rota.manager.loop.writer import Writer
-from rota.manager.metrics.figures import Counters
+from rota.manager.metrics.counters import Counters
 from rota.settings import Settings
 from rota.store.base import Store
 

@@ -23,7 +23,7 @@ from rota.core.output.output_report import not_kept
 from rota.core.turn import Batch
 from rota.errors import StoreFull
 from rota.manager.loop import clock
-from rota.manager.metrics.figures import QUICK, Histogram
+from rota.manager.metrics.counters import QUICK, Histogram
 from rota.manager.output.outputs import SegmentFiles
 from rota.store.base import Store
 

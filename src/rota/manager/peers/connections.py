@@ -16,9 +16,9 @@ from rota.manager.peers.logins import SESSION, Logins
 from rota.manager.peers.ownership import restricted
 from rota.manager.peers.partial_messages import PartialMessages
 from rota.manager.peers.peer import Peer, expect_hello, owner, session_over, user_name
+from rota.manager.peers.pending_connections import PendingConnection, PendingConnections
 from rota.manager.peers.runner_messages import RunnerMessages
-from rota.manager.peers.strangers import PendingConnection, PendingConnections
-from rota.manager.requests.requests import Requests
+from rota.manager.requests.dispatch import Requests
 from rota.manager.submit.uploads import Uploads
 from rota.manager.watch.feed import Feeds
 from rota.manager.watch.tails import OutputTails

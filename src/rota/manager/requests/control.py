@@ -16,10 +16,10 @@ from rota.core.site.manager_pause import leased, starts_nothing, unstarted
 from rota.core.world import World
 from rota.errors import BadInput, EnvironmentFault
 from rota.manager.host.gateway import GatewayProcess
-from rota.manager.loop.checkup import SelfCheck
 from rota.manager.loop.deployment import Deployment
+from rota.manager.loop.self_check import SelfCheck
 from rota.manager.loop.turns import TurnLoop
-from rota.manager.metrics.metrics import ManagerMetrics
+from rota.manager.metrics.metrics_view import ManagerMetrics
 from rota.manager.peers.peer import Peer
 from rota.manager.peers.runners import Runners
 from rota.manager.requests.credentials import Credentials

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from rota.errors import BadInput, Denied
 from rota.manager.loop import clock
-from rota.manager.peers.authority import DeploymentCertificate
+from rota.manager.peers.certificate import DeploymentCertificate
 from rota.manager.peers.logins import PREFIX, BrowserSession, Logins, SessionCreator
 from rota.manager.peers.peer import Peer, hang_up, owner
 from rota.plan.language.hostlist import check_name

@@ -23,7 +23,7 @@ from rota.manager.peers.ownership import restricted, without_output
 from rota.manager.peers.peer import Peer
 from rota.manager.requests.selection import Selection
 from rota.manager.submit.admission import Admission
-from rota.manager.views import gantt, gantt_past, learning, limits, nodes, quotas, shares, site, whatif
+from rota.manager.views import gantt, gantt_past, learning, limits, nodes, quotas, shares, site_records, whatif
 from rota.manager.views.forecast import Forecasts, foresee, measure
 from rota.manager.views.listing import Listings
 from rota.manager.views.queries import Queries
@@ -97,7 +97,7 @@ class Questions:
             case m.ListLimits():
                 return limits.view(world)
             case m.GetSite(_, kinds):
-                return site.view(world, kinds)
+                return site_records.view(world, kinds)
             case m.ListQuotas():
                 return quotas.view(world, clock.now())
             case m.GetShares(_, queue):

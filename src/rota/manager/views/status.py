@@ -20,7 +20,7 @@ from rota.manager.host.gateway import GatewayProcess
 from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.writer import Writer
-from rota.manager.metrics.figures import resident_bytes
+from rota.manager.metrics.counters import resident_bytes
 from rota.manager.views.queries import Queries
 from rota.plan.planner.endangered import endangered
 from rota.store.base import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rota.manager.peers.strangers import PendingConnection, PendingConnections, network_of
+from rota.manager.peers.pending_connections import PendingConnection, PendingConnections, network_of
 
 _MOST, _EACH = 12, 5
 

@@ -14,7 +14,7 @@ import ssl
 from typing import Final
 
 from rota.manager.peers.connections import Connections
-from rota.manager.peers.strangers import PendingConnection, PendingConnections, network_of
+from rota.manager.peers.pending_connections import PendingConnection, PendingConnections, network_of
 from rota.wire.first_byte import first_byte
 
 log = logging.getLogger("rota.manager")

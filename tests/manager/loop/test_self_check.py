@@ -9,8 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from rota.manager.loop import checkup
-from rota.manager.loop.checkup import SelfCheck
+from rota.manager.loop import self_check
+from rota.manager.loop.self_check import SelfCheck
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             done.append("part")
             yield [f"broken {number}"]
 
-    monkeypatch.setattr(checkup, "in_parts", in_parts)
+    monkeypatch.setattr(self_check, "in_parts", in_parts)
     return done
 
 
@@ -66,5 +66,5 @@ def test_who_leaves_ends_the_check_for_nobody_else(steps):
 
 
 def test_a_large_queue_is_not_checked(steps):
-    assert asyncio.run(SelfCheck(Mock(live=checkup.CHECK_UP_TO_JOBS + 1)).result()) == []
+    assert asyncio.run(SelfCheck(Mock(live=self_check.CHECK_UP_TO_JOBS + 1)).result()) == []
     assert steps == []

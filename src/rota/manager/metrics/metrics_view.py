@@ -11,7 +11,7 @@ from rota.manager.loop import clock
 from rota.manager.loop.deployment import Deployment
 from rota.manager.loop.readers import Readers
 from rota.manager.loop.writer import Writer
-from rota.manager.metrics.figures import Counters, quantiles, resident_bytes
+from rota.manager.metrics.counters import Counters, quantiles, resident_bytes
 from rota.manager.metrics.gauges import labelled
 from rota.manager.peers.peer import Peer
 from rota.manager.views.queries import Queries

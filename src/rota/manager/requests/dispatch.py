@@ -12,9 +12,9 @@ from rota.manager.peers.peer import Peer
 from rota.manager.requests.actions import Actions
 from rota.manager.requests.control import ManagerControl
 from rota.manager.requests.questions import Questions
-from rota.manager.requests.watching import WatchRequests
+from rota.manager.requests.watch_requests import WatchRequests
 from rota.manager.submit.uploads import Uploads
-from rota.manager.views import site
+from rota.manager.views import site_records
 from rota.manager.watch.feed import Feeds
 from rota.manager.watch.watches import Watches
 from rota.wire import messages as m
@@ -61,7 +61,7 @@ class Requests:
             case m.SetLimit(n):
                 self._actions.set_limit(peer.asker(n), message)
             case m.SetSite(n):
-                self._turns.happened(site.changed(peer.asker(n), message))
+                self._turns.happened(site_records.changed(peer.asker(n), message))
             case m.Learned(n, name, True):
                 self._actions.forget_learned(peer.asker(n), name)
             case m.Watch():
