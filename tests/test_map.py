@@ -10,7 +10,7 @@ import pytest
 _TOP = Path(__file__).parents[1]
 _SOURCE = _TOP / "src" / "rota"
 #: The map and the decisions; other pages are for users and name no modules.
-_PAGES = [_TOP / "CONTRIBUTING.md", _TOP / "docs/architecture.md", _TOP / "docs/words.md"]
+_PAGES = [_TOP / "CONTRIBUTING.md", _TOP / "docs/architecture.md", _TOP / "docs/words.md", _TOP / "docs/rules.md"]
 _PAGES += sorted((_TOP / "docs/adr").glob("*.md"))
 _FILE = re.compile(r"`([a-z][a-z_0-9/]*(?:\.py|/))`")
 
