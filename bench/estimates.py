@@ -134,7 +134,7 @@ class Replay:
         """Write down what the estimator and the plan say about everybody."""
         now, planner = self.now, self.planner
         begun = time.perf_counter()
-        plan = snapshot(planner)
+        plan = snapshot(planner.plan)
         found = forecast_of(plan, now, left=self.left, limits={})
         firm, lines = with_lengths(plan, self.length)
         placed = found.run(firm, lines)
@@ -147,7 +147,7 @@ class Replay:
                 start = stretches[0].pace.start(0)
                 ours[line.jobs[0]] = (start, None if line.length is None else start + line.length)
         self.spent.append(time.perf_counter() - begun)
-        for entry in planner.entries.values():
+        for entry in planner.plan.entries.values():
             if entry.state == WAITING:
                 start, end = ours.get(entry.id, (None, None))
                 self.asked.append(Asked(entry.id, WHAT[0], start, entry.start, now))

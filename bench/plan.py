@@ -123,7 +123,7 @@ def whole_nodes(counts: list[int], nodes: int, compared: int) -> list[Row]:
             with timed() as other:
                 expected = naive(jobs, nodes)
             for id, (start, taken) in enumerate(expected):
-                entry = planner.entries[id]
+                entry = planner.plan.entries[id]
                 if entry.start != start or entry.resources != spread(taken):
                     raise SystemExit(f"job {id} is planned for {entry.start}, the naive planner says {start}")
             row |= {"naive_cpu_s": other.cpu, "ratio": other.cpu / spent.cpu if spent.cpu else math.inf}
@@ -174,7 +174,7 @@ def mixed(counts: list[int], nodes: int) -> list[Row]:
         with timed() as spent:
             for id, ask in enumerate(asks):
                 planner.submit(id, ask, 0.0)
-        if any(entry.start is None for entry in planner.entries.values()):
+        if any(entry.start is None for entry in planner.plan.entries.values()):
             raise SystemExit("a mixed request was not planned")
         rows.append({"jobs": float(number)} | spent.row())
         print(f"{number} mixed requests: {spent.cpu:.3f} s ({spent.wall:.3f} s wall)", flush=True)
@@ -209,11 +209,11 @@ def events(jobs: int, nodes: int, *, kind: str, most: int, seconds: float) -> di
             ask = Ask(alternatives=(alternative(plan[id][1], ("nodes", plan[id][0])),))
         planner.submit(id, ask, now)
     planner.begin(now)
-    planner.pause_after = STEPS
+    planner.plan.pause_after = STEPS
     last = [jobs]
     lost: list[str] = []
     leaving: list[int] = []
-    full = planner.site
+    full = planner.plan.site
 
     def new_ask(priority: int = 0) -> Ask:
         ask = mixed_ask(rng, nodes)
@@ -224,7 +224,7 @@ def events(jobs: int, nodes: int, *, kind: str, most: int, seconds: float) -> di
         planner.submit(last[0], new_ask(), now)
 
     def end_early() -> None:
-        planner.ended(rng.choice(list(planner.running)), now)
+        planner.ended(rng.choice(list(planner.plan.running)), now)
 
     def lose_node() -> None:
         """A node that nobody runs on is lost, and comes back the next time."""
@@ -232,7 +232,7 @@ def events(jobs: int, nodes: int, *, kind: str, most: int, seconds: float) -> di
             lost.clear()
         else:
             busy = 0
-            for entry in planner.running.values():
+            for entry in planner.plan.running.values():
                 busy |= entry.resources
             idle = [host for host, mask in full.hosts.items() if not mask & busy]
             lost.append(rng.choice(idle or list(full.hosts)))
@@ -240,7 +240,7 @@ def events(jobs: int, nodes: int, *, kind: str, most: int, seconds: float) -> di
         planner.change_site(full.using(full.everything & ~gone), now)
 
     def change_priority() -> None:
-        waiting = [entry for entry in planner.entries.values() if entry.state == "waiting"]
+        waiting = [entry for entry in planner.plan.entries.values() if entry.state == "waiting"]
         entry = rng.choice(waiting)
         ask = new_ask(rng.choice([-1, 1]))
         if leaving:  # it left, and comes again

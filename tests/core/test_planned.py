@@ -87,8 +87,8 @@ def test_what_is_only_asked_leaves_every_lease_the_core_that_it_has(m: Machine) 
     placement = planning(m)
     assert placement.terms is not None
     outlook = plan_factory.outlook(placement.terms, placement._packing, m.wall)
-    assert outlook.planner.site.spans(outlook.planner.entries[planned].resources) == mine
-    own = [entry.resources for entry in outlook.planner.running.values()]
+    assert outlook.planner.plan.site.spans(outlook.planner.plan.entries[planned].resources) == mine
+    own = [entry.resources for entry in outlook.planner.plan.running.values()]
     assert sum(own).bit_count() == sum(each.bit_count() for each in own) == 2
 
 

@@ -109,7 +109,7 @@ class SiteRun:
         self._planner.tick(0.0)
         for record in self._records.values():
             record.state = self._state(record.job.id)
-            entry = self._planner.entries.get(record.job.id)
+            entry = self._planner.plan.entries.get(record.job.id)
             if entry is None:
                 continue
             record.reason = entry.reason or _ITS_TURN
@@ -138,7 +138,7 @@ class SiteRun:
             now = following
         for record in self._records.values():
             record.state = self._state(record.job.id)
-            entry = self._planner.entries.get(record.job.id)
+            entry = self._planner.plan.entries.get(record.job.id)
             if entry is not None and record.state in ("ready", BLOCKED):
                 record.reason = entry.reason or _ITS_TURN
         return list(self._records.values())
@@ -156,7 +156,7 @@ class SiteRun:
         planned = self._planner.next_start()
         if planned is not None and planned > now:
             moments.append(planned)
-        moments += [moment for moment in self._planner.wakes[:1] if moment > now]
+        moments += [moment for moment in self._planner.plan.wakes[:1] if moment > now]
         if not moments:
             return None
         if (told := self._planner.next_event()) is not None and told > now:
@@ -166,7 +166,7 @@ class SiteRun:
     def _state(self, id: int) -> str:
         """The state of a job: the planner knows first who is blocked."""
         record = self._records[id]
-        entry = self._planner.entries.get(id)
+        entry = self._planner.plan.entries.get(id)
         return BLOCKED if entry is not None and entry.state == BLOCKED else record.state
 
     # -- submissions
@@ -204,7 +204,7 @@ class SiteRun:
 
     def _known(self, record: Record) -> bool:
         """Has the planner been told of it, or is it over already?"""
-        return record.submitted and (record.state != "ready" or record.job.id in self._planner.entries)
+        return record.submitted and (record.state != "ready" or record.job.id in self._planner.plan.entries)
 
     def _enter(self, record: Record, parents: list[tuple[Parent, Record]], now: float) -> None:
         job = record.job
@@ -217,7 +217,7 @@ class SiteRun:
         )
         record.serial = entry.serial
         record.reason = entry.reason
-        if job.id not in self._planner.entries:
+        if job.id not in self._planner.plan.entries:
             said = entry.reason.message if entry.reason is not None else "rejected"
             self._over(record, "failed", Waits("reservation", said))
             return
@@ -264,7 +264,7 @@ class SiteRun:
         """Those who have not started by then give up; what they leave may be of use to others at once."""
         while self._expiring and self._expiring[0][0] <= now:
             record = self._records[heappop(self._expiring)[1]]
-            if record.state == "ready" and record.job.id in self._planner.entries:
+            if record.state == "ready" and record.job.id in self._planner.plan.entries:
                 self._over(record, "failed", _gave_up(record.job))
                 self._leave(record, now)
                 self._begin_all(now)
@@ -314,7 +314,7 @@ class SiteRun:
 
     def _lies_in(self, record: Record, container: Record) -> bool:
         """Several containers may have its name."""
-        entry = self._planner.entries.get(record.job.id)
+        entry = self._planner.plan.entries.get(record.job.id)
         return entry is not None and entry.home == container.job.id
 
     def _preempt(self, record: Record, now: float) -> None:
@@ -344,7 +344,7 @@ class SiteRun:
         if complete and self._conditions:
             for child in self._children.get(record.job.id, ()):
                 vain = dependencies.hopeless(child.job, self._state)
-                if vain is not None and child.state == "ready" and child.job.id in self._planner.entries:
+                if vain is not None and child.state == "ready" and child.job.id in self._planner.plan.entries:
                     self._planner.ended(child.job.id, now, complete=False)
                     self._over(child, BLOCKED, dependencies.never(vain))
         self._planner.ended(record.job.id, now, complete=complete)
@@ -353,7 +353,9 @@ class SiteRun:
 
     def _revive(self, now: float) -> None:
         """Submit again whom the planner has blocked although his conditions may still hold."""
-        blocked = [self._records[id].job for id, entry in self._planner.entries.items() if entry.state == BLOCKED]
+        blocked = [
+            self._records[id].job for id, entry in self._planner.plan.entries.items() if entry.state == BLOCKED
+        ]
         found = dependencies.revived(blocked, self._state)
         for job in found:
             self._planner.ended(job.id, now, complete=False)

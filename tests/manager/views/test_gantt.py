@@ -18,7 +18,7 @@ def test_of_a_large_plan_only_a_few_reasons_are_tried_and_all_that_wait_are_coun
     machine.pump()
     planner = machine.world.placement.planner
     assert planner is not None
-    unplanned = sum(entry.start is None for entry in planner.entries.values())
+    unplanned = sum(entry.start is None for entry in planner.plan.entries.values())
     assert unplanned > 100
     found = gantt.snapshot(machine.world, m.Gantt(1, None, None, 1000), machine.wall)
     assert 0 < len(found.waiting) <= 25

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rota.plan.ask import Ask
 from rota.plan.explain.replanning import lifted
 from rota.plan.explain.rivals import begins
+from rota.plan.explain.why_waiting import why
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.need import LimitUse
@@ -113,13 +114,13 @@ def test_without_the_causes_that_are_named_the_job_begins_earlier(
 ) -> None:
     note(f"until {site.until}, hours {site.hours}, usable {site.usable}, {site.figures}, {rules}, {backfill}")
     planner = planned(site, rules, jobs, backfill)
-    note("\n".join(f"{e} {e.rank} {e.resources:b}" for e in planner.entries.values()))
-    waiting = [e for e in planner.entries.values() if e.state == WAITING and not e.fixed]
+    note("\n".join(f"{e} {e.rank} {e.resources:b}" for e in planner.plan.entries.values()))
+    waiting = [e for e in planner.plan.entries.values() if e.state == WAITING and not e.fixed]
     assume(waiting)
     for entry in waiting:
-        if entry.start is not None and entry.start <= planner.now:
+        if entry.start is not None and entry.start <= planner.plan.now:
             continue
-        reasons = planner.why(entry)
+        reasons = why(planner.plan, entry)
         assert reasons
         assert all(each.message for each in reasons)
         note(f"job {entry.id} {entry.start} {entry.ask}: {reasons}")
@@ -131,7 +132,9 @@ def test_without_the_causes_that_are_named_the_job_begins_earlier(
             causes = {cause for each in some for cause in each.causes}
             for cause in causes:
                 event(cause.kind)
-            assert begins(lifted(planner, entry.id, causes), entry.id) < begins(planner, entry.id), causes
+            assert begins(lifted(planner.plan, entry.id, causes), entry.id) < begins(planner.plan, entry.id), (
+                causes
+            )
 
 
 # ------------------------------------------------------------------ one cause after the other
@@ -154,7 +157,7 @@ def test_a_free_core_before_a_reservation_wants_a_walltime_not_the_end_of_anothe
     planner.submit(1, job(2), 0)
     planner.begin(0)
     planner.submit(2, job(4, at=2 * HOUR), 0)
-    (reason,) = planner.why(planner.submit(3, job(1, None), 0))
+    (reason,) = why(planner.plan, planner.submit(3, job(1, None), 0))
     assert reason.message.startswith("it has no walltime, and reservation 2 begins in 2h00m: with a walltime of ")
     assert (reason.code, reason.blockers, reason.hint) == ("reservation", (2,), "rota modify 3 --walltime 1h55m")
     assert reason.causes == (Cause("walltime", "7200.000000"),)
@@ -166,17 +169,17 @@ def test_a_reservation_that_is_too_near_for_the_expected_time_says_how_short_a_w
     planner.begin(0)
     planner.submit(2, job(3, at=HOUR / 2), 0)
     waits = planner.submit(3, job(1, None), 0)
-    first, second = planner.why(waits)
+    first, second = why(planner.plan, waits)
     assert (waits.start, first.hint) == (HOUR, "rota modify 3 --walltime 29m")
     assert (second.code, second.blockers) == ("resources", (1,))
 
 
 def test_no_reservation_is_named_where_a_host_is_available_until_then() -> None:
     planner = Planner(site(until=dict.fromkeys(range(1, 5), 2 * HOUR)), Policy())
-    (soft,) = planner.why(planner.submit(1, job(1, None), 0))
+    (soft,) = why(planner.plan, planner.submit(1, job(1, None), 0))
     assert (soft.code, soft.hint) == ("available_until", "rota modify 1 --walltime 1h55m")
     assert "h1 may not be used any more in 2h00m (--available-until)" in soft.message
-    (long,) = planner.why(planner.submit(2, job(1, 3 * HOUR), 0))
+    (long,) = why(planner.plan, planner.submit(2, job(1, 3 * HOUR), 0))
     assert (long.code, long.causes) == ("available_until", (Cause("available_until", "h1"),))
     assert long.message == "it would take 3h00m, and h1 may not be used any more in 2h00m (--available-until)"
 
@@ -185,7 +188,7 @@ def test_a_host_past_its_time_is_named_beside_the_job_that_holds_the_other() -> 
     planner = Planner(site(until={1: 10.0, 2: 10.0}), Policy(), now=20.0)
     planner.submit(1, job(2), 20.0)
     planner.begin(20.0)
-    holds, over = planner.why(planner.submit(2, job(1), 20.0))
+    holds, over = why(planner.plan, planner.submit(2, job(1), 20.0))
     assert holds.blockers == (1,)
     assert over.message == "h1 may not be used any more: its --available-until is over"
     assert over.hint == "rota node set h1 --available-until never"
@@ -195,9 +198,9 @@ def test_postponing_is_no_cause_where_resources_come_later_anyhow() -> None:
     planner = Planner(CORES, Policy())
     planner.submit(1, job(4), 0)
     planner.begin(0)
-    (reason,) = planner.why(planner.submit(2, job(1, types=Types(postpone=60.0)), 0))
+    (reason,) = why(planner.plan, planner.submit(2, job(1, types=Types(postpone=60.0)), 0))
     assert (reason.code, reason.blockers) == ("resources", (1,))
-    (reason,) = planner.why(planner.submit(3, job(1, types=Types(postpone=5 * HOUR)), 0))
+    (reason,) = why(planner.plan, planner.submit(3, job(1, types=Types(postpone=5 * HOUR)), 0))
     assert (reason.code, reason.causes) == ("delayed", (Cause("postpone"),))
 
 
@@ -206,7 +209,7 @@ def test_two_quotas_that_bind_together_are_both_named() -> None:
     planner = Planner(CORES, Policy(), quotas=quotas)
     planner.submit(1, job(1, user="ann"), 0)
     planner.begin(0)
-    first, second = planner.why(planner.submit(2, job(1, user="ann"), 0))
+    first, second = why(planner.plan, planner.submit(2, job(1, user="ann"), 0))
     assert {first.causes[0].name, second.causes[0].name} == {"*,*,*,/", "*,*,*,*"}
     assert second.message.startswith("also: quota ")
 
@@ -217,22 +220,22 @@ def test_who_would_take_the_place_first_is_named_too() -> None:
     planner.begin(0)
     planner.submit(2, job(4), 0)
     waits = planner.submit(3, job(4), 0)
-    (reason,) = planner.why(waits)
+    (reason,) = why(planner.plan, waits)
     assert set(reason.blockers) == {1, 2}
-    assert begins(lifted(planner, 3, reason.causes), 3) == 0
+    assert begins(lifted(planner.plan, 3, reason.causes), 3) == 0
 
 
 def test_a_reservation_on_a_host_that_is_drained_or_closed_then_is_in_danger() -> None:
     planner = Planner(CORES, Policy())
     reserved = planner.submit(1, job(4, at=HOUR), 0)
-    assert "danger" not in planner.why(reserved)[0].message
+    assert "danger" not in why(planner.plan, reserved)[0].message
     drained = site(usable=[1, 2], away={"h2": "drained"}, reasons={"h2": "new disk"})
     planner.change_site(drained, 10.0)
-    (reason,) = planner.why(reserved)
+    (reason,) = why(planner.plan, reserved)
     assert reason.message.endswith("; in danger: h2 is drained (new disk)")
     assert reason.hint == "rota node set h2 --no-drain"
     planner.change_site(site(until={1: 1.5 * HOUR, 2: 1.5 * HOUR}), 20.0)
-    (reason,) = planner.why(reserved)
+    (reason,) = why(planner.plan, reserved)
     assert reason.message.endswith("; in danger: h1 may not be used any more then (--available-until)")
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from rota.errors import Bug
 from rota.plan.ask import Ask
-from rota.plan.explain.whatif import ask_when, copy_of
+from rota.plan.explain.plan_copy import copy_of
+from rota.plan.explain.whatif import ask_when
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
 from rota.plan.planner.entry import WAITING, Entry
@@ -67,19 +68,23 @@ class Asked(Plans):
         planner = self.planner
         before = everything(planner)
         assert everything(copy_of(planner)) == before, "a copy is equal"
-        starts = {e.id: e.start for e in planner.entries.values() if e.state == WAITING and e.start is not None}
+        starts = {
+            e.id: e.start for e in planner.plan.entries.values() if e.state == WAITING and e.start is not None
+        }
         answer = ask_when(planner, ask, self.now)
         assert everything(planner) == before, "asking changed the plan"
         submit = planner.submit
 
         def recording(*args: Any, **more: Any) -> Entry:
             entry = submit(*args, **more)
-            kept = entry.id in planner.entries
+            kept = entry.id in planner.plan.entries
             assert answer[:4] == (
                 (entry.start, entry.end, entry.resources, entry.alternative) if kept else (None, None, 0, 0)
             )
             assert answer.moves == sorted(
-                id for id, start in starts.items() if (later := planner.entries[id].start) is None or later > start
+                id
+                for id, start in starts.items()
+                if (later := planner.plan.entries[id].start) is None or later > start
             )
             return entry
 
@@ -137,7 +142,7 @@ def test_what_never_fits_and_what_a_quota_forbids_say_so() -> None:
     over = ask_when(planner, asks(3, user="ann"), 0)
     assert (over.start, [each.code for each in over.reasons]) == (None, ["quota"])
     assert "*,*,*,/" in over.reasons[0].message
-    assert not planner.entries
+    assert not planner.plan.entries
 
 
 def test_a_reservation_that_would_be_rejected_says_why() -> None:
@@ -146,7 +151,7 @@ def test_a_reservation_that_would_be_rejected_says_why() -> None:
     refused = ask_when(planner, asks(1, at=25.0), 0)
     assert (refused.start, [each.code for each in refused.reasons]) == (None, ["reservation"])
     assert ask_when(planner, asks(1, at=30.0), 0).start == 30.0
-    assert list(planner.entries) == [1]
+    assert list(planner.plan.entries) == [1]
 
 
 def test_an_inner_job_can_be_asked_about() -> None:
@@ -158,6 +163,6 @@ def test_an_inner_job_can_be_asked_about() -> None:
 
 def test_something_new_in_a_plan_must_be_judged_before_it_is_shared() -> None:
     planner = Planner(CORES, Policy())
-    planner.extra = object()
+    planner.plan.extra = object()
     with pytest.raises(Bug, match="nobody said"):
         copy_of(planner)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from rota.plan.ask import Ask
+from rota.plan.explain.why_waiting import why
 from rota.plan.planner.entry import RUNNING
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy
@@ -31,7 +32,7 @@ def two_boxes() -> Planner:
 
 
 def homes(planner: Planner) -> dict[int, int]:
-    return {entry.id: entry.home for entry in planner.entries.values() if entry.ask.types.inner}
+    return {entry.id: entry.home for entry in planner.plan.entries.values() if entry.ask.types.inner}
 
 
 def test_every_container_of_the_name_is_filled() -> None:
@@ -57,12 +58,12 @@ def test_a_job_too_long_for_one_of_them_lies_in_another() -> None:
     planner.submit(3, inner(1, 80), 0)
     assert homes(planner) == {3: 1}
     planner.submit(4, inner(1, 80), 0)
-    entry = planner.entries[4]
+    entry = planner.plan.entries[4]
     assert entry.start is None
-    assert [(why.code, why.message) for why in planner.why(entry)] == [
+    assert [(why.code, why.message) for why in why(planner.plan, entry)] == [
         ("container", "it fits in none of the 2 containers named box")
     ]
-    assert planner.why(entry)[0].blockers == (1, 2)
+    assert why(planner.plan, entry)[0].blockers == (1, 2)
 
 
 def test_a_container_that_comes_later_takes_those_who_would_wait_longer_in_another() -> None:
@@ -86,7 +87,7 @@ def test_whoever_waited_in_a_container_that_ends_goes_to_another_of_its_name() -
     planner.submit(5, inner(1, 30), 0)
     assert homes(planner) == {3: 1, 4: 2, 5: 2}
     planner.ended(2, 10)
-    assert planner.orphans == [(4, 2)], "only who ran in it loses it"
+    assert planner.plan.orphans == [(4, 2)], "only who ran in it loses it"
     assert starts(planner)[5] == 50
     assert homes(planner)[5] == 1
 
@@ -100,11 +101,11 @@ def test_who_is_suspended_keeps_its_own_container_when_another_ends() -> None:
     planner.suspend(3, 5, left_s=45)
     planner.suspend(4, 5, left_s=25)
     planner.ended(2, 10)
-    assert planner.orphans == [(4, 2)]
+    assert planner.plan.orphans == [(4, 2)]
     planner.resume(3, 10, left_s=45, submitted=0, serial=3)
     planner.begin(10)
-    assert planner.entries[3].state == RUNNING
-    assert planner.entries[3].home == 1
+    assert planner.plan.entries[3].state == RUNNING
+    assert planner.plan.entries[3].home == 1
 
 
 def test_who_runs_already_is_found_in_the_container_whose_resources_it_has() -> None:

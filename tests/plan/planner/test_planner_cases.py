@@ -34,7 +34,7 @@ def policy(backfill: str) -> Policy:
 
 
 def starts(planner: Planner) -> dict[int, float | None]:
-    return {entry.id: entry.start for entry in planner.entries.values()}
+    return {entry.id: entry.start for entry in planner.plan.entries.values()}
 
 
 def test_who_waits_for_another_does_not_pass_those_of_better_rank_when_plans_are_made_again() -> None:
@@ -55,8 +55,8 @@ def test_children_of_a_job_that_outlives_its_time_are_moved_aloud() -> None:
     planner.submit(2, ask(1, 10, "x = 2"), 0, after=[1])
     planner.tick(10)
     assert starts(planner)[2] == 70
-    assert [(moved.job, moved.before, moved.now) for moved in planner.moved] == [(2, 10, 70)]
-    assert "job 1 runs longer" in planner.moved[0].cause
+    assert [(moved.job, moved.before, moved.now) for moved in planner.plan.moved] == [(2, 10, 70)]
+    assert "job 1 runs longer" in planner.plan.moved[0].cause
 
 
 def test_a_job_that_ran_into_a_reservation_leaves_it_what_it_was_granted() -> None:
@@ -70,7 +70,7 @@ def test_a_job_that_ran_into_a_reservation_leaves_it_what_it_was_granted() -> No
     planner.submit(3, ask(1, 10), 60)
     assert starts(planner) == {2: 50, 3: 100}
     assert [begin.entry.id for begin in planner.begin(60)] == [2]
-    assert planner.entries[2].end == 100
+    assert planner.plan.entries[2].end == 100
 
 
 @pytest.mark.parametrize(
@@ -97,18 +97,18 @@ def test_a_reservation_that_lacks_resources_waits_begins_with_fewer_or_is_over()
     for now in (10, 100, 309):
         planner.tick(now)
         assert planner.begin(now) == []
-        assert planner.entries[1].start == 10
+        assert planner.plan.entries[1].start == 10
     assert planner.next_event() == 310
     planner.tick(310)
     assert [begin.entry.id for begin in planner.begin(310)] == [1]
-    assert planner.site.ids(planner.entries[1].resources) == [1]
+    assert planner.plan.site.ids(planner.plan.entries[1].resources) == [1]
     planner.ended(1, 1010)
     planner.change_site(site(2, usable=set()), 1500)
     planner.tick(2000)
     assert planner.begin(2000) == []
     planner.tick(2100)
     assert planner.begin(2100) == []
-    assert set(planner.expired) == {2}
+    assert set(planner.plan.expired) == {2}
 
 
 def test_who_waits_for_a_job_that_is_changed_goes_on_waiting_and_the_job_keeps_its_turn() -> None:
@@ -118,7 +118,7 @@ def test_who_waits_for_a_job_that_is_changed_goes_on_waiting_and_the_job_keeps_i
     for id, after in ((2, []), (3, [2]), (4, [])):
         planner.submit(id, ask(1, 10), 0, after=after)
     planner.modify(2, ask(1, 20), 0)
-    assert planner.entries[3].state == WAITING
+    assert planner.plan.entries[3].state == WAITING
     assert starts(planner) == {1: 0, 2: 10, 3: 30, 4: 40}
 
 
@@ -162,7 +162,7 @@ def test_nobody_waits_behind_a_job_that_never_begins_because_a_besteffort_job_fa
         planner.submit(2, ask(2, 50), 0, after=[1])
         planner.submit(3, ask(2, 50), 0)
         planner.ended(1, 10, complete=False)
-        assert planner.entries[2].state == BLOCKED
+        assert planner.plan.entries[2].state == BLOCKED
         assert [begin.entry.id for begin in planner.begin(10)] == [3], backfill
 
 
@@ -186,7 +186,7 @@ def test_who_begins_ends_no_besteffort_job_with_which_it_may_share() -> None:
     planner.begin(0)
     planner.submit(3, ask(2, 20, timesharing=("*", "*")), 0)
     assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(3, [])]
-    assert planner.entries[3].resources == planner.entries[1].resources
+    assert planner.plan.entries[3].resources == planner.plan.entries[1].resources
     planner.submit(4, ask(1, 20), 0)
     assert [(begin.entry.id, begin.victims) for begin in planner.begin(0)] == [(4, [2])]
 
@@ -247,7 +247,7 @@ def test_who_was_about_to_begin_is_not_forgotten_when_the_site_changes() -> None
     planner.submit(1, ask(1, 10), 0)
     planner.change_site(site(2, usable={2}), 0)
     (begin,) = planner.begin(0)
-    assert planner.site.ids(begin.entry.resources) == [2]
+    assert planner.plan.site.ids(begin.entry.resources) == [2]
 
 
 def test_a_running_container_and_what_runs_in_it_outlast_a_change_of_the_site() -> None:
@@ -261,7 +261,7 @@ def test_a_running_container_and_what_runs_in_it_outlast_a_change_of_the_site() 
     planner.submit(4, ask(2, 20, inner="1"), 10)
     assert starts(planner) == {1: 0, 2: 0, 3: 10, 4: 50}
     planner.ended(1, 20)
-    assert planner.entries[2].state == RUNNING
+    assert planner.plan.entries[2].state == RUNNING
     planner.submit(5, ask(2, 10), 20)
     assert starts(planner)[5] == 50
 
@@ -275,7 +275,7 @@ def test_jobs_in_containers_in_containers_move_with_the_outermost() -> None:
     planner.submit(4, ask(1, 20, inner="3"), 0)
     planner.submit(5, ask(2, 30, priority=1), 0)
     assert starts(planner) == {1: 0, 2: 40, 3: 40, 4: 40, 5: 10}
-    assert {moved.job for moved in planner.moved} == {2, 3, 4}
+    assert {moved.job for moved in planner.plan.moved} == {2, 3, 4}
 
 
 def test_a_start_is_found_that_needs_what_became_free_beside_the_jobs_own_place() -> None:
@@ -287,7 +287,7 @@ def test_a_start_is_found_that_needs_what_became_free_beside_the_jobs_own_place(
     assert starts(planner) == {1: 0, 2: 15, 3: 10}
     planner.ended(2, 0, complete=False)
     assert starts(planner) == {1: 0, 3: 0}
-    assert planner.site.ids(planner.entries[3].resources) == [1, 2]
+    assert planner.plan.site.ids(planner.plan.entries[3].resources) == [1, 2]
 
 
 def test_who_takes_all_that_is_free_gets_more_when_more_is_free_and_never_less() -> None:
@@ -296,9 +296,9 @@ def test_who_takes_all_that_is_free_gets_more_when_more_is_free_and_never_less()
     planner.begin(0)
     planner.submit(2, ask(1, 50, "x = 3"), 0)
     planner.submit(3, ask(BEST, 20), 0)
-    assert planner.site.ids(planner.entries[3].resources) == [1, 2]
+    assert planner.plan.site.ids(planner.plan.entries[3].resources) == [1, 2]
     planner.ended(2, 0, complete=False)
-    assert planner.site.ids(planner.entries[3].resources) == [1, 2, 3]
+    assert planner.plan.site.ids(planner.plan.entries[3].resources) == [1, 2, 3]
 
 
 def test_a_job_for_fewer_resources_later_is_not_given_up_because_now_it_would_get_too_many() -> None:
@@ -307,7 +307,7 @@ def test_a_job_for_fewer_resources_later_is_not_given_up_because_now_it_would_ge
     planner.submit(1, ask(1, 30, user="other", at=20.0), 0)
     planner.submit(2, ask(2, 10, level="host", user="me"), 0)
     assert starts(planner) == {1: 20, 2: 20}
-    assert planner.site.ids(planner.entries[2].resources) == [3, 4, 5]
+    assert planner.plan.site.ids(planner.plan.entries[2].resources) == [3, 4, 5]
 
 
 def test_somebody_whose_parent_failed_gives_back_what_it_was_promised() -> None:
@@ -317,7 +317,7 @@ def test_somebody_whose_parent_failed_gives_back_what_it_was_promised() -> None:
     planner.submit(2, ask(1, 10), 0, after=[1])
     planner.submit(3, ask(1, 10), 0)
     planner.ended(1, 5, complete=False)
-    assert planner.entries[2].state == BLOCKED
+    assert planner.plan.entries[2].state == BLOCKED
     assert starts(planner) == {2: None, 3: 5}
 
 
@@ -344,5 +344,5 @@ def test_who_waits_for_a_job_that_lost_its_place_with_its_container_loses_his_at
     assert starts(planner) == {1: 0, 2: 0, 3: 10, 4: 10, 5: 80, 6: 140}
     planner.tick(10)  # the first runs on: now the container is to be on the other host, which is too small
     assert starts(planner) == {1: 0, 2: 0, 3: 20, 4: None, 5: None, 6: 70}
-    assert planner.entries[5].reason is not None
-    assert planner.entries[5].reason.code == "dependency"
+    assert planner.plan.entries[5].reason is not None
+    assert planner.plan.entries[5].reason.code == "dependency"

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from rota.plan.ask import Ask
-from rota.plan.explain.whatif import copy_of
+from rota.plan.explain.plan_copy import copy_of
 from rota.plan.language.request import ALL, BEST, HALF_BEST, Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
-from rota.plan.planner.backfill import PriorityClass
+from rota.plan.planner import search
 from rota.plan.planner.entry import RUNNING, WAITING, Entry
 from rota.plan.planner.planner import Planner
+from rota.plan.planner.priority_class import PriorityClass
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.availability import closed_spans
@@ -159,7 +160,7 @@ class Plans(RuleBasedStateMachine):
         entry = self.planner.submit(id, ask, self.now, after=after)
         granted = self.brute.submit(id, ask, self.now, after=after) if self.compared else None
         if ask.at is not None:
-            kept = id in self.planner.entries
+            kept = id in self.planner.plan.entries
             if granted is not None:
                 assert kept == granted, "granted or rejected"
             if kept:
@@ -205,7 +206,7 @@ class Plans(RuleBasedStateMachine):
 
     @rule(data=st.data(), group=st.sampled_from(GROUPS[:8]), real=reals, nested=st.booleans())
     def submit_inner(self, data: st.DataObject, group: ResourceGroup, real: float, nested: bool) -> None:
-        homes = [entry.id for entry in self.planner.entries.values() if entry.ask.types.container]
+        homes = [entry.id for entry in self.planner.plan.entries.values() if entry.ask.types.container]
         home = data.draw(st.sampled_from([*homes, "box", 999]))
         types = Types(inner=str(home), container=nested)
         walltime = data.draw(st.sampled_from((10.0, 20.0, 40.0)))
@@ -249,7 +250,7 @@ class Plans(RuleBasedStateMachine):
 
     @rule(some=alternatives, real=reals, data=st.data())
     def submit_dependent(self, some: list[Alternative], real: float, data: st.DataObject) -> None:
-        there = [entry.id for entry in self.planner.entries.values() if entry.state in (WAITING, RUNNING)]
+        there = [entry.id for entry in self.planner.plan.entries.values() if entry.state in (WAITING, RUNNING)]
         parents = data.draw(st.lists(st.sampled_from(there), max_size=2, unique=True)) if there else []
         priority = data.draw(st.integers(0, 1))
         self._submit(Ask(alternatives=tuple(some), priority=priority), real=real, after=tuple(parents))
@@ -270,25 +271,25 @@ class Plans(RuleBasedStateMachine):
         self.granted.pop(id, None)
         self.promised.pop(id, None)
 
-    @precondition(lambda self: self.planner.running)
+    @precondition(lambda self: self.planner.plan.running)
     @rule(data=st.data(), complete=st.booleans())
     def end_one_early(self, data: st.DataObject, complete: bool) -> None:
-        self._ended(data.draw(st.sampled_from(sorted(self.planner.running))), complete=complete)
+        self._ended(data.draw(st.sampled_from(sorted(self.planner.plan.running))), complete=complete)
         self.settle()
 
-    @precondition(lambda self: any(entry.state != RUNNING for entry in self.planner.entries.values()))
+    @precondition(lambda self: any(entry.state != RUNNING for entry in self.planner.plan.entries.values()))
     @rule(data=st.data())
     def remove_one_that_waits(self, data: st.DataObject) -> None:
-        there = sorted(entry.id for entry in self.planner.entries.values() if entry.state != RUNNING)
+        there = sorted(entry.id for entry in self.planner.plan.entries.values() if entry.state != RUNNING)
         self._ended(data.draw(st.sampled_from(there)), complete=False)
         self.settle()
 
-    @precondition(lambda self: any(self._modifiable(entry) for entry in self.planner.entries.values()))
+    @precondition(lambda self: any(self._modifiable(entry) for entry in self.planner.plan.entries.values()))
     @rule(data=st.data(), priority=st.integers(0, 2), group=st.sampled_from(GROUPS[:8]))
     def modify_one(self, data: st.DataObject, priority: int, group: ResourceGroup) -> None:
-        there = sorted(entry.id for entry in self.planner.entries.values() if self._modifiable(entry))
+        there = sorted(entry.id for entry in self.planner.plan.entries.values() if self._modifiable(entry))
         id = data.draw(st.sampled_from(there))
-        old = self.planner.entries[id].ask
+        old = self.planner.plan.entries[id].ask
         ask = Ask(alternatives=(Alternative((group,), 20.0),), user=old.user, priority=priority, types=old.types)
         if self.limited and uneven(ask):
             return
@@ -314,7 +315,7 @@ class Plans(RuleBasedStateMachine):
     def time_passes(self, length: int) -> None:
         until = self.now + length
         for _ in range(200):
-            moments = [self._real_end(entry) for entry in self.planner.running.values()]
+            moments = [self._real_end(entry) for entry in self.planner.plan.running.values()]
             following = self.planner.next_event()
             moment = min([*moments, following if following is not None else inf, until])
             moment = max(moment, self.now)
@@ -336,19 +337,19 @@ class Plans(RuleBasedStateMachine):
         for _ in range(50):
             over = sorted(
                 (entry.start or 0.0, entry.id)
-                for entry in self.planner.running.values()
+                for entry in self.planner.plan.running.values()
                 if self._real_end(entry) <= self.now
             )
             for _start, id in over:
-                if id in self.planner.running:
+                if id in self.planner.plan.running:
                     self._ended(id)
             self.planner.tick(self.now)
             if self.compared:
                 self.brute.tick(self.now)
             self.same()
-            expired, self.planner.expired = self.planner.expired, []
+            expired, self.planner.plan.expired = self.planner.plan.expired, []
             for id in expired:
-                if id in self.planner.entries:
+                if id in self.planner.plan.entries:
                     self._ended(id, complete=False)
             begun = self.planner.begin(self.now)
             if self.compared:
@@ -358,7 +359,7 @@ class Plans(RuleBasedStateMachine):
                 self.promised.pop(each.entry.id, None)
             for each in begun:
                 for victim in each.victims:
-                    if victim in self.planner.entries:
+                    if victim in self.planner.plan.entries:
                         self._ended(victim, complete=False)
             if not begun and not over:
                 return
@@ -371,8 +372,8 @@ class Plans(RuleBasedStateMachine):
         if not self.compared:
             return
         ours = {
-            entry.id: (entry.state, entry.start, self.planner.site.ids(entry.resources))
-            for entry in self.planner.entries.values()
+            entry.id: (entry.state, entry.start, self.planner.plan.site.ids(entry.resources))
+            for entry in self.planner.plan.entries.values()
         }
         theirs = {job.id: (job.state, job.start, sorted(job.resources)) for job in self.brute.jobs.values()}
         different = {id for id in ours.keys() | theirs.keys() if ours.get(id) != theirs.get(id)}
@@ -394,7 +395,7 @@ class Plans(RuleBasedStateMachine):
             return
         if self.compared:
             nobody_could_begin_now(self)
-        for klass in self.planner.classes:
+        for klass in self.planner.plan.classes:
             if klass.backfill == "none":
                 first_could_not_begin_now(self, klass)
             elif klass.backfill != "conservative":
@@ -404,22 +405,22 @@ class Plans(RuleBasedStateMachine):
     def promises_are_kept_or_spoken_of(self) -> None:
         if not hasattr(self, "planner"):
             return
-        told = {moved.job: moved for moved in self.planner.moved}
+        told = {moved.job: moved for moved in self.planner.plan.moved}
         assert all(moved.cause for moved in told.values())
         for id, before in self.promised.items():
-            entry = self.planner.entries.get(id)
+            entry = self.planner.plan.entries.get(id)
             if entry is None or entry.state != WAITING or before is None:
                 continue
             if entry.start is None or entry.start > before:
                 assert id in told, f"job {id} was promised {before}, now {entry.start}, and nobody said so"
-        self.planner.moved.clear()
+        self.planner.plan.moved.clear()
         self.promised = {
             entry.id: entry.start
-            for entry in self.planner.entries.values()
-            if entry.state == WAITING and self.planner.everybody_planned(entry)
+            for entry in self.planner.plan.entries.values()
+            if entry.state == WAITING and self.planner.plan.everybody_planned(entry)
         }
         for id, (start, end) in self.granted.items():
-            entry = self.planner.entries.get(id)
+            entry = self.planner.plan.entries.get(id)
             if entry is not None and entry.state == WAITING:
                 assert (entry.start, entry.end) == (start, end), "a granted reservation is never moved"
 
@@ -430,7 +431,7 @@ def nobody_could_begin_now(machine: Plans) -> None:
     There is one exception: each has its turn once after an event. When somebody gives up a place later in the same
     pass, those that had their turn before look at it in the next one.
     """
-    if any(klass.freed for klass in machine.planner.classes):
+    if any(klass.freed for klass in machine.planner.plan.classes):
         return
     brute = machine.brute
     for job in brute.jobs.values():
@@ -456,14 +457,16 @@ def nobody_could_pass_now(machine: Plans, klass: PriorityClass) -> None:
     for entry in [*klass.line]:
         if not entry.after:
             planner, same = _copied(machine, entry)
-            assert not planner.place(same, machine.now, before=nextafter(machine.now, inf)), f"{entry} fits now"
+            assert not search.place(planner.plan, same, machine.now, before=nextafter(machine.now, inf)), (
+                f"{entry} fits now"
+            )
 
 
 def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
     """`none`: the first that has any start at all has none now; who stands behind it waits for it."""
     for entry in [*klass.line]:
         planner, same = _copied(machine, entry)
-        if planner.place(same, machine.now):
+        if search.place(planner.plan, same, machine.now):
             assert same.start is not None
             assert same.after or same.start > machine.now, f"{entry} fits now"
             return
@@ -472,15 +475,15 @@ def first_could_not_begin_now(machine: Plans, klass: PriorityClass) -> None:
 def _copied(machine: Plans, entry: Entry) -> tuple[Planner, Entry]:
     """A planner to try things with, in which the job has no place."""
     planner = copy_of(machine.planner)
-    same = planner.entries[entry.id]
-    planner.unplan(same)
+    same = planner.plan.entries[entry.id]
+    planner.plan.unplan(same)
     return planner, same
 
 
 def check(machine: Plans) -> None:
     planner, now = machine.planner, machine.now
-    site = planner.site
-    placed = [entry for entry in planner.entries.values() if entry.start is not None]
+    site = planner.plan.site
+    placed = [entry for entry in planner.plan.entries.values() if entry.start is not None]
     for entry in placed:
         assert entry.end is not None
         assert entry.state in (WAITING, RUNNING)
@@ -498,14 +501,14 @@ def check(machine: Plans) -> None:
             if other.start < entry.end and entry.start < other.end and not may_share(entry.ask, other.ask):
                 assert not other.resources & entry.resources, f"{entry} and {other} overlap"
         if entry.home:
-            home = planner.entries[entry.home]
+            home = planner.plan.entries[entry.home]
             assert home.start is not None
             assert home.end is not None
             assert home.start <= entry.start
             assert entry.end <= home.end
             assert not entry.resources & ~home.resources
         for parent in entry.after:
-            found = planner.entries[parent]
+            found = planner.plan.entries[parent]
             assert found.end is not None
             assert found.end <= entry.start
         if not entry.fixed:
@@ -518,7 +521,7 @@ def _memory(machine: Plans, entry: Entry, others: list[Entry]) -> None:
         return
     low = entry.ask.types.besteffort
     for host, most in machine.mem.items():
-        of_host = machine.planner.site.hosts.get(host, 0)
+        of_host = machine.planner.plan.site.hosts.get(host, 0)
         if not entry.resources & of_host:
             continue
         there = [
@@ -532,20 +535,20 @@ def _memory(machine: Plans, entry: Entry, others: list[Entry]) -> None:
 def _consistent(planner: Planner, now: float) -> None:
     """What is free is everything but what the entries hold."""
     holders = [
-        each for each in planner.entries.values() if each.start is not None and not each.ask.types.besteffort
+        each for each in planner.plan.entries.values() if each.start is not None and not each.ask.types.besteffort
     ]
-    expected = Slots(planner.site.everything, -inf)
-    for start, end, mask in planner.closures:
+    expected = Slots(planner.plan.site.everything, -inf)
+    for start, end, mask in planner.plan.closures:
         expected.cover(mask, start, end)
     for each in holders:
         if not each.home:
             expected.cover(each.resources, each.start, each.end)
-    assert _from(planner.slots, now) == _from(expected, now), "free resources"
-    assert planner.slots.counts == [free.bit_count() for free in planner.slots.free]
-    for id, slots in planner.inside.items():
-        home = planner.entries[id]
+    assert _from(planner.plan.slots, now) == _from(expected, now), "free resources"
+    assert planner.plan.slots.counts == [free.bit_count() for free in planner.plan.slots.free]
+    for id, slots in planner.plan.inside.items():
+        home = planner.plan.entries[id]
         expected = Slots.within(home.resources, home.start, home.end)
-        for start, end, mask in planner.closures:
+        for start, end, mask in planner.plan.closures:
             expected.cover(mask, start, end)
         for each in holders:
             if each.home == id:

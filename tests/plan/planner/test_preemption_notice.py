@@ -34,17 +34,17 @@ def run_until(planner: Planner, end: float, *, then: Callable[[], object]) -> di
             del leaving[job]
             planner.ended(job, now)
         planner.tick(now)
-        told = [job for job, _by, _at in planner.noticed]
-        planner.noticed.clear()
+        told = [job for job, _by, _at in planner.plan.noticed]
+        planner.plan.noticed.clear()
         for begin in planner.begin(now):
             walltime = begin.entry.ask.alternatives[0].walltime_s
             if walltime is not None:
                 leaving[begin.entry.id] = now + walltime
-            slow = [each for each in begin.victims if planner.entries[each].ask.leave_s]
+            slow = [each for each in begin.victims if planner.plan.entries[each].ask.leave_s]
             begun[begin.entry.id] = LATE if slow else now
             told += begin.victims
         for job in told:
-            leaving[job] = min(leaving.get(job, inf), now + planner.entries[job].ask.leave_s)
+            leaving[job] = min(leaving.get(job, inf), now + planner.plan.entries[job].ask.leave_s)
         if not now:
             then()
         moments = [moment for moment in (planner.next_event(), *leaving.values()) if moment is not None]
@@ -59,9 +59,9 @@ def test_who_is_in_the_way_is_told_as_early_as_it_needs_and_no_earlier() -> None
     planner.submit(2, ask(2, 50, at=100.0), 0)
     assert planner.next_event() == 70
     planner.tick(69)
-    assert planner.noticed == []
+    assert planner.plan.noticed == []
     planner.tick(70)
-    assert planner.noticed == [(1, 2, 100.0)]
+    assert planner.plan.noticed == [(1, 2, 100.0)]
     planner.ended(1, 95)
     (begin,) = planner.begin(100)
     assert (begin.entry.id, begin.victims) == (2, [])
@@ -76,8 +76,8 @@ def test_each_is_told_at_its_own_time() -> None:
     told = {}
     for now in (59, 60, 89, 90, 99):
         planner.tick(now)
-        told.update({job: now for job, _by, _at in planner.noticed if job not in told})
-        planner.noticed.clear()
+        told.update({job: now for job, _by, _at in planner.plan.noticed if job not in told})
+        planner.plan.noticed.clear()
     assert told[2] == 60
     assert told[1] == 90
     assert 3 not in told, "it leaves at once"
@@ -89,7 +89,7 @@ def test_whoever_its_walltime_ends_before_the_reservation_is_left_alone() -> Non
     planner.begin(0)
     planner.submit(2, ask(1, 50, at=100.0), 0)
     planner.tick(85)
-    assert planner.noticed == []
+    assert planner.plan.noticed == []
 
 
 def test_a_reservation_takes_in_time_what_the_fewest_must_leave() -> None:
@@ -99,12 +99,12 @@ def test_a_reservation_takes_in_time_what_the_fewest_must_leave() -> None:
     planner.submit(2, ask(2, 50), 0)
     planner.begin(0)  # on the two others
     planner.submit(3, ask(2, 50, at=100.0), 0)
-    assert planner.site.ids(planner.entries[3].resources) == [1, 2]
+    assert planner.plan.site.ids(planner.plan.entries[3].resources) == [1, 2]
     planner.ended(2, 50)
     planner.tick(70)
-    assert planner.noticed == [], "two cores are free by then"
-    assert planner.site.ids(planner.entries[3].resources) == [3, 4]
-    assert planner.exchanged == [3]
+    assert planner.plan.noticed == [], "two cores are free by then"
+    assert planner.plan.site.ids(planner.plan.entries[3].resources) == [3, 4]
+    assert planner.plan.exchanged == [3]
 
 
 def test_whoever_holds_only_the_memory_of_a_reservation_leaves_in_time_too() -> None:
@@ -113,7 +113,7 @@ def test_whoever_holds_only_the_memory_of_a_reservation_leaves_in_time_too() -> 
     planner.begin(0)
     planner.submit(2, ask(1, 50, at=100.0, mem=50), 0)
     planner.tick(70)
-    assert planner.noticed == [(1, 2, 100.0)]
+    assert planner.plan.noticed == [(1, 2, 100.0)]
 
 
 def test_whoever_begins_after_the_reservation_was_granted_leaves_in_time_as_well() -> None:
@@ -123,7 +123,7 @@ def test_whoever_begins_after_the_reservation_was_granted_leaves_in_time_as_well
     planner.adopt(1, low(1, 1000), start=0, resources=1, now=0)
     assert planner.next_event() == 70
     planner.tick(70)
-    assert planner.noticed == [(1, 2, 100.0)]
+    assert planner.plan.noticed == [(1, 2, 100.0)]
 
 
 def test_nobody_is_told_for_a_reservation_that_was_given_up() -> None:
@@ -133,7 +133,7 @@ def test_nobody_is_told_for_a_reservation_that_was_given_up() -> None:
     planner.submit(2, ask(1, 50, at=100.0), 0)
     planner.ended(2, 10, complete=False)
     planner.tick(70)
-    assert planner.noticed == []
+    assert planner.plan.noticed == []
     assert starts(planner) == {1: 0}
 
 

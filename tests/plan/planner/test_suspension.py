@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rota.plan.explain.whatif import copy_of
+from rota.plan.explain.plan_copy import copy_of
+from rota.plan.explain.why_waiting import why
 from rota.plan.planner import backfill
 from rota.plan.planner.entry import RUNNING, SUSPENDED, WAITING, Entry
 from rota.plan.planner.planner import Planner
@@ -34,7 +35,7 @@ def test_others_run_on_the_cores_of_a_suspended_job_at_once() -> None:
     assert starts(planner)[2] == 100
     planner.suspend(1, 20, left_s=80)
     assert begun(planner, 20) == [2]
-    assert planner.entries[1].state == SUSPENDED
+    assert planner.plan.entries[1].state == SUSPENDED
 
 
 def test_who_resumes_waits_for_exactly_its_cores_and_has_the_time_that_it_had_left() -> None:
@@ -42,17 +43,17 @@ def test_who_resumes_waits_for_exactly_its_cores_and_has_the_time_that_it_had_le
     planner.submit(1, ask(2, 100), 0)
     planner.submit(2, ask(2, 100), 0)
     begun(planner, 0)
-    had = planner.entries[2].resources
+    had = planner.plan.entries[2].resources
     planner.suspend(2, 30, left_s=70)
     planner.submit(3, ask(1, 60), 30)
     assert begun(planner, 30) == [3]
-    assert planner.entries[3].resources & had
+    assert planner.plan.entries[3].resources & had
     planner.ended(1, 40)
     resume(planner, 2, 40, left_s=70)
     assert starts(planner)[2] == 90, "two other cores are free: those are not its own"
     planner.ended(3, 50)
     assert begun(planner, 50) == [2]
-    entry = planner.entries[2]
+    entry = planner.plan.entries[2]
     assert (entry.state, entry.resources, entry.start, entry.end) == (RUNNING, had, 50, 120)
 
 
@@ -148,7 +149,7 @@ def test_a_resume_can_be_taken_back() -> None:
     assert starts(planner) == {1: 60, 2: 10, 3: 150}
     planner.suspend(1, 30, left_s=90)
     assert starts(planner) == {1: None, 2: 10, 3: 60}
-    assert planner.entries[1].state == SUSPENDED
+    assert planner.plan.entries[1].state == SUSPENDED
 
 
 def test_cores_that_went_and_come_again_are_waited_for() -> None:
@@ -158,9 +159,9 @@ def test_cores_that_went_and_come_again_are_waited_for() -> None:
     planner.suspend(1, 10, left_s=90)
     planner.change_site(site(2), 20)
     resume(planner, 1, 30, left_s=90)
-    entry = planner.entries[1]
+    entry = planner.plan.entries[1]
     assert entry.start is None
-    assert [waits.code for waits in planner.why(entry)] == ["resuming"]
+    assert [waits.code for waits in why(planner.plan, entry)] == ["resuming"]
     planner.change_site(site(4), 40)
     assert begun(planner, 40) == [1]
 
@@ -185,7 +186,7 @@ def test_what_lies_suspended_in_a_container_ends_with_it() -> None:
     planner.submit(3, ask(4, 20, inner="1"), 10)
     assert begun(planner, 10) == [3]
     planner.ended(1, 30)
-    assert (2, 1) in planner.orphans
+    assert (2, 1) in planner.plan.orphans
 
 
 # ------------------------------------------------------------------ walltimes
@@ -202,7 +203,7 @@ def test_a_longer_walltime_is_granted_up_to_the_next_promise() -> None:
     planner.ended(2, 30)
     assert planner.move_end(1, 200, 30) == 200
     planner.move_end(1, 600, 40)
-    entry, other = planner.entries[1], planner.entries[3]
+    entry, other = planner.plan.entries[1], planner.plan.entries[3]
     assert entry.end == (600 if not entry.resources & other.resources else 400)
 
 
@@ -257,10 +258,10 @@ class World:
         self.cores: dict[int, int] = {}  #: what each suspended job had
 
     def running(self) -> list[int]:
-        return sorted(self.planner.running)
+        return sorted(self.planner.plan.running)
 
     def suspended(self) -> list[int]:
-        return sorted(id for id, each in self.planner.suspended.items() if each.entry.state == SUSPENDED)
+        return sorted(id for id, each in self.planner.plan.suspended.items() if each.entry.state == SUSPENDED)
 
     def do(self, what: str, number: int, cores: int, length: float, mem: int) -> None:
         planner = self.planner
@@ -270,25 +271,25 @@ class World:
             planner.submit(self.ids, ask(cores, length, mem=mem, queue=queue), self.now)
         elif what == "suspend" and self.running():
             id = self.running()[number % len(self.running())]
-            entry = planner.running[id]
+            entry = planner.plan.running[id]
             assert entry.end is not None
             self.cores[id], self.left[id] = entry.resources, max(1.0, entry.end - self.now)
             planner.suspend(id, self.now, left_s=self.left[id])
         elif what == "resume" and self.suspended():
             id = self.suspended()[number % len(self.suspended())]
             resume(planner, id, self.now, left_s=self.left[id])
-        elif what == "end" and planner.entries:
-            there = sorted(planner.entries)
+        elif what == "end" and planner.plan.entries:
+            there = sorted(planner.plan.entries)
             planner.ended(there[number % len(there)], self.now)
         elif what == "walltime" and self.running():
             id = self.running()[number % len(self.running())]
-            end = planner.running[id].end
+            end = planner.plan.running[id].end
             assert end is not None
-            before = {each.id: each.start for each in planner.entries.values() if each.state == WAITING}
+            before = {each.id: each.start for each in planner.plan.entries.values() if each.state == WAITING}
             got = planner.move_end(id, end + length, self.now)
             assert end <= got <= end + length
             for other, start in before.items():
-                later = planner.entries[other].start
+                later = planner.plan.entries[other].start
                 assert start is None or later is None or later <= start, "a promise was broken"
         elif what == "wait":
             self.now += length / 4  # quarters are exact: memory is counted in microseconds
@@ -306,7 +307,9 @@ class World:
 
     def check(self) -> None:
         planner = self.planner
-        holding = [each for each in planner.entries.values() if each.start is not None and each.state != SUSPENDED]
+        holding = [
+            each for each in planner.plan.entries.values() if each.start is not None and each.state != SUSPENDED
+        ]
         moments = {self.now, *(max(self.now, each.start or 0.0) for each in holding)}
         for moment in moments:
             there = [each for each in holding if (each.start or 0.0) <= moment < (each.end or inf)]
@@ -314,24 +317,24 @@ class World:
             for each in there:
                 assert not taken & each.resources, f"two hold the same at {moment}"
                 taken |= each.resources
-            assert planner.slots.common(moment, moment + 1e-6) == planner.site.everything & ~taken
+            assert planner.plan.slots.common(moment, moment + 1e-6) == planner.plan.site.everything & ~taken
             self.check_memory(there, moment)
-        assert not planner.suspended.keys() & planner.running.keys()
-        for id, pinned in planner.suspended.items():
+        assert not planner.plan.suspended.keys() & planner.plan.running.keys()
+        for id, pinned in planner.plan.suspended.items():
             assert pinned.mask == self.cores[id]
             assert pinned.entry.start is None or pinned.entry.resources == self.cores[id]
         copy_of(planner)
 
     def check_memory(self, there: list[Entry], moment: float) -> None:
         planner = self.planner
-        used = dict.fromkeys(planner.site.hosts, 0)
+        used = dict.fromkeys(planner.plan.site.hosts, 0)
         for each in there:
-            for host in planner.site.hosts_of(each.resources):
+            for host in planner.plan.site.hosts_of(each.resources):
                 used[host] += each.ask.mem
-        for pinned in planner.suspended.values():
+        for pinned in planner.plan.suspended.values():
             start = pinned.entry.start
             if moment < (pinned.until if start is None else start):
-                for host in planner.site.hosts_of(pinned.mask):
+                for host in planner.plan.site.hosts_of(pinned.mask):
                     used[host] += pinned.entry.ask.mem
         assert all(amount <= self.mem for amount in used.values()), (
             f"more memory than there is at {moment}: {used}"
@@ -379,7 +382,7 @@ def test_a_pass_in_pieces_or_without_shortcuts_comes_to_the_same(
         places = [
             {
                 each.id: (each.state, each.start, each.end, each.resources)
-                for each in world.planner.entries.values()
+                for each in world.planner.plan.entries.values()
             }
             for world in (quick, full)
         ]

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rota.plan.ask import Ask
+from rota.plan.explain.why_waiting import why
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.types import Types
-from rota.plan.planner.overrun import new_end
+from rota.plan.planner.expected_end import new_end
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.waking import next_starts, ready_times
 from rota.plan.policy.policy import Policy, Queue
@@ -29,7 +30,7 @@ def ask(number: int = 1, walltime_s: float = 50.0, level: str = "core", **fields
 
 def place(planner: Planner, id: int, what: Ask, now: float = 0.0) -> tuple[float | None, list[int]]:
     entry = planner.submit(id, what, now)
-    return entry.start, planner.site.ids(entry.resources)
+    return entry.start, planner.plan.site.ids(entry.resources)
 
 
 def test_a_job_that_needs_a_sleeper_begins_when_that_can_be_awake() -> None:
@@ -60,7 +61,7 @@ def test_what_is_awake_is_taken_first_also_beside_sleepers() -> None:
 def test_a_whole_host_that_is_awake_is_better_than_one_that_sleeps_at_the_same_start() -> None:
     planner = Planner(site_of({"a": None}, hosts="ab", cores=2), Policy())
     planner.submit(1, ask(1, 100.0, "host"), 0.0)
-    assert planner.site.ids(planner.entries[1].resources) == [3, 4]
+    assert planner.plan.site.ids(planner.plan.entries[1].resources) == [3, 4]
     assert place(planner, 2, ask(1, 100.0, "host")) == (100.0, [3, 4])
 
 
@@ -82,7 +83,7 @@ def test_nothing_begins_on_a_host_that_is_still_on_its_way_and_it_does_once_it_i
     planner = Planner(site_of({"a": None}, hosts="a"), Policy())
     planner.submit(1, ask(), 0.0)
     planner.change_site(site_of({"a": 0.0}, hosts="a"), 0.0)
-    assert planner.entries[1].start == WAKE_S
+    assert planner.plan.entries[1].start == WAKE_S
     planner.tick(WAKE_S)
     assert planner.begin(WAKE_S) == []
     planner.tick(WAKE_S + 50)
@@ -96,11 +97,11 @@ def test_a_job_whose_sleeper_is_late_takes_what_becomes_free() -> None:
     planner.submit(1, ask(1, 1000.0), 0.0)
     planner.begin(0.0)
     planner.submit(2, ask(), 0.0)
-    assert planner.entries[2].start == WAKE_S
+    assert planner.plan.entries[2].start == WAKE_S
     assert planner.begin(WAKE_S) == []
     planner.ended(1, WAKE_S + 10)
     assert [begin.entry.id for begin in planner.begin(WAKE_S + 10)] == [2]
-    assert planner.site.ids(planner.entries[2].resources) == [1]
+    assert planner.plan.site.ids(planner.plan.entries[2].resources) == [1]
 
 
 def test_besteffort_jobs_do_not_begin_on_a_sleeper_either() -> None:
@@ -113,7 +114,7 @@ def test_besteffort_jobs_do_not_begin_on_a_sleeper_either() -> None:
 
 def test_why_names_the_sleepers() -> None:
     planner = Planner(site_of({"a": None, "b": None}, hosts="abc"), Policy())
-    (reason,) = planner.why(planner.submit(1, ask(3), 0.0))
+    (reason,) = why(planner.plan, planner.submit(1, ask(3), 0.0))
     assert reason.code == "waking"
     assert reason.message.startswith("waking a, b; expected in 1m40s")
 
@@ -122,7 +123,7 @@ def test_who_waits_for_an_end_first_is_not_said_to_wait_for_a_sleeper() -> None:
     planner = Planner(site_of({"b": None}, hosts="ab"), Policy())
     planner.submit(1, ask(1, 5000.0), 0.0)
     planner.begin(0.0)
-    (reason,) = planner.why(planner.submit(2, ask(2), 0.0))
+    (reason,) = why(planner.plan, planner.submit(2, ask(2), 0.0))
     assert reason.code == "resources"
     assert reason.blockers == (1,)
 
@@ -131,14 +132,14 @@ def test_it_is_known_when_something_begins_on_which_host() -> None:
     planner = Planner(site_of({"b": None}, hosts="abc"), Policy())
     planner.submit(1, ask(3), 0.0)
     planner.submit(2, ask(1, 30.0), 0.0)
-    assert next_starts(planner, ["a", "b"]) == {"a": 0.0, "b": WAKE_S}
+    assert next_starts(planner.plan, ["a", "b"]) == {"a": 0.0, "b": WAKE_S}
 
 
 def test_where_nobody_has_a_planned_start_the_first_is_known_all_the_same() -> None:
     planner = Planner(site_of({"a": None}, hosts="a"), Policy(queues={"default": Queue(backfill="none")}))
     planner.submit(1, ask(), 0.0)
-    assert planner.entries[1].start is None
-    assert next_starts(planner, ["a"]) == {"a": WAKE_S}
+    assert planner.plan.entries[1].start is None
+    assert next_starts(planner.plan, ["a"]) == {"a": WAKE_S}
 
 
 # ------------------------------------------------------------------ against trying everything

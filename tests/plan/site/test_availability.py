@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rota.errors import BadInput
 from rota.plan.ask import Ask
+from rota.plan.explain.why_waiting import why
 from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.language.weekly_hours import Weekly
 from rota.plan.planner.planner import Planner
@@ -112,7 +113,7 @@ def ask(cores: int, walltime_s: float | None, *, time_s: float = 60.0) -> Ask:
 
 def planned(planner: Planner, id: int, what: Ask, now: float) -> tuple[float | None, list[int]]:
     entry = planner.submit(id, what, now)
-    return entry.start, planner.site.ids(entry.resources)
+    return entry.start, planner.plan.site.ids(entry.resources)
 
 
 def test_a_job_that_ends_before_the_hours_do_begins_now_and_a_longer_one_with_the_next_hours() -> None:
@@ -125,20 +126,20 @@ def test_a_job_that_fits_no_hours_has_no_start_and_says_so() -> None:
     planner = Planner(site_with({"a": NIGHTS}, hosts="a"), Policy(), now=MONDAY)
     entry = planner.submit(1, ask(1, 12 * H), MONDAY)
     assert entry.start is None
-    (reason,) = planner.why(entry)
+    (reason,) = why(planner.plan, entry)
     assert reason.code == "window"
     assert "hours" in reason.message
 
 
 def test_a_job_without_a_walltime_is_told_that_it_needs_one_where_there_are_hours_only() -> None:
     planner = Planner(site_with({"a": NIGHTS}, hosts="a"), Policy(), now=MONDAY)
-    (reason,) = planner.why(planner.submit(7, ask(1, None), MONDAY))
+    (reason,) = why(planner.plan, planner.submit(7, ask(1, None), MONDAY))
     assert (reason.code, reason.hint) == ("window", "rota modify 7 --walltime 10h55m")
 
 
 def test_a_job_that_waits_for_hours_to_begin_says_whose() -> None:
     planner = Planner(site_with({"a": NIGHTS}, hosts="a"), Policy(), now=MONDAY + 12 * H)
-    (reason,) = planner.why(planner.submit(1, ask(1, 1 * H), MONDAY + 12 * H))
+    (reason,) = why(planner.plan, planner.submit(1, ask(1, 1 * H), MONDAY + 12 * H))
     assert reason.code == "window"
     assert reason.message.startswith("outside the hours of a; planned to begin in 8h")
 
@@ -161,15 +162,15 @@ def test_a_job_that_outlives_the_hours_goes_on_and_nothing_else_is_placed_there(
     planner.begin(now)
     late = MONDAY + 24 * H + 8 * H
     planner.tick(late)
-    assert 1 in planner.running
+    assert 1 in planner.plan.running
     planner.ended(1, late)
     assert planned(planner, 2, ask(1, 1 * H), late) == (MONDAY + 24 * H + 20 * H, [1])
 
 
 def test_the_plan_is_looked_at_again_before_the_hours_that_it_knows_are_over() -> None:
     planner = Planner(site_with({"a": NIGHTS}), Policy(), now=MONDAY)
-    assert planner.renew_at <= MONDAY + HORIZON_S - 7 * 24 * H
-    assert Planner(site_with({}), Policy(), now=MONDAY).renew_at == inf
+    assert planner.plan.renew_at <= MONDAY + HORIZON_S - 7 * 24 * H
+    assert Planner(site_with({}), Policy(), now=MONDAY).plan.renew_at == inf
     assert closures(site_with({"a": NIGHTS}), MONDAY)[-1] == (MONDAY + HORIZON_S, inf, 1)
 
 
@@ -179,7 +180,7 @@ def test_a_reservation_outside_the_hours_is_rejected() -> None:
     granted = Ask(alternatives=(Alternative((ResourceGroup((Level("core", 1),)),), 1 * H),), at=MONDAY + 22 * H)
     planner.submit(1, refused, MONDAY)
     planner.submit(2, granted, MONDAY)
-    assert planner.entries.keys() == {2}
+    assert planner.plan.entries.keys() == {2}
 
 
 # ------------------------------------------------------------------ against trying everything

@@ -105,7 +105,7 @@ def snapshot(world: World, pacing: Pacing | None, *, now: float, wall: float) ->
         wall=wall,
         stopped=None if stopped is None else Unknown(stopped.code, stopped.message),
         leased=leased,
-        plan=planned_jobs.snapshot(planner) if planner is not None else None,
+        plan=planned_jobs.snapshot(planner.plan) if planner is not None else None,
         waiting=placement.waiting(),
         capacities=placement.capacities(),
         limits={limit.name: limit for limit in placement.limits},

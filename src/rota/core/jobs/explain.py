@@ -15,8 +15,10 @@ from rota.core.site.limits import array_limit
 from rota.core.site.manager_pause import why_nothing_starts
 from rota.core.states import State
 from rota.core.world import World
-from rota.plan.explain.cause_texts import away_hosts, ids_text
+from rota.plan.explain import why_waiting
+from rota.plan.explain.cause_texts import ids_text
 from rota.plan.planner.entry import WAITING
+from rota.plan.planner.unusable_hosts import away_hosts
 from rota.plan.reasons import Cause, Waits
 from rota.plan.site.bitset import spans_of
 from rota.units import about_duration
@@ -100,10 +102,10 @@ def _suspended(world: World, job: Job) -> list[Explanation]:
     if code != "resuming":
         return [Explanation("suspended", _reason_text(job, "suspended"), hint=f"rota resume {job.id}")]
     planner = world.placement.planner
-    entry = planner.entries.get(job.id) if planner is not None else None
+    entry = planner.plan.entries.get(job.id) if planner is not None else None
     if planner is None or entry is None or entry.state != WAITING:
         return [Explanation(code, _reason_text(job, "it is about to go on"))]
-    found = planner.why(entry)
+    found = why_waiting.why(planner.plan, entry)
     blockers = [id for waits in found for id in waits.blockers][:MOST_BLOCKERS]
     return [Explanation(code, f"resuming: {found[0].message}", blockers)]
 

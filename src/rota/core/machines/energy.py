@@ -51,7 +51,7 @@ def manage_energy(world: World, turn: Turn) -> None:
     planner = world.placement.planner
     if starts_nothing(world) or (planner is not None and planner.unsettled):
         return  # after a restart the plan is not known yet
-    site = planner.site if planner is not None else site_now(world)
+    site = planner.plan.site if planner is not None else site_now(world)
     _wake_needed(world, turn, site)
     if world.energy.sleeps and world.energy.wakes:
         _put_idle_to_sleep(world, turn, site)

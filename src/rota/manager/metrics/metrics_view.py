@@ -72,8 +72,10 @@ class ManagerMetrics:
                 "start_time_seconds": self._deployment.started_at,
                 "last_commit_time_seconds": self._writer.last_at,
                 "disk_free_bytes": float(disk.f_bavail * disk.f_frsize),
-                "reservations": float(len(planner.reserved) if planner is not None else 0),
-                "reservations_in_danger": float(sum(1 for _ in endangered(planner)) if planner is not None else 0),
+                "reservations": float(len(planner.plan.reserved) if planner is not None else 0),
+                "reservations_in_danger": float(
+                    sum(1 for _ in endangered(planner.plan)) if planner is not None else 0
+                ),
             },
             quantiles={
                 "commit": quantiles(self._writer.times),

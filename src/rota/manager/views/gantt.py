@@ -96,7 +96,7 @@ def snapshot(world: World, ask: m.Gantt, wall: float, expected: Expectations | N
     if not since < until:  # also what is no number
         raise BadInput("'to' is not after 'from'", hint="give a later end, or none")
     planner = world.placement.planner
-    site = planner.site if planner is not None else site_now(world)
+    site = planner.plan.site if planner is not None else site_now(world)
     planned = list(_planned(world, planner))
     expected = expected or Expectations(expectation.snapshot(world, None, now=0.0, wall=wall))
     rows = [_timed(row, expected) for row in (*_running(world, planner, site, wall), *planned)]
@@ -138,7 +138,7 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
             if job is None or job.lease is None:
                 continue
             lease, label, host = job.lease, job.state.label, runner.host
-            entry = planner.entries.get(id) if planner is not None else None
+            entry = planner.plan.entries.get(id) if planner is not None else None
             # One that resumes is shown where it will go on.
             if entry is not None and entry.state != entries.SUSPENDED and entry.start is not None:
                 yield _Row(entry.start, entry.end, job, label, host, entry.resources)
@@ -157,17 +157,17 @@ def _running(world: World, planner: Planner | None, site: Site, wall: float) -> 
 
 
 def _planned(world: World, planner: Planner | None) -> Iterator[_Row]:
-    for entry in planner.entries.values() if planner is not None else ():
+    for entry in planner.plan.entries.values() if planner is not None else ():
         job = world.jobs.get(entry.id)
         if entry.state == entries.WAITING and entry.start is not None and job is not None and job.lease is None:
-            missing = danger(planner, entry) if entry.fixed and planner is not None else ""
+            missing = danger(planner.plan, entry) if entry.fixed and planner is not None else ""
             yield _Row(entry.start, entry.end, job, job.state.label, None, entry.resources, missing)
 
 
 def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[tuple[Job, Explanation]]:
     """Jobs that wait without a planned start, each with the first thing that keeps it: those that the plan has
     looked at, then the others."""
-    planned = planner.entries if planner is not None else {}
+    planned = planner.plan.entries if planner is not None else {}
     for entry in planned.values():
         job = world.jobs.get(entry.id)
         if entry.start is None and job is not None and job.state in WAITING:
@@ -178,7 +178,7 @@ def _unplanned(world: World, planner: Planner | None, wall: float) -> Iterator[t
 
 
 def _most_reasons(planner: Planner | None) -> int:
-    number = len(planner.entries) if planner is not None else 0
+    number = len(planner.plan.entries) if planner is not None else 0
     if not 0 < number <= MOST_ENTRIES:
         return _REASONS  # none is tried
     return min(_REASONS, max(_FEW_REASONS, _COPIED // number))

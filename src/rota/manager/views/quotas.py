@@ -25,9 +25,9 @@ def view(world: World, wall: float) -> QuotasView:
     uses: dict[tuple[str, str], QuotaUse] = {}
     if records:
         planner = world.placement.planner
-        quotas = planner.quotas if planner is not None else WorldTerms(world).quotas(site_now(world))
+        quotas = planner.plan.quotas if planner is not None else WorldTerms(world).quotas(site_now(world))
         if quotas is not None:
-            running = planner.running.keys() if planner is not None else frozenset[int]()
+            running = planner.plan.running.keys() if planner is not None else frozenset[int]()
             uses = {(use.rule.set, ",".join(use.rule.pattern)): _use(use) for use in quotas.uses(running, wall)}
     found = {}
     for name, value in records.items():

@@ -55,7 +55,7 @@ def _with_jobs(world: World) -> set[UserProject]:
     found = {(job.spec.user, job.spec.project) for job, _host in all_leased(world)}
     planner = world.placement.planner
     if planner is not None:
-        found |= {(entry.ask.user, entry.ask.project) for entry in planner.entries.values()}
+        found |= {(entry.ask.user, entry.ask.project) for entry in planner.plan.entries.values()}
     return found
 
 

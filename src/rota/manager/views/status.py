@@ -8,9 +8,6 @@ from datetime import UTC, datetime
 from heapq import nsmallest
 from typing import Final
 
-# The planner loads it when it is first asked why. `rota manager stop` asks, too, and must not meet the files of a
-# newer version that was installed meanwhile.
-import rota.plan.explain.why_waiting  # noqa: F401
 from rota import __version__
 from rota.core.attempts.noop_jobs import is_noop_runner
 from rota.core.attempts.parts import parts_of
@@ -123,6 +120,6 @@ def attention(world: World) -> list[AttentionView]:
     found = sorted(alike.values(), key=lambda each: each.jobs)[:_MOST]
     planner = world.placement.planner
     if planner is not None:
-        risks = sorted(endangered(planner))[:_MOST]
+        risks = sorted(endangered(planner.plan))[:_MOST]
         found += [AttentionView("reservation", [each.job], 1, each.message) for each in risks]
     return found

@@ -77,13 +77,13 @@ def question(
         view = _view(found, spec)
         view.reason = still or view.reason
         if found.start is not None:
-            view.resources = planner.site.spans(found.resources)
-            view.hosts = planner.site.hosts_of(found.resources)
+            view.resources = planner.plan.site.spans(found.resources)
+            view.hosts = planner.plan.site.hosts_of(found.resources)
         if taken.plan is None and not spec.on_terms:
             asked = _with(taken, job)  # it would be packed, like all others
         else:
             lanes = [_planned(lane) for lane in taken.waiting]
-            asked = taken._replace(plan=planned_jobs.snapshot(planner), waiting=lanes)
+            asked = taken._replace(plan=planned_jobs.snapshot(planner.plan), waiting=lanes)
         if found.start is not None or asked.plan is None:
             _foretell(view, Expectations(asked, job), job)
         if view.start is not None and still is None and (view.start.timestamp() - wall) < _AT_ONCE_S:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rota.errors import NotFound
 from rota.plan.ask import Ask
-from rota.plan.dispatch.allocation import given, only_held
+from rota.plan.dispatch.allocation import given, only_held, with_promise
 from rota.plan.dispatch.due_jobs import DueJobs
 from rota.plan.dispatch.plan_factory import capacities, opened, renew
 from rota.plan.dispatch.plan_leases import PlanLeases, ids_of, still_there
@@ -17,7 +17,7 @@ from rota.plan.need import Need
 from rota.plan.packing.packing import Packing
 from rota.plan.placement import Chosen, News, Opened, Preempted, Reserved, Terms
 from rota.plan.planner.entry import RUNNING, Begin
-from rota.plan.planner.shortfall import count_missing, with_promise
+from rota.plan.planner.shortfall import count_missing
 from rota.plan.site.resources import HostFigures
 from rota.plan.size import Size
 
@@ -33,7 +33,7 @@ class ActivePlan:
 
     def __init__(self, *, terms: Terms, packing: Packing, queue: PlanQueue, news: News, wall: float) -> None:
         self.planner = opened(terms, packing.limits, wall)
-        self.planner.pause_after = _STEPS
+        self.planner.plan.pause_after = _STEPS
         self.queue = queue
         self.due = DueJobs()
         self.leases = PlanLeases(self.planner, terms)
@@ -57,7 +57,7 @@ class ActivePlan:
         self.gone.append(job)
         self.unplaced.pop(job, None)
         self.due.forget(job)
-        entry = self.planner.entries.get(job)
+        entry = self.planner.plan.entries.get(job)
         if entry is not None and entry.fixed:
             self._news.reserved[job] = None
 
@@ -74,7 +74,7 @@ class ActivePlan:
             self._follow_pause(job, wall)
         for number, job in enumerate(over, 1):
             self.leases.ended(job)
-            planner.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
+            planner.plan.pause_after = _STEPS if number == len(over) else 1  # one look at everybody is enough
             planner.ended(job, wall)
             self.due.ended(job)
         if site_changed:
@@ -86,7 +86,7 @@ class ActivePlan:
     def _follow_pause(self, job: int, wall: float) -> None:
         """A lease was suspended, is in line to go on, or is not any more."""
         away = self._terms.away(job)
-        if job not in self.planner.entries or away is None:
+        if job not in self.planner.plan.entries or away is None:
             return  # it has ended meanwhile
         if away.resuming:
             submitted = self._terms.submitted(job)
@@ -98,7 +98,7 @@ class ActivePlan:
 
     def limits_differ(self) -> bool:
         """Does the plan keep other limits than there are?"""
-        return capacities(self._limits) != self.planner.limits
+        return capacities(self._limits) != self.planner.plan.limits
 
     # -- who is in the plan
 
@@ -114,7 +114,7 @@ class ActivePlan:
             if head is None or first == head:
                 continue
             if first is not None:
-                entry = planner.entries.get(first)
+                entry = planner.plan.entries.get(first)
                 if entry is not None and entry.state == RUNNING:
                     continue  # its time has come: only who is in its way must end first
                 planner.ended(first, wall, complete=False)
@@ -132,21 +132,21 @@ class ActivePlan:
             planner.submit(job, ask, wall, submitted=submitted, serial=job)
             return
         granted = terms.reserved(job)
-        if granted is None and not planner.site.usable and ask.at >= wall:
+        if granted is None and not planner.plan.site.usable and ask.at >= wall:
             # No runner is there yet: it is answered when one is.
             self.queue.parked.add(self.queue.take_out(job))
             return
         if granted is None:
             entry = planner.submit(job, ask, wall, submitted=submitted, serial=job)
             if entry.fixed:
-                where = planner.site.spans(entry.resources)
+                where = planner.plan.site.spans(entry.resources)
                 self._news.reserved[job] = Reserved(where, entry.alternative)
         else:
-            mask = still_there(planner.site, granted.resources)
+            mask = still_there(planner.plan.site, granted.resources)
             entry = planner.keep(
                 job, ask, wall, resources=mask, alternative=granted.alternative, submitted=submitted, serial=job
             )
-        if job not in planner.entries:
+        if job not in planner.plan.entries:
             message = entry.reason.message if entry.reason is not None else "rejected"
             self._news.ended.append((job, "reservation", message))
 
@@ -155,13 +155,13 @@ class ActivePlan:
         planner = self.planner
         planner.tick(wall)
         self._plan_first(wall)
-        if not planner.site.usable:
+        if not planner.plan.site.usable:
             return None  # it is answered when there is something to reserve
-        told = len(planner.moved)
+        told = len(planner.plan.moved)
         entry = planner.submit(_TRIED, ask, wall, serial=_LAST)
-        granted = _TRIED in planner.entries
+        granted = _TRIED in planner.plan.entries
         planner.ended(_TRIED, wall, complete=False)
-        del planner.moved[told:]
+        del planner.plan.moved[told:]
         if granted:
             return None
         return entry.reason.message if entry.reason is not None else "rejected"
@@ -198,16 +198,16 @@ class ActivePlan:
     def _give_notice(self) -> None:
         """End besteffort jobs so early that they are gone when a reservation begins."""
         planner = self.planner
-        exchanged, planner.exchanged = planner.exchanged, []
+        exchanged, planner.plan.exchanged = planner.plan.exchanged, []
         for job in exchanged:
-            if (entry := planner.reserved.get(job)) is not None:
-                where = planner.site.spans(entry.resources)
+            if (entry := planner.plan.reserved.get(job)) is not None:
+                where = planner.plan.site.spans(entry.resources)
                 self._news.reserved[job] = Reserved(where, entry.alternative)
-        noticed, planner.noticed = planner.noticed, []
+        noticed, planner.plan.noticed = planner.plan.noticed, []
         for victim, job, at in noticed:
             if victim in self.leases.jobs:
                 self._news.preempted.append(Preempted(victim, job, at=at))
-            elif victim in planner.entries:
+            elif victim in planner.plan.entries:
                 self._put_back(victim)
                 self.queue.fresh.add(self.queue.where[victim])
 
@@ -216,9 +216,9 @@ class ActivePlan:
         planner, queue, leased = self.planner, self.queue, self.leases.jobs
         entry = begin.entry
         job = entry.id
-        if planner.entries.get(job) is not entry:
+        if planner.plan.entries.get(job) is not entry:
             return  # it was put back meanwhile
-        victims = {victim for victim in begin.victims if victim in planner.entries}
+        victims = {victim for victim in begin.victims if victim in planner.plan.entries}
         for victim in victims - leased:
             self._put_back(victim)
             queue.fresh.add(queue.where[victim])
@@ -231,10 +231,11 @@ class ActivePlan:
             self._news.resumed.append(job)  # it has everything but its cores
             return
         need = queue.where[job].need
-        gives, host = given(planner, entry, need)
+        gives, host = given(planner.plan, entry, need)
         if entry.fixed:
             granted = self._terms.reserved(job)
-            gives = with_promise(planner, entry, gives, ids_of(granted.resources) if granted is not None else [])
+            ids = ids_of(granted.resources) if granted is not None else []
+            gives = with_promise(planner.plan, entry, gives, ids)
         try:
             at = self._terms.runs_at(job)
         except NotFound as error:
@@ -266,7 +267,7 @@ class ActivePlan:
 
     def _put_back(self, job: int) -> None:
         """A job that was to begin and has no lease yet waits again. Somebody must look after its lane."""
-        self.planner.ended(job, self.planner.now, complete=False)
+        self.planner.ended(job, self.planner.plan.now, complete=False)
         self.queue.take_out(job)
         self.due.forget(job)
         self.due.ended(job)
@@ -287,7 +288,7 @@ class ActivePlan:
 
     def _has_room(self, host: str, size: Size) -> bool:
         """Is there memory and the like beside what is in no plan: jobs that take no core?"""
-        figures = self.planner.site.figures.get(host, HostFigures())
+        figures = self.planner.plan.site.figures.get(host, HostFigures())
         _cpus, mem, disk, gpus, _number = self._packing.in_use(host)
         return (
             (bool(size.cpus) or self._packing.takes_more(host))
@@ -301,25 +302,25 @@ class ActivePlan:
     @property
     def has_news(self) -> bool:
         planner = self.planner
-        spent = planner.quotas is not None and planner.quotas.newly_spent
-        return bool(planner.moved or planner.expired or planner.orphans or spent)
+        spent = planner.plan.quotas is not None and planner.plan.quotas.newly_spent
+        return bool(planner.plan.moved or planner.plan.expired or planner.plan.orphans or spent)
 
     def tell(self, news: News) -> None:
         """Add what the planner decided since the last time."""
         planner = self.planner
-        news.moved.extend(planner.moved)
-        planner.moved.clear()
-        for id in planner.expired:
-            entry = planner.entries.get(id)
+        news.moved.extend(planner.plan.moved)
+        planner.plan.moved.clear()
+        for id in planner.plan.expired:
+            entry = planner.plan.entries.get(id)
             late = entry is not None and entry.ask.types.deadline is not None
             code = "reservation" if entry is not None and entry.fixed else "expired"
             said = "it could not end before its deadline" if late else "it did not begin in time"
-            lacks = count_missing(planner, entry) if entry is not None and entry.fixed else ""
+            lacks = count_missing(planner.plan, entry) if entry is not None and entry.fixed else ""
             said += f": {lacks}" if lacks else ""
             news.ended.append((id, code, said))
-        planner.expired.clear()
-        news.preempted.extend(Preempted(job, gone, "container") for job, gone in planner.orphans)
-        planner.orphans.clear()
-        if planner.quotas is not None and planner.quotas.newly_spent:
-            planner.quotas.newly_spent = False
-            news.spent.update(planner.quotas.spent)
+        planner.plan.expired.clear()
+        news.preempted.extend(Preempted(job, gone, "container") for job, gone in planner.plan.orphans)
+        planner.plan.orphans.clear()
+        if planner.plan.quotas is not None and planner.plan.quotas.newly_spent:
+            planner.plan.quotas.newly_spent = False
+            news.spent.update(planner.plan.quotas.spent)

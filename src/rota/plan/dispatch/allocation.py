@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from rota.plan.need import Need
-from rota.plan.placement import Given
+from rota.plan.placement import Given, Promised
 from rota.plan.planner.entry import Entry
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
+from rota.plan.planner.shortfall import missing_words
 from rota.plan.site.bitset import positions, spans_of
 from rota.plan.size import CORE, Size
 
 
-def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None]:
+def given(plan: Plan, entry: Entry, need: Need) -> tuple[Given, str | None]:
     """What a job that begins gets, and the host that it begins on; None: its resources are on none."""
-    site = planner.site
+    site = plan.site
     nodes: dict[str, int] = {}
     for bit in positions(entry.resources):
         host = str(site.resources[bit].values.get("host"))
         nodes[host] = nodes.get(host, 0) + 1
     first = next(iter(nodes), None)
-    resources, walltime_s = site.spans(entry.resources), _walltime(planner, entry)
+    resources, walltime_s = site.spans(entry.resources), _walltime(plan, entry)
     if not need.terms or first is None:
         return Given(need.size, resources, walltime_s=walltime_s), first
     mine = set(positions(entry.resources))
@@ -36,6 +39,20 @@ def given(planner: Planner, entry: Entry, need: Need) -> tuple[Given, str | None
     return Given(exact, resources, cores[0], tuple(nodes.items()), walltime_s, cores), first
 
 
+def with_promise(plan: Plan, entry: Entry, gives: Given, ids: list[int]) -> Given:
+    """What it is given, and what it was granted (`ids`) if that was more."""
+    if len(ids) <= entry.resources.bit_count() or plan.counted:
+        return gives
+    site = plan.site
+    known = site.mask(id for id in ids if site.knows(id))
+    nodes = tuple(site.hosts_of(known))
+    gone = len(ids) - known.bit_count()
+    words = missing_words(plan, entry, known & ~entry.resources)
+    if gone:
+        words.append(f"{gone} {'core is' if gone == 1 else 'cores are'} no longer there")
+    return replace(gives, promised=Promised(len(ids), nodes, ", ".join(words)))
+
+
 def only_held(gives: Given) -> Given:
     """The same for a job that runs elsewhere: it takes nothing of the host that it begins on."""
     size = Size(cpus=0, mem=0, disk=0, time_s=gives.size.time_s)
@@ -49,11 +66,11 @@ def only_held(gives: Given) -> Given:
     )
 
 
-def _walltime(planner: Planner, entry: Entry) -> float | None:
+def _walltime(plan: Plan, entry: Entry) -> float | None:
     """After which it is ended; None: it may take as long as it likes."""
     option = entry.options[entry.alternative]
     if not option.hard:
         return None
     if entry.fixed and entry.end is not None:
-        return max(1.0, entry.end - planner.now)  # who begins late still ends on time
+        return max(1.0, entry.end - plan.now)  # who begins late still ends on time
     return option.length

@@ -52,19 +52,19 @@ def _plan_broken(plan: ActivePlan, terms: Terms) -> list[str]:
         wrong.append(f"plan: {sorted(leased)} have a lease for the plan, {sorted(out)} really")
     begun = plan.due.jobs()
     firsts = set(queue.firsts.values())
-    away = set(planner.suspended)
+    away = set(planner.plan.suspended)
     said = {held.job for held in terms.held() if held.away is not None}
     # One that may go on is not away for the plan before it is told so.
-    if away - said - left or said - away - left - planner.running.keys():
+    if away - said - left or said - away - left - planner.plan.running.keys():
         wrong.append(f"plan: {sorted(away)} are suspended for the plan, {sorted(said)} really")
     if begun - firsts - leased:
         wrong.append(f"plan: {sorted(begun - firsts)} have begun and are nobody's first")
-    if planner.running.keys() - left != (begun | leased) - away - left:
-        wrong.append(f"plan: {sorted(planner.running)} run, {sorted(begun)} and {sorted(leased)} should")
-    if planner.entries.keys() - left != (firsts | leased) - left:
-        wrong.append(f"plan: {sorted(planner.entries)} are in it, {sorted(firsts | leased)} should be")
+    if planner.plan.running.keys() - left != (begun | leased) - away - left:
+        wrong.append(f"plan: {sorted(planner.plan.running)} run, {sorted(begun)} and {sorted(leased)} should")
+    if planner.plan.entries.keys() - left != (firsts | leased) - left:
+        wrong.append(f"plan: {sorted(planner.plan.entries)} are in it, {sorted(firsts | leased)} should be")
     for job, (_begin, victims) in plan.due.blocked.items():
-        if not victims & planner.running.keys():
+        if not victims & planner.plan.running.keys():
             wrong.append(f"plan: job {job} waits for {sorted(victims)} to end, who do not run")
     return wrong
 

@@ -19,7 +19,7 @@ def opened(terms: Terms, limits: Limits, wall: float) -> Planner:
     planner = Planner(
         site, terms.policy(), quotas=quotas, now=wall, limits=capacities(limits), usage=terms.usage(wall)
     )
-    planner.patience_s = terms.patience_s()
+    planner.plan.patience_s = terms.patience_s()
     return planner
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from rota.plan.placement import Held, Terms
-from rota.plan.planner import suspension
+from rota.plan.planner.plan import Plan
 from rota.plan.planner.planner import Planner
 from rota.plan.planner.timesharing import WHOLE
 from rota.plan.site.bitset import parse_spans
@@ -33,9 +33,9 @@ class PlanLeases:
             if held.away is not None:
                 self._adopt_suspended(held, wall)
                 continue
-            mask = still_there(self._planner.site, held.resources)
+            mask = still_there(self._planner.plan.site, held.resources)
             if not mask:
-                mask, enough = room_for(held, self._planner, self._terms)
+                mask, enough = room_for(held, self._planner.plan, self._terms)
                 if not enough:
                     self._roomless[held.job] = held
             self.jobs.add(held.job)
@@ -48,15 +48,15 @@ class PlanLeases:
         assert away is not None
         ids = ids_of(held.resources)
         if not ids:
-            there = planner.site.hosts.get(held.host, 0)
+            there = planner.plan.site.hosts.get(held.host, 0)
             for alternative in self._terms.ask(held.job).alternatives:
-                shape = Shape(alternative, planner.site, within=planner.site.everything)
+                shape = Shape(alternative, planner.plan.site, within=planner.plan.site.everything)
                 if mask := shape.choose(there):
-                    ids = planner.site.ids(mask)
+                    ids = planner.plan.site.ids(mask)
                     break
         self.jobs.add(held.job)
-        suspension.adopt(
-            planner, held.job, self._terms.ask(held.job),
+        planner.adopt_suspended(
+            held.job, self._terms.ask(held.job),
             ids=ids, left_s=away.left_s, hard=away.hard, since=away.since, now=wall,
         )  # fmt: skip
         if away.resuming:
@@ -71,23 +71,23 @@ class PlanLeases:
         """Leases that were sent ahead begin as soon as somebody ends, before all that wait."""
         planner = self._planner
         for job, held in list(self._roomless.items()):
-            mask, enough = room_for(held, planner, self._terms)
-            if mask != planner.entries[job].resources:
+            mask, enough = room_for(held, planner.plan, self._terms)
+            if mask != planner.plan.entries[job].resources:
                 planner.ended(job, wall)
                 planner.adopt(job, self._terms.ask(job), start=wall, resources=mask, now=wall)
             if enough:
                 del self._roomless[job]
 
 
-def room_for(held: Held, planner: Planner, terms: Terms) -> tuple[int, bool]:
+def room_for(held: Held, plan: Plan, terms: Terms) -> tuple[int, bool]:
     """Resources on its host that nobody else runs on, for a lease that no plan gave any; and are they enough?
 
     What is left is taken in any case: it may well run there, and nobody else should.
     """
     ask = terms.ask(held.job)
-    there = free = planner.site.hosts.get(held.host, 0)
+    there = free = plan.site.hosts.get(held.host, 0)
     parts: dict[int, int] = {}  #: of cores that are shared, how much is taken
-    for entry in planner.running.values():
+    for entry in plan.running.values():
         if entry.id == held.job:
             continue
         free &= ~entry.resources
@@ -98,7 +98,7 @@ def room_for(held: Held, planner: Planner, terms: Terms) -> tuple[int, bool]:
             return core, True
     for alternative in ask.alternatives:
         # On what may not be used now as well: it runs there.
-        mask = Shape(alternative, planner.site, within=planner.site.everything).choose(free) if free else 0
+        mask = Shape(alternative, plan.site, within=plan.site.everything).choose(free) if free else 0
         if mask:
             return mask, True
     for core in parts:

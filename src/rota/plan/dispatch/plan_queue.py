@@ -13,6 +13,7 @@ from rota.plan.need import Need
 from rota.plan.packing.job_classes import JobClass
 from rota.plan.placement import Terms, Waiting
 from rota.plan.planner.planner import Planner
+from rota.plan.planner.search import shapes_of
 
 #: Jobs that ask for the same stand in no more lanes than this.
 _MOST_LANES = 10_000
@@ -65,8 +66,8 @@ class PlanQueue:
         """How many jobs like this could run at once on the present site."""
         width = self._widths.get(need)
         if width is None:
-            least = min((shape.least for shape in planner.shapes(terms.ask(job))), default=1)
-            width = planner.site.count // max(1, least)
+            least = min((shape.least for shape in shapes_of(planner.plan, terms.ask(job))), default=1)
+            width = planner.plan.site.count // max(1, least)
             width = self._widths[need] = max(1, min(width, _MOST_LANES))
         return width
 
@@ -138,7 +139,7 @@ class PlanQueue:
 
     def waiting(self, planner: Planner | None) -> list[Waiting]:
         """All lanes, those of jobs that ask for the same together."""
-        total = planner.site.count if planner is not None else 0
+        total = planner.plan.site.count if planner is not None else 0
         found: dict[tuple[int, Need, int], Waiting] = {}
         gone: dict[tuple[int, Need, int], set[int]] = {}
         for key, lane in self.lanes.items():

@@ -14,7 +14,8 @@ from rota.plan.ask import Ask
 from rota.plan.dispatch import consistency, plan_factory, queue_position
 from rota.plan.dispatch.active_plan import ActivePlan
 from rota.plan.dispatch.plan_queue import PlanQueue
-from rota.plan.explain.whatif import copy_of
+from rota.plan.explain import why_waiting
+from rota.plan.explain.plan_copy import copy_of
 from rota.plan.need import Need
 from rota.plan.packing.demand import wanting
 from rota.plan.packing.job_classes import JobClass
@@ -204,7 +205,7 @@ class Planning:
 
     def _settle(self, plan: ActivePlan, wall: float) -> None:
         """The plan learns what has changed."""
-        changed = self._site_changed or plan.planner.renew_at <= wall
+        changed = self._site_changed or plan.planner.plan.renew_at <= wall
         changed = changed or (self._limits_changed and plan.limits_differ())
         self._site_changed = self._limits_changed = False
         plan.settle(wall, site_changed=changed)
@@ -217,13 +218,13 @@ class Planning:
         if planner is None:
             return None
         if planner.working:
-            return planner.now
+            return planner.plan.now
         found = planner.next_event()
-        return planner.renew_at if found is None and planner.renew_at < inf else found
+        return planner.plan.renew_at if found is None and planner.plan.renew_at < inf else found
 
     def next_starts(self, hosts: Collection[str]) -> dict[str, float]:
         planner = self.planner
-        return {} if planner is None else next_starts(planner, hosts)
+        return {} if planner is None else next_starts(planner.plan, hosts)
 
     @property
     def has_news(self) -> bool:
@@ -253,10 +254,10 @@ class Planning:
     def planned(self, job: int) -> Planned | None:
         """What is planned for a job; None: it is not in the plan."""
         planner = self.planner
-        entry = planner.entries.get(job) if planner is not None else None
+        entry = planner.plan.entries.get(job) if planner is not None else None
         if entry is None or planner is None:
             return None
-        return Planned(entry.start, entry.end, planner.site.spans(entry.resources))
+        return Planned(entry.start, entry.end, planner.plan.site.spans(entry.resources))
 
     def waiting(self) -> list[Waiting]:
         """All that wait for room, to be looked at later."""
@@ -279,12 +280,12 @@ class Planning:
             return
         planner = self._plan.planner
         for key, first in self._queue.firsts.items():
-            entry = planner.entries.get(first)
+            entry = planner.plan.entries.get(first)
             reason = entry.reason if entry is not None and entry.start is None else None
             if entry is None or reason is None or reason.code != "unsatisfiable":
                 continue
             # It may only be that hosts are away now.
-            if (waits := planner.why(entry)[0]).code == reason.code:
+            if (waits := why_waiting.why(planner.plan, entry)[0]).code == reason.code:
                 yield self._queue.lanes[key], waits.message
 
     def why(self, need: Need, *, priority: int, job: int) -> list[Waits]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rota.plan.dispatch.active_plan import ActivePlan
+from rota.plan.explain import why_waiting
 from rota.plan.need import Need
 from rota.plan.packing.packing_reasons import limit_reasons
 from rota.plan.planner.endangered import unanswered
@@ -16,8 +17,8 @@ def why(plan: ActivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
     key = queue.where[job]
     first = queue.firsts.get(key)
     if first is None:
-        kept = limit_reasons(limits, need, planner.site.hosts) if key in queue.parked else []
-        if not kept and key in queue.parked and (waits := unanswered(planner.site)) is not None:
+        kept = limit_reasons(limits, need, planner.plan.site.hosts) if key in queue.parked else []
+        if not kept and key in queue.parked and (waits := unanswered(planner.plan.site)) is not None:
             return [waits]
         return kept or [Waits("resources", "it is about to be planned")]
     found: list[Waits] = []
@@ -25,7 +26,7 @@ def why(plan: ActivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
         before = queue.before(job)
         said = f"{before:,} {'jobs that ask' if before != 1 else 'job that asks'} for the same"
         found.append(Waits("resources", f"{said} {'are' if before != 1 else 'is'} before it", ahead=first))
-    entry = planner.entries.get(first)
+    entry = planner.plan.entries.get(first)
     if entry is None:
         return [*found, Waits("resources", "it is about to be planned")]
     blocked = plan.due.blocked.get(job)
@@ -35,8 +36,8 @@ def why(plan: ActivePlan, limits: Limits, need: Need, job: int) -> list[Waits]:
     if job in plan.unplaced:
         return [Waits("no_resources", plan.unplaced[job], hint="rota node list")]
     if need.limits:
-        found += limit_reasons(limits, need, planner.site.hosts)
-    of_first = planner.why(entry)
+        found += limit_reasons(limits, need, planner.plan.site.hosts)
+    of_first = why_waiting.why(planner.plan, entry)
     if first != job:
         of_first = [each._replace(message=f"job {first}: {each.message}") for each in of_first]
     elif entry.start is not None and not entry.fixed and (older := queue.unplanned_before(job)):

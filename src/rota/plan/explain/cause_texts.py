@@ -17,18 +17,16 @@ from rota.plan.explain.trials import (
     UNTIL,
     WALLTIME,
 )
-from rota.plan.language.hostlist import fold
 from rota.plan.planner import waking
 from rota.plan.planner.entry import RUNNING, Entry
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
+from rota.plan.planner.unusable_hosts import NAMED, away_hosts, listed, quoted
 from rota.plan.reasons import Cause, Waits
-from rota.plan.site.resources import ASLEEP as SLEEPS
-from rota.plan.site.resources import DRAINED, LEAVING, Site
+from rota.plan.site.resources import Site
 from rota.units import about_duration, format_duration
 
 #: Of many blockers, and of many names, only so many are named.
 MOST: Final = 100
-NAMED: Final = 5
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0
 
@@ -44,7 +42,7 @@ def told(causes: Causes, each: Blamed, then: str) -> list[Waits]:
                 for id in sorted(entry.after)
             ]
         case "postpone":
-            left = (entry.ask.types.postpone or 0.0) - causes.planner.now
+            left = (entry.ask.types.postpone or 0.0) - causes.plan.now
             said = f"postponed: it may begin in {about_duration(left)} at the earliest (type postpone)"
             return [Waits("delayed", said + then, causes=(Cause(POSTPONE),))]
         case "walltime":
@@ -56,17 +54,17 @@ def told(causes: Causes, each: Blamed, then: str) -> list[Waits]:
         case "jobs":
             return [held(entry, each.jobs, then)]
         case "asleep":
-            found = waking.why(causes.planner, entry)
+            found = waking.why(causes.plan, entry)
             if found is None:
                 sleep = "sleeps" if len(each.hosts) == 1 else "sleep"
-                found = Waits("asleep", f"{_listed(each.hosts)} {sleep}, and would wake no sooner{then}")
+                found = Waits("asleep", f"{listed(each.hosts)} {sleep}, and would wake no sooner{then}")
             return [found._replace(causes=tuple(Cause(ASLEEP, host) for host in each.hosts))]
         case "available_until":
             return [_until(causes, each, then)]
         case "hours":
             return [_hours(causes, each, then)]
         case "away":
-            found = away_hosts(causes.planner.site, list(each.hosts))
+            found = away_hosts(causes.plan.site, list(each.hosts))
             return [found._replace(causes=tuple(Cause(AWAY, host) for host in each.hosts))]
         case "deadline":
             said = f"no start lets it end before its deadline{then}"
@@ -110,11 +108,11 @@ def ids_text(ids: Sequence[int]) -> str:
 
 
 def _walltime(causes: Causes, each: Blamed, then: str) -> Waits:
-    planner, entry = causes.planner, causes.entry
+    plan, entry = causes.plan, causes.entry
     begins, end = each.found.start, each.found.start + each.length
-    left = about_duration(max(0.0, end - planner.now))
+    left = about_duration(max(0.0, end - plan.now))
     hint = f"rota modify {entry.id} --walltime {_shorter(each.length)}"
-    at_once = "now" if begins <= planner.now else f"in {about_duration(begins - planner.now)}"
+    at_once = "now" if begins <= plan.now else f"in {about_duration(begins - plan.now)}"
     could = f"with a walltime of at most {about_duration(each.length)} it could begin {at_once}"
     ids = sorted(other.id for other in each.jobs)
     if ids:
@@ -122,12 +120,12 @@ def _walltime(causes: Causes, each: Blamed, then: str) -> Waits:
         what = (
             f"{'reservation' if one else 'reservations'} {ids_text(ids)} {'begins' if one else 'begin'} in {left}"
         )
-    elif each.hosts and _is_until(planner, each.hosts, end):
-        code, what = UNTIL, f"{_listed(each.hosts)} may not be used any more in {left} (--available-until)"
+    elif each.hosts and _is_until(plan, each.hosts, end):
+        code, what = UNTIL, f"{listed(each.hosts)} may not be used any more in {left} (--available-until)"
     elif each.hosts:
-        code, what = "window", f"the hours of {_listed(each.hosts)} end in {left}"
+        code, what = "window", f"the hours of {listed(each.hosts)} end in {left}"
     else:
-        ids = sorted(planner.reserved)
+        ids = sorted(plan.reserved)
         code, what = "reservation", "what it needs is reserved" if ids else "hosts close"
     said = f"it has no walltime, and {what}: {could}{then}"
     named = (Cause(WALLTIME, f"{each.length:.6f}"),)
@@ -142,8 +140,8 @@ def _shorter(length: float) -> str:
     return format_duration(max(1.0, less))
 
 
-def _is_until(planner: Planner, hosts: Iterable[str], moment: float) -> bool:
-    site = planner.site
+def _is_until(plan: Plan, hosts: Iterable[str], moment: float) -> bool:
+    site = plan.site
     return any(
         abs(until - moment) < 1e-3 and any(mask & site.hosts.get(host, 0) for host in hosts)
         for until, mask in site.until.items()
@@ -164,7 +162,7 @@ def _quota(causes: Causes, each: Blamed, then: str) -> Waits:
 
 def _limit(causes: Causes, each: Blamed, then: str) -> Waits:
     said = f"limit '{each.limit}' is in use, or planned for others before it{then}"
-    holders = sorted(id for id in causes.planner.ledger.holders(each.limit) if id != causes.entry.id)
+    holders = sorted(id for id in causes.plan.ledger.holders(each.limit) if id != causes.entry.id)
     return Waits("limit", said, each.limit, blockers=tuple(holders[:MOST]), causes=(Cause("limit", each.limit),))
 
 
@@ -173,12 +171,10 @@ def _limit(causes: Causes, each: Blamed, then: str) -> Waits:
 
 def _until(causes: Causes, each: Blamed, then: str) -> Waits:
     """Hosts whose time is over, or is before the job could end."""
-    planner = causes.planner
-    hosts = _listed(each.hosts)
-    left = max(
-        (until for until, mask in planner.site.until.items() if _of(planner.site, each.hosts, mask)), default=0.0
-    )
-    left -= planner.now
+    plan = causes.plan
+    hosts = listed(each.hosts)
+    left = max((until for until, mask in plan.site.until.items() if _of(plan.site, each.hosts, mask)), default=0.0)
+    left -= plan.now
     one = len(each.hosts) == 1
     if left <= 0:
         said = f"{hosts} may not be used any more: {'its' if one else 'their'} --available-until is over"
@@ -193,13 +189,13 @@ def _until(causes: Causes, each: Blamed, then: str) -> Waits:
 
 
 def _hours(causes: Causes, each: Blamed, then: str) -> Waits:
-    planner = causes.planner
-    closed = planner.closed_at(planner.now)
-    hosts = [host for host in each.hosts if planner.site.hosts[host] & closed]
+    plan = causes.plan
+    closed = plan.closed_at(plan.now)
+    hosts = [host for host in each.hosts if plan.site.hosts[host] & closed]
     said = (
-        f"outside the hours of {_listed(hosts)}"
+        f"outside the hours of {listed(hosts)}"
         if hosts
-        else f"it does not fit within the hours of {_listed(each.hosts)}"
+        else f"it does not fit within the hours of {listed(each.hosts)}"
     )
     return Waits(
         "window", said + then, hint="rota node list", causes=tuple(Cause(HOURS, host) for host in each.hosts)
@@ -208,44 +204,3 @@ def _hours(causes: Causes, each: Blamed, then: str) -> Waits:
 
 def _of(site: Site, hosts: Iterable[str], mask: int) -> bool:
     return any(site.hosts[host] & mask for host in hosts)
-
-
-def away_hosts(site: Site, hosts: list[str]) -> Waits:
-    """These hosts may not be used now: why, and what would change that."""
-    words = {host: site.away.get(host, "") for host in hosts}
-    more = f" and {len(hosts) - NAMED} more may not" if len(hosts) > NAMED else ""
-    hint = _undone(site, {host: why for host, why in words.items() if why not in ("", SLEEPS)})
-    said = f"too few of the resources it asks for may be used now: {away_text(site, hosts[:NAMED])}{more}"
-    return Waits("no_resources", said, hint=hint)
-
-
-def away_text(site: Site, hosts: Iterable[str]) -> str:
-    """How each of these hosts is that may not be used."""
-    return ", ".join(
-        (f"{host} is {why}" if (why := site.away.get(host, "")) else f"{host} may not")
-        + (f" ({said})" if (said := site.reasons.get(host)) else "")
-        for host in hosts
-    )
-
-
-def _undone(site: Site, words: dict[str, str]) -> str:
-    """What would let hosts be used: first those about which somebody decided, then those that miss their agent."""
-    recorded = {host: why for host, why in words.items() if host not in site.silent}
-    if recorded:
-        said = next(iter(recorded.values()))
-        alike = quoted(host for host, why in recorded.items() if why == said)
-        return f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
-    startable = [host for host, why in words.items() if site.silent[host] and why != LEAVING]
-    if startable:
-        return f"rota node add {quoted(startable)}, or see 'rota node show {startable[0]}'"
-    return f"rota node show {next(iter(words))}" if words else ""
-
-
-def quoted(hosts: Iterable[str]) -> str:
-    """These hosts as a word of a shell."""
-    names = fold(hosts)
-    return f"'{names}'" if "[" in names else names
-
-
-def _listed(hosts: Sequence[str]) -> str:
-    return ", ".join(hosts) if len(hosts) <= NAMED else fold(hosts)

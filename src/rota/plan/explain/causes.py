@@ -23,9 +23,9 @@ from rota.plan.explain.trials import (
     Trial,
     TrialResult,
 )
-from rota.plan.planner import waking
+from rota.plan.planner import search, waking
 from rota.plan.planner.entry import WAITING, Entry
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
 from rota.plan.policy.quota_rules import QuotaRule
 
 #: In larger plans nobody is asked: a copy of the plan would take too long.
@@ -56,24 +56,24 @@ class Blamed(NamedTuple):
     hosts: tuple[str, ...] = ()  #: of what belongs to hosts, which
 
 
-def may_try(planner: Planner, entry: Entry) -> bool:
+def may_try(plan: Plan, entry: Entry) -> bool:
     """Can causes be looked for? Not in a plan that is being made, and not where more than its place moves."""
     plain = entry.state == WAITING and not entry.fixed and not entry.ask.types.inner
     return (
         plain
-        and not planner.counted
-        and not planner.working
-        and entry.id not in planner.suspended
-        and len(planner.entries) <= MOST_ENTRIES
+        and not plan.counted
+        and not plan.working
+        and entry.id not in plan.suspended
+        and len(plan.entries) <= MOST_ENTRIES
     )
 
 
 class Causes:
     """The causes for which one job waits."""
 
-    def __init__(self, planner: Planner, entry: Entry) -> None:
-        self.planner, self.entry = planner, entry
-        self.trial = Trial(planner, entry.id)
+    def __init__(self, plan: Plan, entry: Entry) -> None:
+        self.plan, self.entry = plan, entry
+        self.trial = Trial(plan, entry.id)
         usual = self.trial.place()
         self.usual = usual
         self.start = min(usual.start, inf if entry.start is None else entry.start)
@@ -91,21 +91,21 @@ class Causes:
 
     def _candidates(self) -> Iterator[Candidate]:
         """All that might be one, the more telling first."""
-        planner, entry, site = self.planner, self.entry, self.planner.site
+        plan, entry, site = self.plan, self.entry, self.plan.site
         types = entry.ask.types
         if entry.after:
             yield Candidate(DEPENDENCY)
-        if any(not option.hard for option in entry.options) and planner.obstacles():
+        if any(not option.hard for option in entry.options) and search.obstacles(plan):
             yield Candidate(WALLTIME)
         yield from (Candidate("quota", rule=rule) for rule in self.trial.rules())
         yield from (Candidate("limit", limit=name) for name in self.trial.limits())
-        waits_to_wake = bool(site.asleep) and waking.why(planner, entry) is not None
+        waits_to_wake = bool(site.asleep) and waking.why(plan, entry) is not None
         if waits_to_wake:
             yield Candidate(ASLEEP)
         yield Candidate(JOBS)
         if site.asleep and not waits_to_wake:
             yield Candidate(ASLEEP)
-        if types.postpone is not None and types.postpone > planner.now:
+        if types.postpone is not None and types.postpone > plan.now:
             yield Candidate(POSTPONE)
         if site.until:
             yield Candidate(UNTIL)
@@ -167,7 +167,7 @@ class Causes:
 
     def _hosts(self, kind: str, placed: TrialResult) -> tuple[str, ...]:
         """Of the hosts on which it would be placed, those that it concerns; of all, if that cannot be told."""
-        site = self.planner.site
+        site = self.plan.site
         mask = site.everything
         if kind == UNTIL:
             mask = _joined(site.until.values())
@@ -183,8 +183,8 @@ class Causes:
         """The longest walltime with which it begins as early as it can, and what it has to end before."""
         short = None if self._place(some).start < self.start else _SHORT_S
         first = self._place(some, length=short)
-        planner = self.planner
-        ends = {other.start for other in planner.reserved.values()} | {each.start for each in planner.closures}
+        plan = self.plan
+        ends = {other.start for other in plan.reserved.values()} | {each.start for each in plan.closures}
         lengths = sorted(end - first.start for end in ends if end is not None and end > first.start)
         longest = short or max(option.length for option in self.entry.options)
         low, high = 0, len(lengths)  # the longer, the harder to place
@@ -198,32 +198,30 @@ class Causes:
         end = first.start + longest
         jobs = tuple(
             other
-            for other in planner.reserved.values()
+            for other in plan.reserved.values()
             if other.start is not None and other.resources & first.resources and abs(other.start - end) < 1e-3
         )
-        closed = [
-            each for each in planner.closures if abs(each.start - end) < 1e-3 and each.mask & first.resources
-        ]
-        hosts = planner.site.hosts_of(_joined(each.mask for each in closed) & first.resources)
+        closed = [each for each in plan.closures if abs(each.start - end) < 1e-3 and each.mask & first.resources]
+        hosts = plan.site.hosts_of(_joined(each.mask for each in closed) & first.resources)
         return Blamed(WALLTIME, first, length=longest, jobs=jobs, hosts=tuple(hosts))
 
     def _jobs(self, some: list[Candidate], told: list[Blamed]) -> list[Blamed]:
         """Who holds, until it begins, what it will be given; or else what it could have."""
-        before = [other for other in self.planner.entries.values() if self._goes_before(other)]
+        before = [other for other in self.plan.entries.values() if self._goes_before(other)]
         named = {other.id for each in told for other in each.jobs}
         holders = [other for other in before if other.resources & self.resources]
         placed = self._place(some)
         end = placed.start + max((option.length for option in self.entry.options), default=0.0)
         there = [
             other
-            for other in self.planner.entries.values()
+            for other in self.plan.entries.values()
             if other is not self.entry
             and other.start is not None
             and other.start < end
             and (other.end or inf) > placed.start
             and other.resources & placed.resources
         ]
-        entries = self.planner.entries.values()
+        entries = self.plan.entries.values()
         everybody = [other for other in entries if other is not self.entry and other.start is not None]
         for tried in (holders, before, there, [*before, *there], everybody):
             left = list({other.id: other for other in tried if other.id not in named}.values())
@@ -233,7 +231,7 @@ class Causes:
 
     def _goes_before(self, other: Entry) -> bool:
         """Does it hold anything until this one begins, or less long?"""
-        if other is self.entry or other.start is None or (other.end or 0.0) <= self.planner.now:
+        if other is self.entry or other.start is None or (other.end or 0.0) <= self.plan.now:
             return False
         if other.start >= self.start or (other.end or 0.0) > self.start:
             return False

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from rota.plan.planner import ranking
 from rota.plan.planner.entry import Entry
+from rota.plan.planner.plan import Plan
 from rota.plan.policy.fair_share_report import share_report
 from rota.plan.policy.usage_history import UserProject
 from rota.plan.reasons import Waits
-
-if TYPE_CHECKING:
-    from rota.plan.planner.passes import Passes
 
 #: At most so many of the jobs that go first are named.
 _MOST: Final = 100
 _HINT: Final = "rota share list"
 
 
-def first_by_share(planner: Passes, entry: Entry) -> list[Waits]:
+def first_by_share(plan: Plan, entry: Entry) -> list[Waits]:
     """That others, who were submitted later, go first because of their shares; nothing if there are none."""
     name = entry.ask.queue
-    if entry.fixed or planner.queue(name).order == "fifo":
+    if entry.fixed or plan.queue(name).order == "fifo":
         return []
     before = [
         other
-        for other in planner.class_of(entry.ask).line
+        for other in plan.class_of(entry.ask).line
         if other.rank < entry.rank
         and other.rank[:3] == entry.rank[:3]
         and other.ask.queue == name
@@ -33,10 +32,10 @@ def first_by_share(planner: Passes, entry: Entry) -> list[Waits]:
     ]
     if not before:
         return []
-    targets = planner.targets()[name]
+    targets = ranking.share_targets(plan)[name]
 
     def stands(who: UserProject) -> str:
-        return share_report(who, usage=planner.usage, targets=targets, fair_share=planner.policy.fair_share).why
+        return share_report(who, usage=plan.usage, targets=targets, fair_share=plan.policy.fair_share).why
 
     first = before[0].ask
     many = f"{len(before):,} later jobs go" if len(before) > 1 else "a later job goes"

@@ -13,9 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from rota.plan.ask import Ask
-from rota.plan.explain.whatif import copy_of
+from rota.plan.explain.plan_copy import copy_plan
 from rota.plan.language.request import Alternative
-from rota.plan.planner.planner import Planner
+from rota.plan.planner import ending, site_changes
+from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Cause
 from rota.plan.site.resources import Site
 
@@ -25,13 +26,13 @@ OWN: Final = frozenset(("postpone", "deadline", "expire", "walltime", "dependenc
 _PLENTY: Final = 1 << 40
 
 
-def lifted(planner: Planner, id: int, causes: Collection[Cause]) -> Planner:
+def lifted(plan: Plan, id: int, causes: Collection[Cause]) -> Plan:
     """The plan that there would be without these causes for which job `id` waits."""
-    found = copy_of(planner)
+    found = copy_plan(plan)
     now = found.now
     for cause in sorted(causes):
         if cause.kind == "job":
-            found.ended(int(cause.name), now)
+            ending.ended(found, int(cause.name), now)
         elif cause.kind == "dependency":
             found.entries[id].after.discard(int(cause.name))
     entry = found.entries[id]
@@ -39,7 +40,8 @@ def lifted(planner: Planner, id: int, causes: Collection[Cause]) -> Planner:
     rules = {cause.name for cause in causes if cause.kind == "quota"}
     limits = {cause.name: _PLENTY for cause in causes if cause.kind == "limit"}
     # Also where only jobs are gone: while they went one by one, others may have taken what they left.
-    found.change_rules(
+    site_changes.change_rules(
+        found,
         _site(found.site, causes),
         now,
         policy=found.policy,

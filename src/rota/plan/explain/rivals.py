@@ -10,7 +10,7 @@ from rota.plan.explain.cause_texts import MOST, ids_text
 from rota.plan.explain.replanning import OWN, lifted
 from rota.plan.explain.trials import Trial
 from rota.plan.planner.entry import WAITING, Entry
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Cause, Waits
 
 #: In larger plans nobody is asked: everybody would have to be planned again, several times.
@@ -21,11 +21,11 @@ _ROUNDS: Final = 8
 _FEW: Final = 20
 
 
-def with_rivals(planner: Planner, entry: Entry, waits: Waits) -> Waits:
+def with_rivals(plan: Plan, entry: Entry, waits: Waits) -> Waits:
     """The same reason, with those of better rank who would be helped by its end instead of this job."""
     if not waits.causes or all(cause.kind in OWN for cause in waits.causes):
         return waits
-    first = _first(planner, entry, list(waits.causes))
+    first = _first(plan, entry, list(waits.causes))
     if not first:
         return waits
     return waits._replace(
@@ -35,9 +35,9 @@ def with_rivals(planner: Planner, entry: Entry, waits: Waits) -> Waits:
     )
 
 
-def rivals(planner: Planner, entry: Entry, causes: Sequence[Cause]) -> list[Waits]:
+def rivals(plan: Plan, entry: Entry, causes: Sequence[Cause]) -> list[Waits]:
     """A reason of its own for them, where several causes were named."""
-    first = _first(planner, entry, list(causes))
+    first = _first(plan, entry, list(causes))
     if not first:
         return []
     named = tuple(Cause("job", str(id)) for id in first)
@@ -48,19 +48,19 @@ def _said(ids: list[int]) -> str:
     return f"{'job' if len(ids) == 1 else 'jobs'} {ids_text(ids)} {'goes' if len(ids) == 1 else 'go'} before it"
 
 
-def _first(planner: Planner, entry: Entry, causes: list[Cause]) -> list[int]:
+def _first(plan: Plan, entry: Entry, causes: list[Cause]) -> list[int]:
     """Who would have to be gone as well; empty: nobody, or that cannot be told."""
-    if len(planner.entries) > _MOST_ENTRIES:
+    if len(plan.entries) > _MOST_ENTRIES:
         return []
-    before = begins(planner, entry.id)
+    before = begins(plan, entry.id)
     named: dict[int, None] = {}
     for _round in range(_ROUNDS):
-        found = lifted(planner, entry.id, causes)
+        found = lifted(plan, entry.id, causes)
         if begins(found, entry.id) < before:
             return sorted(named)
         ahead = [other for other in _ahead(found, entry) if other not in named]
         # Those who were helped or, if nobody was, all.
-        helped = [id for id in ahead if _earlier(found.entries[id], planner.entries[id])]
+        helped = [id for id in ahead if _earlier(found.entries[id], plan.entries[id])]
         if not ahead:
             return []
         for id in helped or ahead:
@@ -69,30 +69,30 @@ def _first(planner: Planner, entry: Entry, causes: list[Cause]) -> list[int]:
     return []
 
 
-def begins(planner: Planner, id: int) -> float:
+def begins(plan: Plan, id: int) -> float:
     """When a job begins; where only the first is planned and keeps nothing free, when it could."""
-    entry = planner.entries[id]
+    entry = plan.entries[id]
     if entry.start is not None:
         return entry.start
-    if planner.everybody_planned(entry) or entry.ask.types.besteffort or not is_its_turn(planner, entry):
+    if plan.everybody_planned(entry) or entry.ask.types.besteffort or not is_its_turn(plan, entry):
         return inf
-    return Trial(planner, id).place().start
+    return Trial(plan, id).place().start
 
 
-def is_its_turn(planner: Planner, entry: Entry) -> bool:
+def is_its_turn(plan: Plan, entry: Entry) -> bool:
     """Where not everybody has a planned start: are those before it such that have no place at all?"""
-    line = planner.class_of(entry.ask).line
+    line = plan.class_of(entry.ask).line
     ahead = [other for other in line if other is not entry and other.rank < entry.rank]
     if len(ahead) > _FEW or any(other.start is not None for other in ahead):
         return False
-    return all(Trial(planner, other.id).place().start == inf for other in ahead)
+    return all(Trial(plan, other.id).place().start == inf for other in ahead)
 
 
-def _ahead(planner: Planner, entry: Entry) -> list[int]:
+def _ahead(plan: Plan, entry: Entry) -> list[int]:
     """Waiting jobs of better rank."""
     return [
         other.id
-        for other in planner.entries.values()
+        for other in plan.entries.values()
         if other.state == WAITING and not other.fixed and other.rank < entry.rank
     ]
 

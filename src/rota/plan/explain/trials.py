@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rota.plan.explain.whatif import copy_of
+from rota.plan.explain.plan_copy import copy_plan
+from rota.plan.planner import search
 from rota.plan.planner.entry import SUSPENDED, Entry, Option
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
 from rota.plan.policy.quota_counters import QuotaCounter
 from rota.plan.policy.quota_rules import QuotaRule
 from rota.plan.policy.quotas import QuotaCounters
@@ -49,15 +50,15 @@ class TrialResult(NamedTuple):
 class Trial:
     """One waiting job, and a plan of its own in which it has no place."""
 
-    def __init__(self, planner: Planner, id: int) -> None:
-        self.planner = copy_of(planner)
-        self.entry = self.planner.entries[id]
-        self.planner.unplan(self.entry)
+    def __init__(self, plan: Plan, id: int) -> None:
+        self.plan = copy_plan(plan)
+        self.entry = self.plan.entries[id]
+        self.plan.unplan(self.entry)
         self._ask, self._after = self.entry.ask, set(self.entry.after)
-        self._site, self._ledger = self.planner.site, self.planner.ledger
-        self._reserved, self._limits = self.planner.reserved, self.planner.limits
-        self._shapes = self.planner._shapes
-        self._others = [other for other in self.planner.entries.values() if self._holds(other)]
+        self._site, self._ledger = self.plan.site, self.plan.ledger
+        self._reserved, self._limits = self.plan.reserved, self.plan.limits
+        self._shapes = self.plan.shapes
+        self._others = [other for other in self.plan.entries.values() if self._holds(other)]
 
     def _holds(self, other: Entry) -> bool:
         """Does it hold resources that this one could have, or get them first?"""
@@ -66,13 +67,13 @@ class Trial:
         if not other.ask.types.besteffort:
             return True
         low = self.entry.ask.types.besteffort
-        return low and (other.id in self.planner.guests or other.rank < self.entry.rank)
+        return low and (other.id in self.plan.guests or other.rank < self.entry.rank)
 
     # -- what there is to take away
 
     def rules(self) -> list[QuotaRule]:
         """The quotas that count this job."""
-        counted = self.planner.quotas and self.entry.counted
+        counted = self.plan.quotas and self.entry.counted
         return [rule for counter in counted.counters for rule in counter.rules] if counted else []
 
     def limits(self) -> list[str]:
@@ -91,24 +92,22 @@ class Trial:
 
         `jobs`: only these of the others are gone. `length`: of the walltime that it is given.
         """
-        planner, entry = self.planner, self.entry
+        plan, entry = self.plan, self.entry
         types = self._ask.types
         if terms := {name: None for name in _TERMS if name in gone}:
             types = msgspec.structs.replace(types, **terms)
         entry.ask = self._ask if types is self._ask.types else msgspec.structs.replace(self._ask, types=types)
         entry.after = set() if DEPENDENCY in gone else set(self._after)
-        planner.site = site = self._without(gone)
-        planner._shapes = self._shapes if site is self._site else {}
-        planner.closures = closures(site, planner.now)
-        planner.closing = closing(planner.closures, planner.now)
+        plan.site = site = self._without(gone)
+        plan.shapes = self._shapes if site is self._site else {}
+        plan.closures = closures(site, plan.now)
+        plan.closing = closing(plan.closures, plan.now)
         left = [other for other in self._others if not _is_gone(other, gone, jobs)]
-        planner.reserved = {other.id: other for other in left if other.id in self._reserved}
-        planner.slots = self._slots(left)
-        planner.ledger = (
-            self._ledger if len(left) == len(self._others) and site is self._site else self._kept(left)
-        )
-        planner.bounds = {}
-        planner.ready(entry)
+        plan.reserved = {other.id: other for other in left if other.id in self._reserved}
+        plan.slots = self._slots(left)
+        plan.ledger = self._ledger if len(left) == len(self._others) and site is self._site else self._kept(left)
+        plan.bounds = {}
+        search.ready(plan, entry)
         entry.everywhere = {name: units for name, units in entry.everywhere.items() if name not in limits}
         if entry.counted is not None and rules:
             entry.counted = _counted_without(entry.counted, rules)
@@ -118,7 +117,7 @@ class Trial:
                 for shape, its, hard in entry.options
             ]
         entry.home = 0
-        found = planner.find(entry, planner.now, before=inf, since=None)
+        found = search.find(plan, entry, plan.now, before=inf, since=None)
         return (
             TrialResult(inf, 0, entry.reason) if found is None else TrialResult(found[0], found[1], entry.reason)
         )
@@ -138,19 +137,19 @@ class Trial:
         return site
 
     def _slots(self, left: list[Entry]) -> Slots:
-        planner = self.planner
-        slots = Slots(planner.site.everything, planner.now)
-        for start, end, mask in planner.closures:
-            slots.cover(mask, max(start, planner.now), end)
+        plan = self.plan
+        slots = Slots(plan.site.everything, plan.now)
+        for start, end, mask in plan.closures:
+            slots.cover(mask, max(start, plan.now), end)
         for other in left:
             assert other.start is not None
-            slots.cover(other.resources, max(other.start, planner.now), other.end or inf)
+            slots.cover(other.resources, max(other.start, plan.now), other.end or inf)
         return slots
 
     def _kept(self, left: list[Entry]) -> Ledger:
         """What others take besides resources."""
-        ledger = Ledger(self.planner.site, self._limits)
-        inner = [other for other in self.planner.entries.values() if other.home and other is not self.entry]
+        ledger = Ledger(self.plan.site, self._limits)
+        inner = [other for other in self.plan.entries.values() if other.home and other is not self.entry]
         for other in (*left, *inner):
             ledger.taking(other.ask)
             if (other.taking or other.everywhere) and other.start is not None and other.end is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rota.plan.forecast.free_capacity import CapacityPiece, FreeCapacity
 from rota.plan.forecast.waiting_jobs import Commitment, EqualJobs, Forecast, Key
 from rota.plan.planner.entry import RUNNING, WAITING, Entry
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
 from rota.plan.planner.shortfall import begins_with_rest, is_lacking, missing_words
 from rota.plan.reasons import Waits
 
@@ -33,20 +33,20 @@ class PlanSnapshot(NamedTuple):
     besteffort: list[tuple[int, int]]  #: running besteffort jobs, and what each holds
 
 
-def snapshot(planner: Planner) -> PlanSnapshot:
+def snapshot(plan: Plan) -> PlanSnapshot:
     """Copy what the plan has decided. `with_lengths` adds how long jobs will run."""
-    site = planner.site
+    site = plan.site
     closing = site.asleep  #: resources with hours, which only the plan knows
     for mask in site.hours.values():
         closing |= mask
     found = PlanSnapshot(site.everything, site.usable, [], [], [], [], [])
-    for entry in planner.entries.values():
+    for entry in plan.entries.values():
         if entry.state == RUNNING and entry.end is not None:
             found.running.append((entry.id, entry.end, entry.resources))
             if entry.ask.types.besteffort:
                 found.besteffort.append((entry.id, entry.resources))
-        elif entry.fixed and entry.state == WAITING and is_lacking(planner, entry):
-            _lacking(planner, entry, found, closing)
+        elif entry.fixed and entry.state == WAITING and is_lacking(plan, entry):
+            _lacking(plan, entry, found, closing)
         elif entry.state == WAITING and entry.start is not None and entry.end is not None:
             found.commitments.append(_commitment(entry, entry.start, entry.end, closing))
         elif entry.state == WAITING and entry.reason is not None and entry.reason.code != "resources":
@@ -56,11 +56,11 @@ def snapshot(planner: Planner) -> PlanSnapshot:
     return found
 
 
-def _lacking(planner: Planner, entry: Entry, found: PlanSnapshot, closing: int) -> None:
+def _lacking(plan: Plan, entry: Entry, found: PlanSnapshot, closing: int) -> None:
     """A reservation that misses hosts waits for a while, then starts without them or not at all."""
-    begins = begins_with_rest(planner, entry)
+    begins = begins_with_rest(plan, entry)
     if begins is None or entry.end is None:
-        words = missing_words(planner, entry, entry.resources & ~planner.site.usable & ~planner.site.asleep)
+        words = missing_words(plan, entry, entry.resources & ~plan.site.usable & ~plan.site.asleep)
         found.stuck.append((entry.id, Waits("reservation", ", ".join(words))))
     else:
         found.commitments.append(_commitment(entry, begins, entry.end, closing))

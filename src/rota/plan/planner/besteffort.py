@@ -7,49 +7,47 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING
 
+from rota.plan.planner import search
 from rota.plan.planner.entry import RUNNING, Entry
+from rota.plan.planner.plan import Plan
 from rota.plan.planner.timesharing import may_overlap
 from rota.plan.timeline.shapes import TRIES
 from rota.plan.timeline.slots import Pick
 
-if TYPE_CHECKING:
-    from rota.plan.planner.search import Search
 
-
-def running(planner: Search) -> list[Entry]:
+def running(plan: Plan) -> list[Entry]:
     """Besteffort jobs that run."""
-    return list(planner.guests.values())
+    return list(plan.guests.values())
 
 
-def plan(planner: Search, now: float) -> None:
+def replan(plan: Plan, now: float) -> None:
     """Plan the waiting besteffort jobs in what is left by all others."""
-    waiting = planner.low.line
+    waiting = plan.low.line
     if not waiting:
         return
     for entry in waiting:
-        planner.unplan(entry)
-    whole, inside, bounds = planner.slots, planner.inside, planner.bounds
+        plan.unplan(entry)
+    whole, inside, bounds = plan.slots, plan.inside, plan.bounds
     left, left_inside = whole.copy(), inside
     if any(entry.ask.types.inner for entry in waiting):
         left_inside = {id: slots.copy() for id, slots in inside.items()}
-    planner.bounds = {}
+    plan.bounds = {}
     try:
-        planner.slots, planner.inside = left, left_inside
-        for entry in running(planner):
-            _hide(planner, entry, now)
+        plan.slots, plan.inside = left, left_inside
+        for entry in running(plan):
+            _hide(plan, entry, now)
         for entry in list(waiting):
             if _overlaps(entry):
                 # Of what others leave: `low_held` says with whom of its kind it may not share.
-                planner.slots, planner.inside = whole, inside
-            found = planner.place(entry, now)
-            planner.slots, planner.inside = left, left_inside
+                plan.slots, plan.inside = whole, inside
+            found = search.place(plan, entry, now)
+            plan.slots, plan.inside = left, left_inside
             if found:
-                _hide(planner, entry, now)
+                _hide(plan, entry, now)
     finally:
-        planner.slots, planner.inside, planner.bounds = whole, inside, bounds
-        planner.low_held.clear()
+        plan.slots, plan.inside, plan.bounds = whole, inside, bounds
+        plan.low_held.clear()
 
 
 def _overlaps(entry: Entry) -> bool:
@@ -57,38 +55,38 @@ def _overlaps(entry: Entry) -> bool:
     return entry.special and not entry.ask.share
 
 
-def _hide(planner: Search, entry: Entry, now: float) -> None:
+def _hide(plan: Plan, entry: Entry, now: float) -> None:
     """What a besteffort job holds is not free for the next one."""
-    planner.low_held.append(entry)
-    slots = planner.slots_of(entry)
+    plan.low_held.append(entry)
+    slots = plan.slots_of(entry)
     if slots is None:
         return
     start, end = max(now, entry.start or now), entry.end or inf
-    if planner.counted:
+    if plan.counted:
         slots.take(entry.resources, start, end)
     else:
         slots.cover(entry.resources, start, end)
 
 
-def victims(planner: Search, entry: Entry) -> list[int]:
+def victims(plan: Plan, entry: Entry) -> list[int]:
     """Besteffort jobs that must end before this one begins."""
-    if entry.ask.types.besteffort or planner.counted:
+    if entry.ask.types.besteffort or plan.counted:
         return []
-    begin = max(planner.now, entry.start or planner.now)
-    guests = running(planner)
+    begin = max(plan.now, entry.start or plan.now)
+    guests = running(plan)
     found = [other.id for other in guests if is_in_the_way(other, entry)]
     if entry.taking is not None:
         # Those that hold memory and the like on the same hosts, the youngest first.
         guests.sort(key=_youngest_first)
-        for host in planner.site.hosts_of(entry.resources):
-            of_host = planner.site.hosts[host]
+        for host in plan.site.hosts_of(entry.resources):
+            of_host = plan.site.hosts[host]
             for name in entry.taking:
                 there = [
                     other
                     for other in guests
                     if other.taking and name in other.taking and other.resources & of_host
                 ]
-                excess = planner.ledger.excess(host, name, begin)
+                excess = plan.ledger.excess(host, name, begin)
                 for gone in [True, False]:
                     for other in there:
                         if excess > 0 and other.taking is not None and (other.id in found) == gone:
@@ -96,7 +94,7 @@ def victims(planner: Search, entry: Entry) -> list[int]:
                             if not gone:
                                 found.append(other.id)
     for id in found:  # it grows: what runs inside a container ends with it
-        inner = planner.lies_inside(planner.running[id])
+        inner = plan.lies_inside(plan.running[id])
         found += [each.id for each in inner if each.state == RUNNING and each.id not in found]
     return found
 
@@ -112,30 +110,30 @@ def _youngest_first(entry: Entry) -> tuple[float, int, int]:
     return -(entry.start or 0.0), entry.resources.bit_count(), entry.id
 
 
-def avoid(planner: Search, entry: Entry, now: float) -> None:
+def avoid(plan: Plan, entry: Entry, now: float) -> None:
     """Who begins, now or at its reserved time, takes what ends the fewest besteffort jobs."""
-    if not any(is_in_the_way(other, entry) for other in planner.guests.values()):
+    if not any(is_in_the_way(other, entry) for other in plan.guests.values()):
         return
-    if planner.counted or planner.lies_inside(entry) or entry.id in planner.told_for:
+    if plan.counted or plan.lies_inside(entry) or entry.id in plan.told_for:
         return
     if entry.start is None or entry.end is None or entry.ask.types.besteffort:
         return
     begin = max(now, entry.start)
-    planner.drop(entry, since=begin)
-    if not entry.home or entry.home in planner.inside:
-        free = planner.room(entry).common(begin, entry.end)
-        others = [other for other in running(planner) if other.id != entry.home]
+    plan.drop(entry, since=begin)
+    if not entry.home or entry.home in plan.inside:
+        free = search.room(plan, entry).common(begin, entry.end)
+        others = [other for other in running(plan) if other.id != entry.home]
         others = [other for other in others if not may_overlap(other.ask, entry.ask) or other.home != entry.home]
         if entry.fixed and now <= entry.start:
             for other in others:
                 if entry.start - other.ask.leave_s < now:
                     free &= ~other.resources  # it would not be gone in time
-        taken = _choose(others, planner.picking(entry), free, (begin, entry.end), entry.resources.bit_count())
+        taken = _choose(others, search.picking(plan, entry), free, (begin, entry.end), entry.resources.bit_count())
         if taken:
-            planner.exchange(entry, taken)
-    planner.hold(entry, since=begin)
+            plan.exchange(entry, taken)
+    plan.hold(entry, since=begin)
     if entry.ask.types.container:
-        planner.open_inside(entry)
+        plan.open_inside(entry)
 
 
 def _choose(guests: list[Entry], pick: Pick, free: int, span: tuple[float, float], as_many: int) -> int:

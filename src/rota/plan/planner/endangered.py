@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from rota.plan.explain.cause_texts import NAMED, away_hosts, away_text
-from rota.plan.language.hostlist import fold
 from rota.plan.planner.entry import WAITING, Entry
-from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
+from rota.plan.planner.unusable_hosts import NAMED, away_hosts, away_text, listed
 from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 
@@ -21,31 +20,31 @@ class Endangered(NamedTuple):
     message: str
 
 
-def endangered(planner: Planner) -> Iterator[Endangered]:
+def endangered(plan: Plan) -> Iterator[Endangered]:
     """All reservations that are in danger."""
-    for id, entry in planner.reserved.items():
-        if entry.state == WAITING and (message := danger(planner, entry)):
+    for id, entry in plan.reserved.items():
+        if entry.state == WAITING and (message := danger(plan, entry)):
             yield Endangered(id, message)
 
 
-def danger(planner: Planner, entry: Entry) -> str:
+def danger(plan: Plan, entry: Entry) -> str:
     """What of a granted reservation's resources may be missing at its time, in words; empty: nothing."""
-    if planner.counted or not entry.fixed or entry.start is None:
+    if plan.counted or not entry.fixed or entry.start is None:
         return ""
-    site = planner.site
+    site = plan.site
     parts = []
     if away := entry.resources & ~site.usable & ~site.asleep:
         hosts = site.hosts_of(away)
         parts.append(_few(away_text(site, hosts[:NAMED]), hosts))
-    parts += closed_then(planner, entry.resources, entry.start, entry.end or inf)
+    parts += closed_then(plan, entry.resources, entry.start, entry.end or inf)
     return "; ".join(parts)
 
 
-def closed_then(planner: Planner, resources: int, start: float, end: float) -> list[str]:
+def closed_then(plan: Plan, resources: int, start: float, end: float) -> list[str]:
     """Which hosts of these resources may not be used at some time between two moments, and why."""
-    site = planner.site
+    site = plan.site
     over, outside = 0, 0
-    for closes, opens, mask in planner.closures:
+    for closes, opens, mask in plan.closures:
         if closes < end and opens > start and mask & resources:
             if opens == inf and site.until.get(closes, 0) & mask:
                 over |= mask & resources
@@ -53,9 +52,9 @@ def closed_then(planner: Planner, resources: int, start: float, end: float) -> l
                 outside |= mask & resources
     parts = []
     if over:
-        parts.append(f"{_listed(site.hosts_of(over))} may not be used any more then (--available-until)")
+        parts.append(f"{listed(site.hosts_of(over))} may not be used any more then (--available-until)")
     if outside:
-        parts.append(f"it is outside the hours of {_listed(site.hosts_of(outside))}")
+        parts.append(f"it is outside the hours of {listed(site.hosts_of(outside))}")
     return parts
 
 
@@ -71,8 +70,3 @@ def unanswered(site: Site) -> Waits | None:
 
 def _few(named: str, hosts: list[str]) -> str:
     return f"{named} and {len(hosts) - NAMED} more" if len(hosts) > NAMED else named
-
-
-def _listed(hosts: Iterable[str]) -> str:
-    some = list(hosts)
-    return ", ".join(some) if len(some) <= NAMED else fold(some)

@@ -3,99 +3,96 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
-from rota.plan.planner import backfill, overrun
+from rota.plan.planner import backfill, overrun, passes, search
 from rota.plan.planner.entry import RUNNING, Entry
-
-if TYPE_CHECKING:
-    from rota.plan.planner.planner import Planner
+from rota.plan.planner.plan import Plan
 
 
-def move_end(planner: Planner, id: int, end: float, now: float, *, force: bool = False) -> float:
+def move_end(plan: Plan, id: int, end: float, now: float, *, force: bool = False) -> float:
     """Let a running job end then, or as late as no promise to others is broken. Until when it may go on.
 
     `force`: plans in the way move. In a container nobody goes on beyond its end.
     """
-    planner.finish()
-    planner.now = now
-    entry = planner.entries.get(id)
+    passes.finish(plan)
+    plan.now = now
+    entry = plan.entries.get(id)
     if entry is None or entry.state != RUNNING or entry.end is None:
         return end
-    home = planner.entries.get(entry.home)
+    home = plan.entries.get(entry.home)
     if home is not None and home.end is not None:
         end = min(end, home.end)
     if end <= entry.end:
         end = max(end, now)
-        _shorten(planner, entry, end, now)
+        _shorten(plan, entry, end, now)
         return end
     if not force:
-        end = latest(planner, entry, end)
+        end = latest(plan, entry, end)
     if end > entry.end:
-        overrun.extend(planner, entry, end, now, f"job {id} has a longer walltime")
+        overrun.extend(plan, entry, end, now, f"job {id} has a longer walltime")
     return end
 
 
-def latest(planner: Planner, entry: Entry, wanted: float) -> float:
+def latest(plan: Plan, entry: Entry, wanted: float) -> float:
     """Until when, at most until `wanted`, nobody else has or was promised what it holds."""
     assert entry.end is not None
     old = entry.end
-    if entry.ask.types.besteffort or planner.counted:
+    if entry.ask.types.besteffort or plan.counted:
         return wanted  # nobody was promised anything because of it
-    slots = planner.slots_of(entry)
+    slots = plan.slots_of(entry)
     moments = {wanted}
     if slots is not None:
         moments.update(moment for moment in slots.times if old < moment < wanted)
-    moments.update(moment for moment in planner.ledger.starts() if old < moment < wanted)
-    if entry.counted is not None and planner.quotas is not None:
-        moments.update(moment for moment in planner.quotas.starts(entry.counted) if old < moment < wanted)
+    moments.update(moment for moment in plan.ledger.starts() if old < moment < wanted)
+    if entry.counted is not None and plan.quotas is not None:
+        moments.update(moment for moment in plan.quotas.starts(entry.counted) if old < moment < wanted)
     ends = sorted(moments)
     low, high = 0, len(ends)  # what is possible for long is possible for less
     while low < high:
         middle = (low + high) // 2
-        if _possible(planner, entry, old, ends[middle]):
+        if _possible(plan, entry, old, ends[middle]):
             low = middle + 1
         else:
             high = middle
     return ends[low - 1] if low else old
 
 
-def _possible(planner: Planner, entry: Entry, old: float, end: float) -> bool:
-    slots = planner.slots_of(entry)
+def _possible(plan: Plan, entry: Entry, old: float, end: float) -> bool:
+    slots = plan.slots_of(entry)
     if slots is not None and not entry.special and slots.common(old, end) & entry.resources != entry.resources:
         return False
-    if entry.special and not _shared_until(planner, entry, old, end):
+    if entry.special and not _shared_until(plan, entry, old, end):
         return False
-    ledger = planner.ledger
+    ledger = plan.ledger
     if entry.taking is not None and ledger.short(entry.taking, entry.resources, old, end) & entry.resources:
         return False
     if entry.everywhere and ledger.again(entry.everywhere, old, end) is not None:
         return False
-    if entry.counted is not None and planner.quotas is not None:
-        return planner.quotas.refusal(entry.counted, entry.resources.bit_count(), old, end) is None
+    if entry.counted is not None and plan.quotas is not None:
+        return plan.quotas.refusal(entry.counted, entry.resources.bit_count(), old, end) is None
     return True
 
 
-def _shared_until(planner: Planner, entry: Entry, old: float, end: float) -> bool:
+def _shared_until(plan: Plan, entry: Entry, old: float, end: float) -> bool:
     """The same for one that may hold resources together with others."""
-    room = planner.room_beside(entry)
+    room = search.room_beside(plan, entry)
     return room.common(old, end) & entry.resources == entry.resources
 
 
-def _shorten(planner: Planner, entry: Entry, end: float, now: float) -> None:
+def _shorten(plan: Plan, entry: Entry, end: float, now: float) -> None:
     """It ends earlier than expected: what it would have held is free."""
     assert entry.end is not None
     old = entry.end
     if end >= old:
         return
-    planner.drop(entry, since=now)
+    plan.drop(entry, since=now)
     entry.end = end
-    planner.hold(entry, since=max(now, entry.start or now))
-    if entry.id in planner.inside:
-        planner.open_inside(entry)
-        for inner in planner.lies_inside(entry):
+    plan.hold(entry, since=max(now, entry.start or now))
+    if entry.id in plan.inside:
+        plan.open_inside(entry)
+        for inner in plan.lies_inside(entry):
             if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
-                planner.inside[entry.id].cover(inner.resources, inner.start, inner.end)
-    planner.expect(entry)
+                plan.inside[entry.id].cover(inner.resources, inner.start, inner.end)
+    plan.expect(entry)
     freed = [(end, old if old < inf else end)]
-    planner.go_through(backfill.on_freed(planner, freed, now), now, f"job {entry.id} has a shorter walltime")
+    passes.run(plan, backfill.on_freed(plan, freed, now), now, f"job {entry.id} has a shorter walltime")

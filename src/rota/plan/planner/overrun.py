@@ -5,92 +5,90 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import heappush
-from typing import TYPE_CHECKING
 
-from rota.plan.planner import backfill
+from rota.plan.planner import backfill, passes
 from rota.plan.planner.entry import Entry, by_rank
+from rota.plan.planner.expected_end import new_end
+from rota.plan.planner.plan import Plan
 from rota.plan.planner.timesharing import may_share
 
-if TYPE_CHECKING:
-    from rota.plan.planner.planner import Planner
 
-
-def outlives(planner: Planner, entry: Entry, now: float) -> None:
+def outlives(plan: Plan, entry: Entry, now: float) -> None:
     """A running job is past its expected end: it keeps its resources, and plans in the way move."""
     assert entry.start is not None
-    extend(planner, entry, new_end(entry.start, now), now, f"job {entry.id} runs longer than expected")
+    extend(plan, entry, new_end(entry.start, now), now, f"job {entry.id} runs longer than expected")
 
 
-def begins_late(planner: Planner, entry: Entry, now: float) -> None:
+def begins_late(plan: Plan, entry: Entry, now: float) -> None:
     """Nobody looked at the time when it should have begun: it needs its whole length from now on."""
     end = now + entry.options[entry.alternative].length
     if entry.end is not None and entry.end < end:
-        extend(planner, entry, end, now, f"job {entry.id} began later than planned")
+        extend(plan, entry, end, now, f"job {entry.id} began later than planned")
 
 
-def extend(planner: Planner, entry: Entry, end: float, now: float, cause: str) -> None:
+def extend(plan: Plan, entry: Entry, end: float, now: float, cause: str) -> None:
     """A running job holds what it has until then."""
     assert entry.start is not None
     assert entry.end is not None
-    planner.finish()
+    passes.finish(plan)
     old = entry.end
-    moving = in_the_way(planner, entry, old, end)
+    moving = in_the_way(plan, entry, old, end)
     for other in moving:
-        planner.unplan(other)
-    if entry.counted is not None and planner.quotas is not None:
-        planner.quotas.give(entry.counted, entry.id)
-        number = entry.resources if planner.counted else entry.resources.bit_count()
-        planner.quotas.take(entry.counted, entry.id, number, entry.start, end)
+        plan.unplan(other)
+    if entry.counted is not None and plan.quotas is not None:
+        plan.quotas.give(entry.counted, entry.id)
+        number = entry.resources if plan.counted else entry.resources.bit_count()
+        plan.quotas.take(entry.counted, entry.id, number, entry.start, end)
     entry.end = end
     if entry.taking is not None or entry.everywhere:
-        planner.ledger.give(entry.id)
-        planner.take_of_hosts(entry)
-    slots = planner.slots_of(entry)
+        plan.ledger.give(entry.id)
+        plan.take_of_hosts(entry)
+    slots = plan.slots_of(entry)
     if slots is not None and not entry.ask.types.besteffort:
-        if planner.counted:
+        if plan.counted:
             slots.take(entry.resources, old, end)
         else:
-            planner.hold_anyway(entry, slots, old, end)
-    if entry.id in planner.inside:
-        planner.open_inside(entry)
-        for inner in planner.lies_inside(entry):
+            plan.hold_anyway(entry, slots, old, end)
+    if entry.id in plan.inside:
+        plan.open_inside(entry)
+        for inner in plan.lies_inside(entry):
             if inner.start is not None and inner.end is not None and not inner.ask.types.besteffort:
-                planner.inside[entry.id].cover(inner.resources, inner.start, inner.end)
-    heappush(planner.overdue, (end, entry.id))
-    steps = _make_way(planner, entry, moving, now)
-    planner.go_through(steps, now, cause)
+                plan.inside[entry.id].cover(inner.resources, inner.start, inner.end)
+    heappush(plan.overdue, (end, entry.id))
+    steps = _make_way(plan, entry, moving, now)
+    passes.run(plan, steps, now, cause)
 
 
-def _make_way(planner: Planner, entry: Entry, moving: list[Entry], now: float) -> Iterator[None]:
+def _make_way(plan: Plan, entry: Entry, moving: list[Entry], now: float) -> Iterator[None]:
     """Those in the way, who were taken out, go before all of worse rank again."""
     if moving:
         first = min(moving, key=by_rank)
-        klass = planner.class_of(first.ask)
+        klass = plan.class_of(first.ask)
         at = bisect_left(klass.line, first.rank, key=by_rank)
-        yield from backfill.replan_from(planner, klass, at, now)
-    backfill.follow(planner, entry, now)
-    yield from backfill.on_freed(planner, [(start, end) for _entry, start, end, _resources in planner.given], now)
+        yield from backfill.replan_from(plan, klass, at, now)
+    backfill.follow(plan, entry, now)
+    yield from backfill.on_freed(plan, [(start, end) for _entry, start, end, _resources in plan.given], now)
 
 
-def in_the_way(planner: Planner, entry: Entry, start: float, end: float) -> list[Entry]:
+def in_the_way(plan: Plan, entry: Entry, start: float, end: float) -> list[Entry]:
     """Waiting jobs that want, between start and end, what a running job will hold then."""
     if entry.ask.types.besteffort:
         return []
     return [
         other
-        for other in (*planner.starting, *(each for klass in planner.classes for each in klass.line))
+        for other in (*plan.starting, *(each for klass in plan.classes for each in klass.line))
         if other.start is not None
         and other.end is not None
         and other.start < end
         and other.end > start
         and not other.ask.types.besteffort
-        and _meet(planner, entry, other)
+        and _meet(plan, entry, other)
     ]
 
 
-def _meet(planner: Planner, entry: Entry, other: Entry) -> bool:
+def _meet(plan: Plan, entry: Entry, other: Entry) -> bool:
     """Do both want something of which there may be too little?"""
-    if planner.counted:
+    if plan.counted:
         return True
     if entry.home == other.home and entry.resources & other.resources and not may_share(entry.ask, other.ask):
         return True
@@ -102,10 +100,5 @@ def _meet(planner: Planner, entry: Entry, other: Entry) -> bool:
         return True
     if entry.taking is None or other.taking is None or not entry.taking.keys() & other.taking.keys():
         return False
-    hosts = set(planner.site.hosts_of(entry.resources))
-    return any(host in hosts for host in planner.site.hosts_of(other.resources))
-
-
-def new_end(start: float, now: float) -> float:
-    """When a job that should have ended by now is expected to; in 64ths, so that sums stay exact."""
-    return round((now + max(60.0, (now - start) / 4)) * 64) / 64
+    hosts = set(plan.site.hosts_of(entry.resources))
+    return any(host in hosts for host in plan.site.hosts_of(other.resources))

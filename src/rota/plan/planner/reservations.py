@@ -5,23 +5,23 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from math import inf, nextafter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from rota.plan.planner import backfill, preemption_notice
+from rota.plan.planner import backfill, preemption_notice, search
+from rota.plan.planner.endangered import closed_then
 from rota.plan.planner.entry import Entry, by_rank
+from rota.plan.planner.plan import Plan
 from rota.plan.planner.shortfall import missing_now
 from rota.plan.planner.timesharing import may_share
+from rota.plan.planner.unusable_hosts import nowhere
 from rota.plan.reasons import Waits
-
-if TYPE_CHECKING:
-    from rota.plan.planner.planner import Planner
 
 #: Of those who are in the way only so many are named, in words and at all.
 _NAMED: Final = 5
 _MOST: Final = 100
 
 
-def may_reserve(planner: Planner, entry: Entry, now: float) -> bool:
+def may_reserve(plan: Plan, entry: Entry, now: float) -> bool:
     ask = entry.ask
     assert ask.at is not None
     if ask.types.besteffort or ask.types.inner:
@@ -29,49 +29,45 @@ def may_reserve(planner: Planner, entry: Entry, now: float) -> bool:
     elif ask.at < now:
         entry.reason = Waits("reservation", "rejected: it begins in the past")
     elif entry.trouble is not None:
-        from rota.plan.explain.why_waiting import nowhere  # only who is refused needs words
-
-        why = nowhere(planner, entry, entry.trouble)
+        why = nowhere(plan, entry, entry.trouble)
         entry.reason = Waits("reservation", f"rejected: {why.message}", hint=why.hint)
     else:
         return True
     return False
 
 
-def reserve(planner: Planner, entry: Entry, now: float) -> Iterator[None]:
+def reserve(plan: Plan, entry: Entry, now: float) -> Iterator[None]:
     """Grant or reject a reservation: it sees what is of better rank as fixed, like any submission."""
     at = entry.ask.at
     assert at is not None
-    klass = planner.class_of(entry.ask)
+    klass = plan.class_of(entry.ask)
     position = bisect_left(klass.line, entry.rank, key=by_rank)
-    for other in backfill.below(planner, klass, position):
-        planner.unplan(other)
-    if planner.place(entry, now, since=at, before=nextafter(at, inf)):
+    for other in backfill.below(plan, klass, position):
+        plan.unplan(other)
+    if search.place(plan, entry, now, since=at, before=nextafter(at, inf)):
         entry.fixed = True
-        planner.reserved[entry.id] = entry
-        preemption_notice.reserved(planner, entry)
-        for other in _endless_before(planner, entry):
-            planner.unplan(other)
+        plan.reserved[entry.id] = entry
+        preemption_notice.reserved(plan, entry)
+        for other in _endless_before(plan, entry):
+            plan.unplan(other)
             if other.rank < entry.rank:
-                klass = min(klass, planner.class_of(other.ask), key=lambda each: -each.priority)
+                klass = min(klass, plan.class_of(other.ask), key=lambda each: -each.priority)
                 position = 0
     else:
-        del planner.entries[entry.id]
-        planner.forget_ties(entry)
-        entry.reason = _rejected(planner, entry, at)
-    return backfill.put_back(planner, klass, position, now)
+        del plan.entries[entry.id]
+        plan.forget_ties(entry)
+        entry.reason = _rejected(plan, entry, at)
+    return backfill.put_back(plan, klass, position, now)
 
 
-def _rejected(planner: Planner, entry: Entry, at: float) -> Waits:
+def _rejected(plan: Plan, entry: Entry, at: float) -> Waits:
     """Why it cannot begin then, and who is in the way."""
     message = "rejected: its resources are not free at that time"
     if entry.reason is not None:
         return Waits("reservation", f"{message}: {entry.reason.message}", blockers=entry.reason.blockers)
-    holders = sorted(_holders(planner, entry, at), key=lambda other: other.id)
+    holders = sorted(_holders(plan, entry, at), key=lambda other: other.id)
     if not holders:
-        from rota.plan.planner.endangered import closed_then
-
-        closed = closed_then(planner, _wanted(planner, entry), at, at + entry.shortest)
+        closed = closed_then(plan, _wanted(plan, entry), at, at + entry.shortest)
         return Waits("reservation", f"{message}: {'; '.join(closed)}" if closed else message)
     ids = [other.id for other in holders]
     named = ", ".join(map(str, ids[:_NAMED])) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
@@ -81,51 +77,51 @@ def _rejected(planner: Planner, entry: Entry, at: float) -> Waits:
     return Waits("reservation", message, blockers=tuple(ids[:_MOST]))
 
 
-def _holders(planner: Planner, entry: Entry, at: float) -> Iterator[Entry]:
+def _holders(plan: Plan, entry: Entry, at: float) -> Iterator[Entry]:
     """Who has, while it would run, something of what it could take."""
     end = at + max((option.length for option in entry.options), default=0.0)
-    wanted = _wanted(planner, entry)
-    for other in planner.entries.values():
+    wanted = _wanted(plan, entry)
+    for other in plan.entries.values():
         if other.start is None or other.start >= end or (other.end or inf) <= at or other.home:
             continue
         if other.ask.types.besteffort or may_share(entry.ask, other.ask):
             continue
-        if planner.counted or other.resources & wanted:
+        if plan.counted or other.resources & wanted:
             yield other
 
 
-def _wanted(planner: Planner, entry: Entry) -> int:
+def _wanted(plan: Plan, entry: Entry) -> int:
     """What it could take."""
     wanted = 0
     for alternative in entry.ask.alternatives:
         for group in alternative.groups:
-            wanted |= planner.site.matching(group.where)
-    return wanted & planner.site.usable
+            wanted |= plan.site.matching(group.where)
+    return wanted & plan.site.usable
 
 
-def _endless_before(planner: Planner, entry: Entry) -> list[Entry]:
+def _endless_before(plan: Plan, entry: Entry) -> list[Entry]:
     """Waiting jobs that nothing ends in time, planned where a reservation was granted for later."""
     return [
         other
-        for klass in planner.classes
+        for klass in plan.classes
         for other in klass.line
-        if other.start is not None and entry.end is not None and planner.now < other.start < entry.end
+        if other.start is not None and entry.end is not None and plan.now < other.start < entry.end
         and not other.home and not other.options[other.alternative].hard and other.resources & entry.resources
     ]  # fmt: skip
 
 
-def all_there(planner: Planner, entry: Entry, now: float) -> bool:
+def all_there(plan: Plan, entry: Entry, now: float) -> bool:
     """May the reservation begin? With what is missing it waits a while, then begins with fewer."""
-    if planner.counted:
+    if plan.counted:
         return True
-    missing = missing_now(planner, entry)
+    missing = missing_now(plan, entry)
     if not missing and entry.resources:
         return True
     assert entry.ask.at is not None
-    if now < entry.ask.at + planner.patience_s or missing == entry.resources:
+    if now < entry.ask.at + plan.patience_s or missing == entry.resources:
         return False
     assert entry.end is not None
-    planner.drop(entry, since=now)
+    plan.drop(entry, since=now)
     entry.resources &= ~missing
-    planner.hold(entry, since=now)
+    plan.hold(entry, since=now)
     return True

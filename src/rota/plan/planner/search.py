@@ -7,9 +7,9 @@ from math import inf, nextafter
 from typing import Final
 
 from rota.plan.ask import Ask
-from rota.plan.planner import suspension
 from rota.plan.planner.entry import WAITING, Entry, Option
-from rota.plan.planner.holdings import Holdings
+from rota.plan.planner.plan import Plan
+from rota.plan.planner.suspended_job import prepare
 from rota.plan.planner.timesharing import WHOLE, full_cores, may_overlap, may_share
 from rota.plan.planner.waking import ready_times
 from rota.plan.policy.quota_rules import quota_subject
@@ -22,346 +22,360 @@ from rota.plan.timeline.slots import Choosing, Pick, Slots
 _NOWHERE: Final = (0,)
 
 
-class Search(Holdings):
-    """Holdings among which a place can be found."""
+# ------------------------------------------------------------------ what a request means here
 
-    # -- what a request means here
 
-    def ready(self, entry: Entry) -> None:
-        """Work out what the job's request means on the present site."""
-        ask = entry.ask
-        usable = self.site.everything if self.counted else self.site.usable
-        queue = self.queue(ask.queue)
-        entry.options, entry.trouble = [], None
-        for alternative in ask.alternatives:
-            shape = self._shapes.get(alternative.groups)
-            if shape is None:
-                shape = self._shapes[alternative.groups] = Shape(alternative, self.site, within=usable)
-            walltime = alternative.walltime_s or queue.walltime_s
-            entry.options.append(Option(shape, walltime or ask.time_s, walltime is not None))
-        entry.least = min([option.shape.least for option in entry.options], default=0)
-        entry.shortest = min([option.length for option in entry.options], default=0.0)
-        # Of uneven blocks, equals may have been given different numbers.
-        even = all(option.shape.even for option in entry.options)
-        entry.kind = (entry.options[0] if len(entry.options) == 1 else tuple(entry.options)) if even else None
-        entry.taking = self.ledger.taking(ask)
-        entry.everywhere = self.ledger.everywhere(ask)
-        if entry.state == WAITING:
-            entry.trouble = self._impossible(entry, usable)
-        entry.counted = None
-        if self.quotas is not None and not ask.types.container:
-            entry.counted = self.quotas.counted(quota_subject(ask))
-        if (pinned := self.suspended.get(entry.id)) is not None:
-            entry.trouble = None
-            suspension.prepare(self, pinned)
+def ready(plan: Plan, entry: Entry) -> None:
+    """Work out what the job's request means on the present site."""
+    ask = entry.ask
+    usable = plan.site.everything if plan.counted else plan.site.usable
+    queue = plan.queue(ask.queue)
+    entry.options, entry.trouble = [], None
+    for alternative in ask.alternatives:
+        shape = plan.shapes.get(alternative.groups)
+        if shape is None:
+            shape = plan.shapes[alternative.groups] = Shape(alternative, plan.site, within=usable)
+        walltime = alternative.walltime_s or queue.walltime_s
+        entry.options.append(Option(shape, walltime or ask.time_s, walltime is not None))
+    entry.least = min([option.shape.least for option in entry.options], default=0)
+    entry.shortest = min([option.length for option in entry.options], default=0.0)
+    # Of uneven blocks, equals may have been given different numbers.
+    even = all(option.shape.even for option in entry.options)
+    entry.kind = (entry.options[0] if len(entry.options) == 1 else tuple(entry.options)) if even else None
+    entry.taking = plan.ledger.taking(ask)
+    entry.everywhere = plan.ledger.everywhere(ask)
+    if entry.state == WAITING:
+        entry.trouble = _impossible(plan, entry, usable)
+    entry.counted = None
+    if plan.quotas is not None and not ask.types.container:
+        entry.counted = plan.quotas.counted(quota_subject(ask))
+    if (pinned := plan.suspended.get(entry.id)) is not None:
+        entry.trouble = None
+        prepare(pinned)
 
-    def _impossible(self, entry: Entry, usable: int) -> Waits | None:
-        """Why no set of resources, were all of them free, could do."""
-        if self.counted:
-            if entry.least <= self.site.count:
-                return None
-            return Waits("unsatisfiable", f"never fits: asked {entry.least}, there are {self.site.count}")
+
+def _impossible(plan: Plan, entry: Entry, usable: int) -> Waits | None:
+    """Why no set of resources, were all of them free, could do."""
+    if plan.counted:
+        if entry.least <= plan.site.count:
+            return None
+        return Waits("unsatisfiable", f"never fits: asked {entry.least}, there are {plan.site.count}")
+    short = None
+    if entry.taking is not None:
+        taking = entry.taking
+
+        def short(mask: int) -> int:
+            return plan.ledger.never(taking, mask)
+
+    if short is None and any(option.shape.possible for option in entry.options):
+        return None
+    if any(option.shape.choose(usable, short) for option in entry.options):
+        return None
+    if any(option.shape.bounded for option in entry.options):
+        return Waits("unsatisfiable", "no way to take its groups was found among the first 10,000 tried")
+    if not usable:
+        return Waits("no_resources", "no resource may be used now")
+    return Waits("unsatisfiable", "never fits: no set of the resources that may be used has what it asks for")
+
+
+def shapes_of(plan: Plan, ask: Ask) -> list[Shape]:
+    """What each of a job's alternatives means on this site."""
+    entry = Entry(0, ask, plan.now)
+    ready(plan, entry)
+    return [option.shape for option in entry.options]
+
+
+def only_wants_room(plan: Plan, entry: Entry) -> bool:
+    """Will there certainly be a time at which it can begin?"""
+    types = entry.ask.types
+    if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
+        return False
+    timed = (types.deadline, types.expire, types.postpone) != (None, None, None)
+    return not types.inner and not timed and not plan.closures and not plan.site.asleep
+
+
+# ------------------------------------------------------------------ finding a place
+
+
+def place(plan: Plan, entry: Entry, now: float, *, before: float = inf, since: float | None = None) -> bool:
+    """Plan a waiting job at its earliest possible end. False if there is none; `reason` says why."""
+    resuming = entry.id in plan.suspended
+    if resuming:
+        plan.ledger.give(~entry.id)  # what it keeps meanwhile is not in its own way
+    found = find(plan, entry, now, before=before, since=since)
+    if found is None:
+        entry.start = entry.end = None
+        entry.resources = 0
+        if resuming:
+            plan.hold_ballast(entry)
+        return False
+    start, resources, at = found
+    entry.start, entry.resources, entry.alternative = start, resources, at
+    entry.end = start + entry.options[at].length
+    plan.hold(entry)
+    if entry.ask.types.container:
+        plan.open_inside(entry)
+    plan.will_start(entry)
+    return True
+
+
+def find(
+    plan: Plan, entry: Entry, now: float, *, before: float, since: float | None
+) -> tuple[float, int, int] | None:
+    """Start, resources and number of the alternative that ends first."""
+    entry.blamed = False
+    if entry.trouble is not None:
+        entry.reason = entry.trouble
+        return None
+    types = entry.ask.types
+    earliest, waits = not_before(plan, entry, now)
+    if waits is not None:
+        entry.reason = waits
+        entry.blamed = True
+        return None
+    homes = _homes(plan, entry)
+    if isinstance(homes, Waits):
+        entry.reason, entry.blamed, entry.home = homes, True, 0
+        return None
+    earliest = max(earliest, since if since is not None else now)
+    best: tuple[float, int, int] | None = None
+    best_end, best_home = inf, 0
+    entry.reason = None
+    for home in homes:
+        entry.home = home
+        slots = room(plan, entry)
+        for at, option in enumerate(entry.options):
+            if home and not option.hard:
+                continue
+            limit = before
+            if types.deadline is not None:
+                limit = min(limit, nextafter(types.deadline - option.length, inf))
+            if types.expire is not None:
+                limit = min(limit, nextafter(types.expire, inf))
+            if best is not None:
+                limit = min(limit, best_end - option.length)
+            found = _search(plan, entry, option, slots, after=earliest, before=limit, fresh=since is None)
+            if found is not None and found[0] + option.length < best_end:
+                best = (*found, at)
+                best_end, best_home = found[0] + option.length, home
+    entry.home = best_home
+    if best is None and entry.reason is None:
+        entry.reason = _why_nowhere(plan, entry, before)
+    return best
+
+
+def _search(
+    plan: Plan, entry: Entry, option: Option, slots: Slots, *, after: float, before: float, fresh: bool
+) -> tuple[float, int] | None:
+    shape, length, _hard = option
+    choosing = _choosing(plan, entry, option)
+    bounds = None
+    if choosing is None and slots is plan.slots:
+        bounds = plan.bounds.get(shape.family)
+        if bounds is None:
+            bounds = plan.bounds[shape.family] = Bounds()
+        known = bounds.start(shape.number, length)
+        if known > after:
+            after = known
+        elif not fresh or after > plan.now:
+            bounds = None  # nothing was proved about what lies before
+    while after < before:
+        found = slots.earliest(shape, length, after=after, before=before, choosing=choosing)
+        if found is None:
+            return None
+        start, taken = found
+        if bounds is not None:
+            bounds.proved(shape.number, length, start)
+            bounds = None
+        again = _refused(plan, entry, taken, start, start + length)
+        if again is None:
+            return found
+        after = slots.snapped(again)
+        if not shape.even:
+            # Later it may be given fewer resources, where not all blocks have as many.
+            after = min(again, slots.following(start))
+            if entry.counted is not None and plan.quotas is not None:
+                after = min(after, plan.quotas.following(entry.counted, start))
+    return None
+
+
+def _refused(plan: Plan, entry: Entry, taken: int, start: float, end: float) -> float | None:
+    """When to look again, if a quota or a limit forbids this; None if nothing does."""
+    if entry.counted is not None and plan.quotas is not None:
+        number = taken if plan.counted else taken.bit_count()
+        refusal = plan.quotas.refusal(entry.counted, number, start, end)
+        if refusal is not None:
+            entry.blamed = True
+            if entry.reason is None:
+                entry.reason = quota_reason(refusal)
+            return refusal.again
+    if entry.everywhere:
+        short = plan.ledger.again(entry.everywhere, start, end, low=entry.ask.types.besteffort)
+        if short is not None:
+            entry.blamed = True
+            if entry.reason is None:
+                said = f"limit '{short[0]}' is in use, or planned for others before it"
+                entry.reason = Waits("limit", said, short[0])
+            return short[1]
+    return None
+
+
+def _choosing(plan: Plan, entry: Entry, option: Option) -> Choosing | None:
+    """How to choose for it where more than free resources matters."""
+    if plan.counted:
+        return None
+    shape, hard = option.shape, option.hard
+    taking = entry.taking
+    # Who is suspended holds memory and the like without a core.
+    crowded = bool(plan.special or plan.suspended)
+    if taking is not None and not crowded and not plan.ledger.may_lack(taking):
+        taking = None
+    blocking = [] if hard or entry.ask.at is not None else obstacles(plan)
+    split = 0  #: cores that are shared already: better one of these than another whole one
+    for each in plan.special.values() if entry.ask.share else ():
+        split |= each.resources if each.ask.share else 0
+    asleep = plan.site.asleep & shape.eligible
+    waking = ready_times(plan.site, plan.now) if asleep else []
+    if taking is None and not blocking and not split and not asleep:
+        return None
+    ledger, low = plan.ledger, entry.ask.types.besteffort
+    entry.blamed = entry.blamed or bool(blocking) or bool(asleep)
+
+    def pick(free: int, start: float, end: float) -> int:
+        for until, mask in blocking:
+            if until > start:
+                free &= ~mask
+        for ready, mask in waking:
+            if ready > start:
+                free &= ~mask
         short = None
-        if entry.taking is not None:
-            taking = entry.taking
+        if taking is not None:
 
             def short(mask: int) -> int:
-                return self.ledger.never(taking, mask)
+                return ledger.short(taking, mask, start, end, low=low)
 
-        if short is None and any(option.shape.possible for option in entry.options):
-            return None
-        if any(option.shape.choose(usable, short) for option in entry.options):
-            return None
-        if any(option.shape.bounded for option in entry.options):
-            return Waits("unsatisfiable", "no way to take its groups was found among the first 10,000 tried")
-        if not usable:
-            return Waits("no_resources", "no resource may be used now")
-        return Waits("unsatisfiable", "never fits: no set of the resources that may be used has what it asks for")
+        if split and (taken := shape.choose(free & split, short)):
+            return taken
+        if asleep and (taken := shape.choose(free & ~asleep, short)):
+            return taken
+        return shape.choose(free, short)
 
-    def shapes(self, ask: Ask) -> list[Shape]:
-        """What each of a job's alternatives means on this site."""
-        entry = Entry(0, ask, self.now)
-        self.ready(entry)
-        return [option.shape for option in entry.options]
+    also = sorted({moment for moment, _mask in (*blocking, *waking) if moment != inf})
+    if taking is not None:
+        also = sorted({*also, *ledger.ends()}) if also else ledger.ends()
+    return Choosing(pick, also)
 
-    def only_wants_room(self, entry: Entry) -> bool:
-        """Will there certainly be a time at which it can begin?"""
-        types = entry.ask.types
-        if entry.trouble is not None or entry.counted is not None or entry.after or entry.everywhere:
-            return False
-        timed = (types.deadline, types.expire, types.postpone) != (None, None, None)
-        return not types.inner and not timed and not self.closures and not self.site.asleep
 
-    # -- finding a place
+def picking(plan: Plan, entry: Entry) -> Pick:
+    """How to choose for it by the alternative that was chosen."""
+    option = entry.options[entry.alternative]
+    choosing = _choosing(plan, entry, option)
+    return choosing.pick if choosing is not None else lambda free, _start, _end: option.shape.choose(free)
 
-    def place(self, entry: Entry, now: float, *, before: float = inf, since: float | None = None) -> bool:
-        """Plan a waiting job at its earliest possible end. False if there is none; `reason` says why."""
-        resuming = entry.id in self.suspended
-        if resuming:
-            self.ledger.give(~entry.id)  # what it keeps meanwhile is not in its own way
-        found = self.find(entry, now, before=before, since=since)
-        if found is None:
-            entry.start = entry.end = None
-            entry.resources = 0
-            if resuming:
-                suspension.ballast(self, entry)
-            return False
-        start, resources, at = found
-        entry.start, entry.resources, entry.alternative = start, resources, at
-        entry.end = start + entry.options[at].length
-        self.hold(entry)
-        if entry.ask.types.container:
-            self.open_inside(entry)
-        self._will_start(entry)
-        return True
 
-    def find(
-        self, entry: Entry, now: float, *, before: float, since: float | None
-    ) -> tuple[float, int, int] | None:
-        """Start, resources and number of the alternative that ends first."""
-        entry.blamed = False
-        if entry.trouble is not None:
-            entry.reason = entry.trouble
-            return None
-        types = entry.ask.types
-        earliest, waits = self.not_before(entry, now)
-        if waits is not None:
-            entry.reason = waits
-            entry.blamed = True
-            return None
-        homes = self._homes(entry)
-        if isinstance(homes, Waits):
-            entry.reason, entry.blamed, entry.home = homes, True, 0
-            return None
-        earliest = max(earliest, since if since is not None else now)
-        best: tuple[float, int, int] | None = None
-        best_end, best_home = inf, 0
-        entry.reason = None
-        for home in homes:
-            entry.home = home
-            slots = self.room(entry)
-            for at, option in enumerate(entry.options):
-                if home and not option.hard:
-                    continue
-                limit = before
-                if types.deadline is not None:
-                    limit = min(limit, nextafter(types.deadline - option.length, inf))
-                if types.expire is not None:
-                    limit = min(limit, nextafter(types.expire, inf))
-                if best is not None:
-                    limit = min(limit, best_end - option.length)
-                found = self._search(entry, option, slots, after=earliest, before=limit, fresh=since is None)
-                if found is not None and found[0] + option.length < best_end:
-                    best = (*found, at)
-                    best_end, best_home = found[0] + option.length, home
-        entry.home = best_home
-        if best is None and entry.reason is None:
-            entry.reason = self._why_nowhere(entry, before)
-        return best
+def obstacles(plan: Plan) -> list[tuple[float, int]]:
+    """What only a job with a walltime may be placed before: (until when, resources)."""
+    found = [*plan.closing]
+    found += [(entry.end or inf, entry.resources) for entry in plan.reserved.values()]
+    return found
 
-    def _search(
-        self, entry: Entry, option: Option, slots: Slots, *, after: float, before: float, fresh: bool
-    ) -> tuple[float, int] | None:
-        shape, length, _hard = option
-        choosing = self._choosing(entry, option)
-        bounds = None
-        if choosing is None and slots is self.slots:
-            bounds = self.bounds.get(shape.family)
-            if bounds is None:
-                bounds = self.bounds[shape.family] = Bounds()
-            known = bounds.start(shape.number, length)
-            if known > after:
-                after = known
-            elif not fresh or after > self.now:
-                bounds = None  # nothing was proved about what lies before
-        while after < before:
-            found = slots.earliest(shape, length, after=after, before=before, choosing=choosing)
-            if found is None:
-                return None
-            start, taken = found
-            if bounds is not None:
-                bounds.proved(shape.number, length, start)
-                bounds = None
-            again = self._refused(entry, taken, start, start + length)
-            if again is None:
-                return found
-            after = slots.snapped(again)
-            if not shape.even:
-                # Later it may be given fewer resources, where not all blocks have as many.
-                after = min(again, slots.following(start))
-                if entry.counted is not None and self.quotas is not None:
-                    after = min(after, self.quotas.following(entry.counted, start))
-        return None
 
-    def _refused(self, entry: Entry, taken: int, start: float, end: float) -> float | None:
-        """When to look again, if a quota or a limit forbids this; None if nothing does."""
-        if entry.counted is not None and self.quotas is not None:
-            number = taken if self.counted else taken.bit_count()
-            refusal = self.quotas.refusal(entry.counted, number, start, end)
-            if refusal is not None:
-                entry.blamed = True
-                if entry.reason is None:
-                    entry.reason = quota_reason(refusal)
-                return refusal.again
-        if entry.everywhere:
-            short = self.ledger.again(entry.everywhere, start, end, low=entry.ask.types.besteffort)
-            if short is not None:
-                entry.blamed = True
-                if entry.reason is None:
-                    said = f"limit '{short[0]}' is in use, or planned for others before it"
-                    entry.reason = Waits("limit", said, short[0])
-                return short[1]
-        return None
+def not_before(plan: Plan, entry: Entry, now: float) -> tuple[float, Waits | None]:
+    """The earliest start that its parents and terms allow."""
+    earliest = now
+    postpone = entry.ask.types.postpone
+    if postpone is not None:
+        earliest = max(earliest, postpone)
+    for parent in entry.after:
+        found = plan.entries.get(parent)
+        if found is None or found.end is None:
+            return inf, Waits("dependency", f"job {parent}, which it waits for, has no planned start")
+        if found.ask.types.besteffort and found.state == WAITING and not entry.ask.types.besteffort:
+            return inf, Waits("dependency", f"job {parent}, which it waits for, is besteffort and has not begun")
+        earliest = max(earliest, found.end)
+    return earliest, None
 
-    def _choosing(self, entry: Entry, option: Option) -> Choosing | None:
-        """How to choose for it where more than free resources matters."""
-        if self.counted:
-            return None
-        shape, hard = option.shape, option.hard
-        taking = entry.taking
-        # Who is suspended holds memory and the like without a core.
-        crowded = bool(self.special or self.suspended)
-        if taking is not None and not crowded and not self.ledger.may_lack(taking):
-            taking = None
-        obstacles = [] if hard or entry.ask.at is not None else self.obstacles()
-        split = 0  #: cores that are shared already: better one of these than another whole one
-        for each in self.special.values() if entry.ask.share else ():
-            split |= each.resources if each.ask.share else 0
-        asleep = self.site.asleep & shape.eligible
-        waking = ready_times(self.site, self.now) if asleep else []
-        if taking is None and not obstacles and not split and not asleep:
-            return None
-        ledger, low = self.ledger, entry.ask.types.besteffort
-        entry.blamed = entry.blamed or bool(obstacles) or bool(asleep)
 
-        def pick(free: int, start: float, end: float) -> int:
-            for until, mask in obstacles:
-                if until > start:
-                    free &= ~mask
-            for ready, mask in waking:
-                if ready > start:
-                    free &= ~mask
-            short = None
-            if taking is not None:
+def _why_nowhere(plan: Plan, entry: Entry, before: float) -> Waits | None:
+    if before != inf:
+        return None  # only an early start was looked for
+    types = entry.ask.types
+    if types.inner:
+        number = len(plan.containers(types.inner))
+        if number > 1:
+            return Waits("container", f"it fits in none of the {number} containers named {types.inner}")
+        return Waits("container", f"it does not fit in its container {types.inner}")
+    if types.deadline is not None:
+        return Waits("resources", "no start lets it end before its deadline")
+    if types.expire is not None:
+        return Waits("resources", "no start is possible before it expires")
+    soft = any(not option.hard for option in entry.options)
+    if plan.site.hours and plan.closing and not (soft and plan.reserved):
+        said = "without a walltime it cannot be placed" if soft else "no start was found"
+        return Waits("window", f"{said} within the hours of hosts", hint=_hint_walltime(entry) if soft else "")
+    if soft and obstacles(plan):
+        return Waits("reservation", "without a walltime it cannot be placed before a reservation")
+    return Waits("resources", "no start was found for it")
 
-                def short(mask: int) -> int:
-                    return ledger.short(taking, mask, start, end, low=low)
 
-            if split and (taken := shape.choose(free & split, short)):
-                return taken
-            if asleep and (taken := shape.choose(free & ~asleep, short)):
-                return taken
-            return shape.choose(free, short)
+# ------------------------------------------------------------------ what is free, as a job sees it
 
-        also = sorted({moment for moment, _mask in (*obstacles, *waking) if moment != inf})
-        if taking is not None:
-            also = sorted({*also, *ledger.ends()}) if also else ledger.ends()
-        return Choosing(pick, also)
 
-    def picking(self, entry: Entry) -> Pick:
-        """How to choose for it by the alternative that was chosen."""
-        option = entry.options[entry.alternative]
-        choosing = self._choosing(entry, option)
-        return choosing.pick if choosing is not None else lambda free, _start, _end: option.shape.choose(free)
+def _homes(plan: Plan, entry: Entry) -> Sequence[int] | Waits:
+    """The containers in which it may lie, those that begin first first; 0: it lies in none."""
+    inner = entry.ask.types.inner
+    if not inner:
+        return _NOWHERE
+    found = [each for each in plan.containers(inner) if each is not entry]
+    if not found:
+        return Waits(
+            "container",
+            f"its container {inner} is not there: no container of this id or name waits or runs",
+        )
+    homes = [each.id for each in found if each.id in plan.inside]
+    if not homes:
+        return Waits("container", f"its container {inner} has no planned start")
+    if not any(option.hard for option in entry.options):
+        return Waits("container", f"without a walltime it cannot be placed in container {inner}")
+    return homes
 
-    def obstacles(self) -> list[tuple[float, int]]:
-        """What only a job with a walltime may be placed before: (until when, resources)."""
-        found = [*self.closing]
-        found += [(entry.end or inf, entry.resources) for entry in self.reserved.values()]
-        return found
 
-    def not_before(self, entry: Entry, now: float) -> tuple[float, Waits | None]:
-        """The earliest start that its parents and terms allow."""
-        earliest = now
-        postpone = entry.ask.types.postpone
-        if postpone is not None:
-            earliest = max(earliest, postpone)
-        for parent in entry.after:
-            found = self.entries.get(parent)
-            if found is None or found.end is None:
-                return inf, Waits("dependency", f"job {parent}, which it waits for, has no planned start")
-            if found.ask.types.besteffort and found.state == WAITING and not entry.ask.types.besteffort:
-                return inf, Waits(
-                    "dependency", f"job {parent}, which it waits for, is besteffort and has not begun"
-                )
-            earliest = max(earliest, found.end)
-        return earliest, None
+def room(plan: Plan, entry: Entry) -> Slots:
+    """The free resources as this job sees them, in the container that it lies in."""
+    slots = plan.inside[entry.home] if entry.home else plan.slots
+    return _shared(plan, entry, slots) if entry.special else slots
 
-    def _why_nowhere(self, entry: Entry, before: float) -> Waits | None:
-        if before != inf:
-            return None  # only an early start was looked for
-        types = entry.ask.types
-        if types.inner:
-            number = len(self.containers(types.inner))
-            if number > 1:
-                return Waits("container", f"it fits in none of the {number} containers named {types.inner}")
-            return Waits("container", f"it does not fit in its container {types.inner}")
-        if types.deadline is not None:
-            return Waits("resources", "no start lets it end before its deadline")
-        if types.expire is not None:
-            return Waits("resources", "no start is possible before it expires")
-        soft = any(not option.hard for option in entry.options)
-        if self.site.hours and self.closing and not (soft and self.reserved):
-            said = "without a walltime it cannot be placed" if soft else "no start was found"
-            return Waits("window", f"{said} within the hours of hosts", hint=_hint_walltime(entry) if soft else "")
-        if soft and self.obstacles():
-            return Waits("reservation", "without a walltime it cannot be placed before a reservation")
-        return Waits("resources", "no start was found for it")
 
-    # -- what is free, as a job sees it
+def room_beside(plan: Plan, entry: Entry) -> Slots:
+    """What one that holds resources together with others could hold besides."""
+    return _shared(plan, entry, plan.slots_of(entry) or plan.slots)
 
-    def _homes(self, entry: Entry) -> Sequence[int] | Waits:
-        """The containers in which it may lie, those that begin first first; 0: it lies in none."""
-        inner = entry.ask.types.inner
-        if not inner:
-            return _NOWHERE
-        found = [each for each in self.containers(inner) if each is not entry]
-        if not found:
-            return Waits(
-                "container",
-                f"its container {inner} is not there: no container of this id or name waits or runs",
-            )
-        homes = [each.id for each in found if each.id in self.inside]
-        if not homes:
-            return Waits("container", f"its container {inner} has no planned start")
-        if not any(option.hard for option in entry.options):
-            return Waits("container", f"without a walltime it cannot be placed in container {inner}")
-        return homes
 
-    def room(self, entry: Entry) -> Slots:
-        """The free resources as this job sees them, in the container that it lies in."""
-        slots = self.inside[entry.home] if entry.home else self.slots
-        return self._shared(entry, slots) if entry.special else slots
-
-    def room_beside(self, entry: Entry) -> Slots:
-        """What one that holds resources together with others could hold besides."""
-        return self._shared(entry, self.slots_of(entry) or self.slots)
-
-    def _shared(self, entry: Entry, slots: Slots) -> Slots:
-        """The free resources, with those that others hold who let this job have them as well."""
-        if not self.special and not self.low_held:
-            return slots
-        view = slots.copy()
-        here = [each for each in self.special.values() if each.home == entry.home and each is not entry]
-        for each in here:
-            view.uncover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
-        for each in here:
-            if not may_share(entry.ask, each.ask):
-                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
-        if entry.ask.share:
-            for core, start, end in full_cores(here, WHOLE - entry.ask.share):
-                view.cover(core, max(start, self.now), end)
-        # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
-        for each in (*self.running.values(), *self.reserved.values()) if self._tangled else ():
-            if each.home == entry.home and not each.special and not each.ask.types.besteffort:
-                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
-        for each in self.low_held:
-            if each.home == entry.home and not may_overlap(entry.ask, each.ask):
-                view.cover(each.resources, max(each.start or 0.0, self.now), each.end or inf)
-        if entry.home:
-            view.cover(self.entries[entry.home].resources, self.entries[entry.home].end or inf, inf)
-        self._close(view)
-        return view
+def _shared(plan: Plan, entry: Entry, slots: Slots) -> Slots:
+    """The free resources, with those that others hold who let this job have them as well."""
+    if not plan.special and not plan.low_held:
+        return slots
+    view = slots.copy()
+    here = [each for each in plan.special.values() if each.home == entry.home and each is not entry]
+    for each in here:
+        view.uncover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
+    for each in here:
+        if not may_share(entry.ask, each.ask):
+            view.cover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
+    if entry.ask.share:
+        for core, start, end in full_cores(here, WHOLE - entry.ask.share):
+            view.cover(core, max(start, plan.now), end)
+    # Who outlived his time may hold what others hold as well, or what lies beyond its container's end.
+    for each in (*plan.running.values(), *plan.reserved.values()) if plan.tangled else ():
+        if each.home == entry.home and not each.special and not each.ask.types.besteffort:
+            view.cover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
+    for each in plan.low_held:
+        if each.home == entry.home and not may_overlap(entry.ask, each.ask):
+            view.cover(each.resources, max(each.start or 0.0, plan.now), each.end or inf)
+    if entry.home:
+        view.cover(plan.entries[entry.home].resources, plan.entries[entry.home].end or inf, inf)
+    plan.close(view)
+    return view
 
 
 def _hint_walltime(entry: Entry) -> str:

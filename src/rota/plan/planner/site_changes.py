@@ -4,93 +4,90 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import inf
-from typing import TYPE_CHECKING
 
-from rota.plan.planner import backfill, suspension
+from rota.plan.planner import backfill, passes, ranking, search, suspension
 from rota.plan.planner.entry import WAITING, Entry
+from rota.plan.planner.plan import Plan
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import Policy
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.resources import Site
 
-if TYPE_CHECKING:
-    from rota.plan.planner.planner import Planner
 
-
-def change_site(planner: Planner, site: Site, now: float) -> None:
+def change_site(plan: Plan, site: Site, now: float) -> None:
     """Resources came, went or changed: what runs stays, everything else is planned again in order of rank."""
-    planner.finish()
-    planner.now = now
-    staying = [*planner.running.values(), *planner.reserved.values()]
-    staying.sort(key=lambda entry: _depth(planner, entry))  # containers before what lies in them
-    ids = {entry.id: planner.site.ids(entry.resources) for entry in staying} if not planner.counted else {}
+    passes.finish(plan)
+    plan.now = now
+    staying = [*plan.running.values(), *plan.reserved.values()]
+    staying.sort(key=lambda entry: _depth(plan, entry))  # containers before what lies in them
+    ids = {entry.id: plan.site.ids(entry.resources) for entry in staying} if not plan.counted else {}
     counted: list[Entry] = []
-    for entry in planner.entries.values():
-        if entry.counted is not None and entry.start is not None and planner.quotas is not None:
+    for entry in plan.entries.values():
+        if entry.counted is not None and entry.start is not None and plan.quotas is not None:
             counted.append(entry)
         if entry.state == WAITING and not entry.fixed:
             if entry.start is not None and entry.end is not None and not entry.ask.types.besteffort:
-                planner.was.setdefault(entry.id, entry.start)
+                plan.was.setdefault(entry.id, entry.start)
             entry.start = entry.end = None
             entry.resources = entry.home = 0
-    planner.site = site
-    _unchoose(planner)
-    planner.empty()
-    if planner.quotas is not None:
+    plan.site = site
+    _unchoose(plan)
+    plan.empty()
+    if plan.quotas is not None:
         kept = {entry.id for entry in staying}
         for entry in counted:
             if entry.id in kept and entry.counted is not None:
-                planner.quotas.give(entry.counted, entry.id)
+                plan.quotas.give(entry.counted, entry.id)
         counted = [entry for entry in counted if entry.id not in kept]
     for entry in staying:
-        if not planner.counted:
+        if not plan.counted:
             entry.resources = site.mask(id for id in ids[entry.id] if site.knows(id))
-        planner.ready(entry)
+        search.ready(plan, entry)
         if entry.start is not None and entry.end is not None:
-            planner.hold(entry, since=max(entry.start, now))
-            if entry.ask.types.container and not planner.counted:
-                planner.open_inside(entry)
-    suspension.site_changed(planner)
-    for pinned in planner.suspended.values():
-        planner.ready(pinned.entry)
-        suspension.ballast(planner, pinned.entry)
-    planner.go_through(_all_again(planner, counted, now), now, "the resources changed")
+            plan.hold(entry, since=max(entry.start, now))
+            if entry.ask.types.container and not plan.counted:
+                plan.open_inside(entry)
+    suspension.site_changed(plan)
+    for pinned in plan.suspended.values():
+        search.ready(plan, pinned.entry)
+        plan.hold_ballast(pinned.entry)
+    passes.run(plan, _all_again(plan, counted, now), now, "the resources changed")
 
 
-def _all_again(planner: Planner, counted: list[Entry], now: float) -> Iterator[None]:
+def _all_again(plan: Plan, counted: list[Entry], now: float) -> Iterator[None]:
     """Plan everybody who waits anew on a new site; so far they are counted in their quotas as they were."""
-    waiting = [entry for entry in planner.entries.values() if entry.state == WAITING and not entry.fixed]
+    waiting = [entry for entry in plan.entries.values() if entry.state == WAITING and not entry.fixed]
     for number, entry in enumerate(counted, 1):
-        if planner.quotas is not None and entry.counted is not None:
-            planner.quotas.give(entry.counted, entry.id)
+        if plan.quotas is not None and entry.counted is not None:
+            plan.quotas.give(entry.counted, entry.id)
         if number % 16 == 0:
             yield
     for number, entry in enumerate(waiting, 1):
-        planner.ready(entry)
+        search.ready(plan, entry)
         if number % 16 == 0:
             yield
-    yield from backfill.replan(planner, now)
+    yield from backfill.replan(plan, now)
 
 
-def _depth(planner: Planner, entry: Entry) -> int:
+def _depth(plan: Plan, entry: Entry) -> int:
     """In how many containers it lies."""
     depth = 0
     while entry.home:
-        entry, depth = planner.entries[entry.home], depth + 1
+        entry, depth = plan.entries[entry.home], depth + 1
     return depth
 
 
-def _unchoose(planner: Planner) -> None:
+def _unchoose(plan: Plan) -> None:
     """Those that were about to begin wait again."""
-    for entry in planner.starting:
-        klass = planner.low if entry.ask.types.besteffort else planner.class_of(entry.ask)
+    for entry in plan.starting:
+        klass = plan.low if entry.ask.types.besteffort else plan.class_of(entry.ask)
         if entry not in klass.line:
             klass.add(entry)
-    planner.starting = []
+    plan.starting = []
 
 
 def change_rules(
-    planner: Planner,
+    plan: Plan,
     site: Site,
     now: float,
     *,
@@ -103,22 +100,22 @@ def change_rules(
 
     `usage`: what has ended comes to, if that may be something else than before.
     """
-    planner.finish()
-    _unchoose(planner)
-    waiting = [entry for klass in (*planner.classes, planner.low) for entry in klass.line]
-    for entry in planner.entries.values():
+    passes.finish(plan)
+    _unchoose(plan)
+    waiting = [entry for klass in (*plan.classes, plan.low) for entry in klass.line]
+    for entry in plan.entries.values():
         entry.counted = None  # the old quotas are gone with all that they counted
-    if quotas is not None and planner.quotas is not None:
-        quotas.remember(planner.quotas.spent)
-    planner.policy, planner.quotas, planner.limits = policy, quotas, dict(limits)
-    planner.classes, planner.low.line = [], []
+    if quotas is not None and plan.quotas is not None:
+        quotas.remember(plan.quotas.spent)
+    plan.policy, plan.quotas, plan.limits = policy, quotas, dict(limits)
+    plan.classes, plan.low.line = [], []
     if usage is not None:
-        planner.usage = usage
-        for entry in planner.running.values():
+        plan.usage = usage
+        for entry in plan.running.values():
             entry.charged = -inf
-    planner.charge_running(now)
-    targets = planner.targets()
+    ranking.charge_running(plan, now)
+    targets = ranking.share_targets(plan)
     for entry in waiting:
-        entry.rank = planner.rank_of(entry, now, targets)
-        (planner.low if entry.ask.types.besteffort else planner.class_of(entry.ask)).add(entry)
-    change_site(planner, site, now)
+        entry.rank = ranking.rank_of(plan, entry, now, targets)
+        (plan.low if entry.ask.types.besteffort else plan.class_of(entry.ask)).add(entry)
+    change_site(plan, site, now)

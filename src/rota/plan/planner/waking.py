@@ -7,17 +7,15 @@ awake does as well. Nothing here wakes anybody; `core.machines.energy` does, and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rota.plan.language.hostlist import fold
 from rota.plan.planner.entry import WAITING, Entry
-from rota.plan.planner.overrun import new_end
+from rota.plan.planner.expected_end import new_end
+from rota.plan.planner.plan import Plan
 from rota.plan.reasons import Waits
 from rota.plan.site.resources import Site
 from rota.units import about_duration
-
-if TYPE_CHECKING:
-    from rota.plan.planner.planner import Planner
 
 #: Of many names only so many are said.
 _NAMED: Final = 5
@@ -36,19 +34,19 @@ def ready_times(site: Site, now: float) -> list[tuple[float, int]]:
     return found
 
 
-def next_starts(planner: Planner, hosts: Iterable[str]) -> dict[str, float]:
+def next_starts(plan: Plan, hosts: Iterable[str]) -> dict[str, float]:
     """Of these hosts those on which something is planned: the first start there."""
-    site = planner.site
+    site = plan.site
     left = 0  #: of hosts of which nothing is known yet
     for host in hosts:
         left |= site.hosts.get(host, 0)
     planned = [
         (entry.start, entry.resources)
-        for entry in planner.entries.values()
+        for entry in plan.entries.values()
         if entry.state == WAITING and entry.start is not None and entry.resources & left
     ]
     # Where only the first waits, it has no place of its own.
-    planned += [klass.hope for klass in planner.classes if klass.hope is not None and klass.hope[1] & left]
+    planned += [klass.hope for klass in plan.classes if klass.hope is not None and klass.hope[1] & left]
     found: dict[str, float] = {}
     for start, resources in sorted(planned):
         for host in site.hosts_of(resources & left):
@@ -57,15 +55,15 @@ def next_starts(planner: Planner, hosts: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def why(planner: Planner, entry: Entry) -> Waits | None:
+def why(plan: Plan, entry: Entry) -> Waits | None:
     """What to say of a job whose planned resources sleep; None: that is not what it waits for."""
-    site, start = planner.site, entry.start
-    if planner.counted or start is None or not (sleeping := entry.resources & site.asleep):
+    site, start = plan.site, entry.start
+    if plan.counted or start is None or not (sleeping := entry.resources & site.asleep):
         return None
-    latest = max(ready for ready, mask in ready_times(site, planner.now) if mask & sleeping)
+    latest = max(ready for ready, mask in ready_times(site, plan.now) if mask & sleeping)
     if start > latest + 1.0:
         return None  # it waits for somebody's end, and they will be woken in time
     hosts = site.hosts_of(sleeping)
     named = ", ".join(hosts) if len(hosts) <= _NAMED else fold(hosts)
-    left = max(start, latest if start <= planner.now else start) - planner.now
+    left = max(start, latest if start <= plan.now else start) - plan.now
     return Waits("waking", f"waking {named}; expected in {about_duration(left)}", hint="rota node list")

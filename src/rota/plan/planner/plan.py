@@ -1,7 +1,7 @@
-"""Who holds what, when: the plan as data, and the few ways in which it changes.
+"""The plan as data: which job holds which resources from when to when, and the few operations that change it.
 
-Nothing here decides where a job goes; `plan.planner.search` does, and `plan.planner.planner` decides in which
-order.
+Nothing here decides. `plan.planner.search` finds a place for a job, `plan.planner.backfill` goes through the
+waiting jobs, and `plan.planner.planner` is the interface to all of it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from bisect import insort
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappush
 from math import inf
+from typing import NamedTuple
 
 from rota.plan.ask import Ask
 from rota.plan.language.request import ResourceGroup
-from rota.plan.planner import backfill, suspension
 from rota.plan.planner.entry import RUNNING, WAITING, Entry, by_rank
-from rota.plan.planner.timesharing import WHOLE
+from rota.plan.planner.priority_class import PriorityClass
+from rota.plan.planner.suspended_job import Pinned
 from rota.plan.policy.decay import Usage
 from rota.plan.policy.policy import PATIENCE_S, Policy, Queue
 from rota.plan.policy.quotas import Quotas
@@ -31,7 +32,16 @@ from rota.plan.timeline.slots import CountedSlots, Slots
 Place = tuple[Entry, float, float, int, int, int]
 
 
-class Holdings:
+class Pass(NamedTuple):
+    """One walk through the waiting jobs after an event. It can be paused between any two steps."""
+
+    steps: Iterator[None]
+    now: float  #: the time of the event
+    cause: str  #: why starts that it moves were moved, in words
+    gentle: bool  #: it only lets jobs start earlier: every job has a place though the pass is paused
+
+
+class Plan:
     """Jobs that run or wait on one site, and what each has been given."""
 
     def __init__(
@@ -52,10 +62,10 @@ class Holdings:
         self.now = now
         self.patience_s = PATIENCE_S  #: so long a reservation waits for resources that are missing
         self.entries: dict[int, Entry] = {}
-        self.classes: list[backfill.PriorityClass] = []  #: queues of one priority, the highest first
-        self.low = backfill.PriorityClass(-inf, "conservative")  #: besteffort jobs, planned when all others are
+        self.classes: list[PriorityClass] = []  #: queues of one priority, the highest first
+        self.low = PriorityClass(-inf, "conservative")  #: besteffort jobs, planned when all others are
         self.running: dict[int, Entry] = {}
-        self.suspended: dict[int, suspension.Pinned] = {}  #: some of them are in line to go on
+        self.suspended: dict[int, Pinned] = {}  #: some of them are in line to go on
         self.guests: dict[int, Entry] = {}  #: those that run and are besteffort
         self.low_held: list[Entry] = []  #: while besteffort jobs are planned: those that have a place already
         self.reserved: dict[int, Entry] = {}  #: granted reservations that have not begun
@@ -70,30 +80,39 @@ class Holdings:
                 self.usage.add(user, "", seconds, seconds, now)
         self.limits = dict(limits or {})
         self.starting: list[Entry] = []  #: chosen to begin at once
-        self._starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
+        self.starts: list[tuple[float, int]] = []  #: heap of planned starts, some of them outdated
         self.overdue: list[tuple[float, int]] = []  #: heap of expected ends of what runs, some of them outdated
-        self._expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
+        self.expiries: list[tuple[float, int]] = []  #: heap of moments after which a waiting job gives up
         self.notices: list[tuple[float, int]] = []  #: heap: when to look who must leave for which reservation
         #: besteffort jobs that must leave now: the reservation that they leave for, and when that begins
         self.noticed: list[tuple[int, int, float]] = []
         self.told_for: set[int] = set()  #: reservations that some were told to leave for: they take nothing else
         self.exchanged: list[int] = []  #: reservations that took other resources, so that fewer must leave
         self.wakes: list[float] = []  #: heap of moments at which somebody who has no planned start may begin
-        self._children: dict[int, list[Entry]] = {}
-        self._inner: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
+        self.children: dict[int, list[Entry]] = {}
+        self.inner_jobs: dict[str, list[Entry]] = {}  #: id or name of a container → who asked to lie in it
         self.was: dict[int, float] = {}  #: what those were promised that this event took out
         self.given: list[tuple[Entry, float, float, int]] = []  #: who gave up which places meanwhile
-        self._late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
-        self._tangled: set[int] = set()  #: jobs that hold what others held already, as where one outlived its time
+        self.late: dict[int, Entry] = {}  #: reservations that lack resources, or whose parents still run
+        self.tangled: set[int] = set()  #: jobs that hold what others held already, as where one outlived its time
         self.pending: set[int] = set()  #: waiting jobs that are about to be planned
         #: a pass is paused after so many steps, until `work` is called; None: never
         self.pause_after: int | None = None
-        self._pass: tuple[Iterator[None], float, str] | None = None  #: its steps, time and cause
-        self._gentle = False  #: it only lets jobs begin earlier: whatever is left of it, everybody has a place
-        self._left = False  #: a gentle pass was given up before everybody had his turn
-        self._refreshed = now
-        self._serial = 0
+        self.paused: Pass | None = None  #: the pass that is under way
+        self.given_up = False  #: a gentle pass was given up before everybody had his turn
+        self.ranked_at = now
+        self.serial = 0
         self.empty()
+
+    @property
+    def working(self) -> bool:
+        """Is a pass paused?"""
+        return self.paused is not None
+
+    @property
+    def unsettled(self) -> bool:
+        """Is a pass paused in which some jobs have no place yet?"""
+        return self.paused is not None and not self.paused.gentle
 
     def empty(self) -> None:
         """An empty plan over the present site."""
@@ -105,14 +124,14 @@ class Holdings:
         self.closures: list[Closure] = [] if self.counted else closures(site, self.now)
         self.closing = closing(self.closures, self.now)
         self.renew_at = self.now + RENEW_S if site.hours else inf  #: when the site should be looked at again
-        self._close(self.slots)
+        self.close(self.slots)
         self.ledger = Ledger(site, self.limits)
         self.inside: dict[int, Slots] = {}  #: container → what is free inside
         self.special: dict[int, Entry] = {}  #: who may hold resources together with others
         self.bounds: dict[object, Bounds] = {}
-        self._shapes: dict[tuple[ResourceGroup, ...], Shape] = {}  #: what each request means here
+        self.shapes: dict[tuple[ResourceGroup, ...], Shape] = {}  #: what each request means here
 
-    def _close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
+    def close(self, slots: Slots, within: int = -1, *, since: float = -inf, until: float = inf) -> None:
         """Nothing may be had of these resources while they may not be used."""
         for start, end, mask in self.closures:
             slots.cover(mask & within, max(start, since, self.now), min(end, until))
@@ -125,34 +144,15 @@ class Holdings:
                 found |= mask
         return found
 
-    def charge(self, entry: Entry, now: float) -> None:
-        """A running job has used its resources since it began, or since the last time."""
-        if entry.start is not None:
-            since = max(entry.start, entry.charged)
-            self.usage.charge((entry.ask.user, entry.ask.project), self._cores(entry), since, max(since, now))
-            entry.charged = max(since, now)
-
-    def charge_rest(self, entry: Entry, now: float) -> None:
-        """A running job has ended: what it asked for beyond that counts as asked."""
-        self.charge(entry, now)
-        left_s = max(0.0, entry.end - now) if entry.end is not None else 0.0
-        if left_s:
-            self.usage.add(entry.ask.user, entry.ask.project, 0.0, self._cores(entry) * left_s, now)
-
-    def _cores(self, entry: Entry) -> float:
-        if entry.ask.share:
-            return entry.ask.share / WHOLE
-        return entry.resources if self.counted else entry.resources.bit_count()
-
     def queue(self, name: str) -> Queue:
         return self.policy.queues.get(name) or Queue()
 
-    def class_of(self, ask: Ask) -> backfill.PriorityClass:
+    def class_of(self, ask: Ask) -> PriorityClass:
         queue = self.queue(ask.queue)
         for each in self.classes:
             if each.priority == queue.priority:
                 return each
-        found = backfill.PriorityClass(queue.priority, queue.backfill)
+        found = PriorityClass(queue.priority, queue.backfill)
         insort(self.classes, found, key=lambda each: -each.priority)
         return found
 
@@ -195,7 +195,7 @@ class Holdings:
         if entry.taking is not None or entry.everywhere:
             self.take_of_hosts(entry)
         if entry.id in self.suspended:
-            suspension.ballast(self, entry)
+            self.hold_ballast(entry)
 
     def take_of_hosts(self, entry: Entry) -> None:
         assert entry.start is not None
@@ -206,7 +206,7 @@ class Holdings:
     def hold_anyway(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
         """It holds what perhaps is not free."""
         if start < end and slots.common(start, end) & entry.resources != entry.resources:
-            self._tangled.add(entry.id)
+            self.tangled.add(entry.id)
         slots.cover(entry.resources, start, end)
 
     def _uncover(self, entry: Entry, slots: Slots, start: float, end: float) -> None:
@@ -215,7 +215,7 @@ class Holdings:
         if home is not None and home.start is not None and home.end is not None:
             start, end = max(start, home.start), min(end, home.end)
         slots.uncover(entry.resources, start, end)
-        self._close(slots, entry.resources, since=start, until=end)
+        self.close(slots, entry.resources, since=start, until=end)
         for other in (*self.running.values(), *self.reserved.values(), *self.special.values()):
             if other is entry or other.home != entry.home or other.ask.types.besteffort:
                 continue
@@ -231,7 +231,7 @@ class Holdings:
         slots = self.slots_of(entry)
         if slots is not None and not entry.ask.types.besteffort:
             kept = entry.state == RUNNING or entry.fixed
-            if entry.special or (kept and not self.counted and (self._tangled or entry.home)):
+            if entry.special or (kept and not self.counted and (self.tangled or entry.home)):
                 self.special.pop(entry.id, None)
                 self._uncover(entry, slots, begin, end)
             else:
@@ -241,10 +241,6 @@ class Holdings:
         if entry.counted is not None and self.quotas is not None:
             self.quotas.give(entry.counted, entry.id)
         self.ledger.give(entry.id)
-
-    def untangle(self, id: int) -> None:
-        """It holds nothing any more that others hold as well."""
-        self._tangled.discard(id)
 
     def unplan(self, entry: Entry) -> None:
         """The waiting job has no planned start any more; nor have those planned inside it."""
@@ -261,7 +257,7 @@ class Holdings:
         entry.start = entry.end = None
         entry.resources = 0
         if entry.id in self.suspended:
-            suspension.ballast(self, entry)
+            self.hold_ballast(entry)
         self.inside.pop(entry.id, None)
         if entry in self.starting:
             self.starting.remove(entry)
@@ -282,17 +278,17 @@ class Holdings:
             self.hold(entry)
             if entry.ask.types.container:
                 self.open_inside(entry)
-            self._will_start(entry)
+            self.will_start(entry)
 
-    def _will_start(self, entry: Entry) -> None:
+    def will_start(self, entry: Entry) -> None:
         assert entry.start is not None
-        if len(self._starts) > 1000 + 4 * len(self.entries):
+        if len(self.starts) > 1000 + 4 * len(self.entries):
             there = self.entries.values()
-            self._starts = [
+            self.starts = [
                 (each.start, each.id) for each in there if each.state == WAITING and each.start is not None
             ]
-            heapify(self._starts)
-        heappush(self._starts, (entry.start, entry.id))
+            heapify(self.starts)
+        heappush(self.starts, (entry.start, entry.id))
 
     # -- containers, and who depends on whom
 
@@ -310,11 +306,11 @@ class Holdings:
         assert entry.start is not None
         assert entry.end is not None
         slots = self.inside[entry.id] = Slots.within(entry.resources, entry.start, entry.end)
-        self._close(slots, since=entry.start)
+        self.close(slots, since=entry.start)
 
     def lies_in(self, entry: Entry) -> None:
         """It asked to lie in a container."""
-        self._inner.setdefault(entry.ask.types.inner, []).append(entry)
+        self.inner_jobs.setdefault(entry.ask.types.inner, []).append(entry)
 
     def expect(self, entry: Entry) -> None:
         """When its end has come, somebody must look."""
@@ -325,11 +321,11 @@ class Holdings:
         """Who has a place inside this container."""
         if not entry.ask.types.container:
             return []
-        return [inner for inner in self._asked_inside(entry) if inner.home == entry.id and inner.start is not None]
+        return [inner for inner in self.asked_inside(entry) if inner.home == entry.id and inner.start is not None]
 
-    def _asked_inside(self, entry: Entry) -> list[Entry]:
+    def asked_inside(self, entry: Entry) -> list[Entry]:
         names = {str(entry.id): None, entry.ask.name: None}
-        return [inner for name in names if name for inner in self._inner.get(name, ())]
+        return [inner for name in names if name for inner in self.inner_jobs.get(name, ())]
 
     def planned_inside(self, entry: Entry) -> list[Place]:
         """Waiting jobs inside a container, outer ones first, and where."""
@@ -342,21 +338,30 @@ class Holdings:
 
     def followers(self, entry: Entry) -> list[Entry]:
         """Waiting jobs whose place depends on this one's, in order of rank."""
-        if entry.id not in self._children and not entry.ask.types.container:
+        if entry.id not in self.children and not entry.ask.types.container:
             return []
-        found = [child for child in self._children.get(entry.id, ()) if child.state == WAITING]
+        found = [child for child in self.children.get(entry.id, ()) if child.state == WAITING]
         if entry.ask.types.container:
-            found += [each for each in self._asked_inside(entry) if each.state == WAITING and each not in found]
+            found += [each for each in self.asked_inside(entry) if each.state == WAITING and each not in found]
         return sorted(found, key=by_rank)
 
     def forget_ties(self, entry: Entry) -> None:
         """It depends on nothing any more."""
-        siblings = self._inner.get(entry.ask.types.inner)
+        siblings = self.inner_jobs.get(entry.ask.types.inner)
         if siblings is not None and entry in siblings:
             siblings.remove(entry)
             if not siblings:
-                del self._inner[entry.ask.types.inner]
+                del self.inner_jobs[entry.ask.types.inner]
         for parent in entry.after:
-            children = self._children.get(parent)
+            children = self.children.get(parent)
             if children is not None and entry in children:
                 children.remove(entry)
+
+    def hold_ballast(self, entry: Entry) -> None:
+        """What it keeps is its own until it begins again."""
+        pinned = self.suspended[entry.id]
+        self.ledger.give(~entry.id)
+        until = entry.start if entry.start is not None else pinned.until
+        if until > self.now and (entry.taking is not None or entry.everywhere):
+            span = (self.now, until)
+            self.ledger.take(~entry.id, entry.taking, entry.everywhere, pinned.mask, span)

@@ -1,0 +1,123 @@
+"""The order of the waiting jobs: ranks, and the use of resources that fair share ranks by."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from rota.plan.planner import backfill
+from rota.plan.planner.entry import Entry, Rank, by_rank
+from rota.plan.planner.plan import Plan
+from rota.plan.planner.priority_class import PriorityClass
+from rota.plan.planner.timesharing import WHOLE
+from rota.plan.policy.fair_share import Targets
+from rota.plan.policy.job_order import rank
+from rota.plan.policy.policy import Queue
+
+#: Ranks that depend on use or waiting are looked at again so often.
+REFRESH_S: Final = 60.0
+
+
+def charge(plan: Plan, entry: Entry, now: float) -> None:
+    """A running job has used its resources since it began, or since the last time."""
+    if entry.start is not None:
+        since = max(entry.start, entry.charged)
+        plan.usage.charge((entry.ask.user, entry.ask.project), _cores(plan, entry), since, max(since, now))
+        entry.charged = max(since, now)
+
+
+def charge_rest(plan: Plan, entry: Entry, now: float) -> None:
+    """A running job has ended: what it asked for beyond that counts as asked."""
+    charge(plan, entry, now)
+    left_s = max(0.0, entry.end - now) if entry.end is not None else 0.0
+    if left_s:
+        plan.usage.add(entry.ask.user, entry.ask.project, 0.0, _cores(plan, entry) * left_s, now)
+
+
+def _cores(plan: Plan, entry: Entry) -> float:
+    if entry.ask.share:
+        return entry.ask.share / WHOLE
+    return entry.resources if plan.counted else entry.resources.bit_count()
+
+
+def rank_of(plan: Plan, entry: Entry, now: float, targets: Mapping[str, Targets] | None = None) -> Rank:
+    """Where it stands; `targets`: those of `share_targets`, if many jobs are ranked."""
+    queue = plan.queue(entry.ask.queue)
+    own: Targets | None = None
+    if queue.order != "fifo":
+        own = (share_targets(plan) if targets is None else targets)[entry.ask.queue]
+    key = rank(
+        queue,
+        entry.ask,
+        submitted=entry.submitted,
+        now=now,
+        usage=plan.usage,
+        targets=own,
+        fair_share=plan.policy.fair_share,
+    )
+    plan.serial += 1
+    entry.serial = entry.serial or plan.serial
+    return (*key, entry.serial)
+
+
+def share_targets(plan: Plan) -> dict[str, Targets]:
+    """What users and projects should have, for each queue in whose order it matters."""
+    shared = {name: queue for name, queue in plan.policy.queues.items() if queue.order != "fifo"}
+    if not shared:
+        return {}
+    active = plan.usage.active({(entry.ask.user, entry.ask.project) for entry in plan.entries.values()})
+    return {name: Targets(queue, active) for name, queue in shared.items()}
+
+
+def charge_running(plan: Plan, now: float) -> None:
+    """What running jobs used up to now counts, where use matters."""
+    if all(queue.order == "fifo" for queue in plan.policy.queues.values()):
+        return
+    plan.usage.look(now)
+    for entry in plan.running.values():
+        charge(plan, entry, now)
+
+
+def _may_change(plan: Plan, klass: PriorityClass, now: float) -> bool:
+    """Might somebody have another rank than before? By submission, only who starves by now."""
+    queues = (Queue(), *plan.policy.queues.values())
+    if any(queue.order != "fifo" for queue in queues):
+        return True
+    patience = min(queue.max_wait_s for queue in queues)
+    return any(now - entry.submitted > patience for entry in klass.line)
+
+
+def ranks_change(plan: Plan) -> bool:
+    if all(queue.order == "fifo" for queue in plan.policy.queues.values()):
+        return False
+    return any(plan.queue(entry.ask.queue).order != "fifo" for klass in plan.classes for entry in klass.line)
+
+
+def refresh(plan: Plan, now: float, submitted: Entry | None = None) -> Iterator[None] | None:
+    """Rank waiting jobs anew where ranks depend on time or use, and plan again from the first that changed.
+
+    A job that was just submitted is planned as well.
+    """
+    klass, at = None, 0
+    if now >= plan.ranked_at + REFRESH_S or (submitted is not None and ranks_change(plan)):
+        plan.ranked_at = now
+        charge_running(plan, now)
+        targets = share_targets(plan)
+        for each in reversed((*plan.classes, plan.low)):
+            if not _may_change(plan, each, now):
+                continue
+            before = each.line[:]
+            for entry in each.line:
+                entry.rank = rank_of(plan, entry, now, targets)
+            each.line.sort(key=by_rank)
+            if each is not plan.low and each.line != before:
+                pairs = zip(before, each.line, strict=True)
+                klass, at = each, next(at for at, (a, b) in enumerate(pairs) if a is not b)
+    if submitted is not None and not submitted.ask.types.besteffort:
+        own = plan.class_of(submitted.ask)
+        if klass is None or klass.priority < own.priority:
+            return backfill.on_submitted(plan, own, submitted, now)
+        if klass is own:
+            at = min(at, bisect_left(own.line, submitted.rank, key=by_rank))
+    return backfill.replan_from(plan, klass, at, now) if klass is not None else None

@@ -1,0 +1,117 @@
+"""Jobs begin: all whose planned start has come, besteffort jobs last, in what the others leave."""
+
+from __future__ import annotations
+
+from heapq import heappop
+
+from rota.plan.planner import (
+    backfill,
+    besteffort,
+    overrun,
+    passes,
+    preemption_notice,
+    reservations,
+    suspension,
+)
+from rota.plan.planner.entry import RUNNING, WAITING, Begin, Entry
+from rota.plan.planner.plan import Plan
+
+
+def begin(plan: Plan, now: float) -> list[Begin]:
+    """Everything that is planned for now begins. A paused pass that may still move some is finished first."""
+    if plan.unsettled:
+        passes.finish(plan)
+    plan.now = now
+    found, plan.starting = plan.starting, []
+    found += [each for each in plan.late.values() if each.start is not None and each.start <= now]
+    plan.late = {}
+    while plan.starts and plan.starts[0][0] <= now:
+        start, id = heappop(plan.starts)
+        entry = plan.entries.get(id)
+        if entry is not None and entry.start == start:
+            found.append(entry)
+    begun = []
+    guests = []
+    for entry in found:
+        if entry.state != WAITING or entry.id in plan.late or entry.start is None or entry.start > now:
+            continue
+        if entry.fixed and entry.end is not None and entry.end <= now:
+            plan.expired.append(entry.id)  # what it lacked did not come
+        elif entry.after or (entry.fixed and not reservations.all_there(plan, entry, now)):
+            plan.late[entry.id] = entry  # what it waits for is late as well
+        elif not plan.awake(entry):
+            plan.late[entry.id] = entry  # its hosts are being woken
+        elif entry.ask.types.besteffort:
+            if entry not in guests:
+                guests.append(entry)
+        else:
+            begun.append(_begin(plan, entry, now))
+    if plan.paused is not None:
+        guests = []  # they have their turn when everybody else is planned
+    elif plan.low.line and (begun or any(each.start is not None and each.start < now for each in guests)):
+        besteffort.replan(plan, now)
+        guests = [
+            each
+            for each in plan.low.line
+            if each.start is not None and each.start <= now and not each.after and plan.awake(each)
+        ]
+    begun += [_begin(plan, entry, now) for entry in guests if entry.start is not None and entry.start <= now]
+    for each in begun:
+        if each.entry.ask.types.besteffort:
+            backfill.follow(plan, each.entry, now)
+    if plan.paused is None:
+        passes.settle(plan, now, "what it waits for moved")
+    return begun
+
+
+def _begin(plan: Plan, entry: Entry, now: float) -> Begin:
+    besteffort.avoid(plan, entry, now)
+    leave(plan, entry)
+    victims = besteffort.victims(plan, entry)
+    late = entry.start is not None and entry.start < now
+    if late:
+        entry.start = now
+    run(plan, entry)
+    if late and not entry.fixed:
+        overrun.begins_late(plan, entry, now)
+    return Begin(entry, victims)
+
+
+def next_start(plan: Plan) -> float | None:
+    """The earliest planned start of a job that waits."""
+    if plan.starting:
+        return plan.now
+    while plan.starts:
+        start, id = plan.starts[0]
+        entry = plan.entries.get(id)
+        if entry is not None and entry.state == WAITING and entry.start == start and id not in plan.late:
+            return start
+        heappop(plan.starts)
+    return None
+
+
+def leave(plan: Plan, entry: Entry) -> None:
+    """The job waits no more."""
+    if entry.fixed:
+        plan.reserved.pop(entry.id, None)
+        plan.told_for.discard(entry.id)
+    elif entry.ask.types.besteffort:
+        plan.low.discard(entry)
+    else:
+        plan.class_of(entry.ask).discard(entry)
+
+
+def run(plan: Plan, entry: Entry) -> None:
+    """The job, which holds its resources, runs."""
+    entry.state = RUNNING
+    entry.reason = None
+    plan.running[entry.id] = entry
+    if entry.id in plan.suspended:
+        suspension.begun(plan, entry)
+    if entry.ask.types.besteffort:
+        plan.guests[entry.id] = entry
+        if plan.reserved:
+            preemption_notice.guest_runs(plan, entry)
+    if entry.ask.types.container and entry.id not in plan.inside and not plan.counted:
+        plan.open_inside(entry)
+    plan.expect(entry)

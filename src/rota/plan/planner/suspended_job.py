@@ -1,0 +1,55 @@
+"""A suspended job: the cores that it comes back to, and for how long."""
+
+from __future__ import annotations
+
+from rota.plan.planner.entry import Entry, Option
+from rota.plan.reasons import Waits
+from rota.plan.timeline.shapes import Shape, Short
+
+
+class Exactly(Shape):
+    """These resources and no others."""
+
+    def __init__(self, mask: int) -> None:
+        self.fits = []
+        self.eligible = mask
+        self.least = mask.bit_count()
+        self.plain, self.bounded, self.greedy, self.ordered, self.whole_hosts = False, False, False, False, False
+        self.family, self.number = ("exactly", mask), 1
+        self.even = self.possible = True
+
+    def may_fit(self, free: int) -> bool:
+        return free & self.eligible == self.eligible
+
+    def choose(self, free: int, short: Short | None = None) -> int:
+        mask = self.eligible
+        if free & mask != mask or (short is not None and short(mask) & mask):
+            return 0
+        return mask
+
+
+class Pinned:
+    """A suspended job, and what it comes back to."""
+
+    __slots__ = ("entry", "hard", "ids", "left_s", "mask", "since", "until")
+
+    def __init__(
+        self, entry: Entry, ids: tuple[int, ...], mask: int, *, left_s: float, hard: bool, since: float
+    ) -> None:
+        self.entry = entry
+        self.ids = ids
+        self.mask = mask  #: of its resources, those that the present site knows
+        self.left_s = left_s
+        self.hard = hard  #: does a walltime end it?
+        self.since = since
+        self.until = since  #: so long it keeps its ballast if it has no planned start
+
+
+def prepare(pinned: Pinned) -> None:
+    """Its one option: its own cores, for what is left."""
+    entry = pinned.entry
+    entry.options = [Option(Exactly(pinned.mask), pinned.left_s, pinned.hard)]
+    entry.least, entry.shortest, entry.kind = pinned.mask.bit_count(), pinned.left_s, None
+    entry.alternative = 0
+    if not pinned.mask or pinned.mask.bit_count() < len(pinned.ids):
+        entry.trouble = Waits("resuming", "some of the cores that it had are not there any more")

@@ -1,0 +1,85 @@
+"""Hosts that may not be used now: how they are named to users, and the command that brings them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rota.plan.language.hostlist import fold
+from rota.plan.language.request import Alternative
+from rota.plan.planner.entry import Entry
+from rota.plan.planner.plan import Plan
+from rota.plan.reasons import Waits
+from rota.plan.site.resources import ASLEEP, DRAINED, LEAVING, Site
+from rota.plan.timeline.shapes import Shape
+
+#: Of many names only so many are listed.
+NAMED: Final = 5
+
+
+def away_hosts(site: Site, hosts: list[str]) -> Waits:
+    """These hosts may not be used now: why, and what would change that."""
+    words = {host: site.away.get(host, "") for host in hosts}
+    more = f" and {len(hosts) - NAMED} more may not" if len(hosts) > NAMED else ""
+    hint = _undone(site, {host: why for host, why in words.items() if why not in ("", ASLEEP)})
+    said = f"too few of the resources it asks for may be used now: {away_text(site, hosts[:NAMED])}{more}"
+    return Waits("no_resources", said, hint=hint)
+
+
+def away_text(site: Site, hosts: Iterable[str]) -> str:
+    """How each of these hosts is that may not be used."""
+    return ", ".join(
+        (f"{host} is {why}" if (why := site.away.get(host, "")) else f"{host} may not")
+        + (f" ({said})" if (said := site.reasons.get(host)) else "")
+        for host in hosts
+    )
+
+
+def _undone(site: Site, words: dict[str, str]) -> str:
+    """What would let hosts be used: first those about which somebody decided, then those that miss their agent."""
+    recorded = {host: why for host, why in words.items() if host not in site.silent}
+    if recorded:
+        said = next(iter(recorded.values()))
+        alike = quoted(host for host, why in recorded.items() if why == said)
+        return f"rota node set {alike} {'--no-drain' if said == DRAINED else '--state alive'}"
+    startable = [host for host, why in words.items() if site.silent[host] and why != LEAVING]
+    if startable:
+        return f"rota node add {quoted(startable)}, or see 'rota node show {startable[0]}'"
+    return f"rota node show {next(iter(words))}" if words else ""
+
+
+def quoted(hosts: Iterable[str]) -> str:
+    """These hosts as a word of a shell."""
+    names = fold(hosts)
+    return f"'{names}'" if "[" in names else names
+
+
+def listed(hosts: Sequence[str]) -> str:
+    """These hosts, folded if they are many."""
+    return ", ".join(hosts) if len(hosts) <= NAMED else fold(hosts)
+
+
+def nowhere(plan: Plan, entry: Entry, reason: Waits) -> Waits:
+    """It may only be that too many hosts cannot be used now."""
+    site = plan.site
+    away = site.everything & ~site.usable
+    if plan.counted or not away:
+        return reason
+    taking, short = entry.taking, None
+    if taking is not None:
+
+        def short(mask: int) -> int:
+            return plan.ledger.never(taking, mask)
+
+    for alternative in entry.ask.alternatives:
+        if _fits(plan, alternative, short):
+            asked = 0
+            for group in alternative.groups:
+                asked |= site.matching(group.where)
+            return away_hosts(site, site.hosts_of(away & asked or away))
+    return reason
+
+
+def _fits(plan: Plan, alternative: Alternative, short: object) -> bool:
+    shape = Shape(alternative, plan.site, within=plan.site.everything)
+    return bool(shape.choose(plan.site.everything, short))  # type: ignore[arg-type]
