@@ -5,11 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from rota.sim.metrics import Metrics, Placed, bounded_slowdown, measure
+from rota.sim.metrics import Metrics, ScheduledJob, bounded_slowdown, measure
 
 
 def test_two_jobs_by_hand() -> None:
-    jobs = [Placed(submit=10, start=10, end=110, procs=2), Placed(submit=20, start=110, end=130, procs=4)]
+    jobs = [
+        ScheduledJob(submit=10, start=10, end=110, procs=2),
+        ScheduledJob(submit=20, start=110, end=130, procs=4),
+    ]
     found = measure(jobs, 4)
     assert found.avg_flow_s == (100 + 110) / 2
     assert found.avg_wait_s == 45
@@ -25,7 +28,7 @@ def test_two_jobs_by_hand() -> None:
 def test_a_slowdown_is_at_least_one_and_short_jobs_count_as_ten_seconds(
     wait: float, run: float, expected: float
 ) -> None:
-    assert bounded_slowdown(Placed(5, 5 + wait, 5 + wait + run, 1)) == expected
+    assert bounded_slowdown(ScheduledJob(5, 5 + wait, 5 + wait + run, 1)) == expected
 
 
 def test_without_jobs_all_metrics_are_zero() -> None:
@@ -34,9 +37,9 @@ def test_without_jobs_all_metrics_are_zero() -> None:
 
 
 def test_whole_numbers_are_written_without_a_fraction() -> None:
-    text = msgspec.json.encode(measure([Placed(0.0, 0.0, 10.0, 1)], 1)).decode()
+    text = msgspec.json.encode(measure([ScheduledJob(0.0, 0.0, 10.0, 1)], 1)).decode()
     assert text == ('{"avg_bounded_slowdown":1,"avg_flow_s":10,"avg_wait_s":0,"makespan_s":10,"utilisation":1}')
 
 
 def test_the_makespan_begins_with_the_first_submission_and_ends_with_the_last_end() -> None:
-    assert measure([Placed(50, 60, 70, 1), Placed(30, 90, 95, 1)], 1).makespan_s == 65
+    assert measure([ScheduledJob(50, 60, 70, 1), ScheduledJob(30, 90, 95, 1)], 1).makespan_s == 65

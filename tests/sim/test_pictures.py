@@ -18,7 +18,7 @@ from rota.pictures.schedule import COLOURS, Drawn, Layout, Picture, colour_of, r
 from rota.pictures.svg import svg
 from rota.sim.drawing import picture_of_replay, picture_of_site
 from rota.sim.metrics import Metrics
-from rota.sim.replay import Ran, Replayed
+from rota.sim.replay import RanJob, ReplayResult
 from rota.sim.swf import SwfJob
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -182,19 +182,19 @@ def test_runs_of_numbers() -> None:
 # ------------------------------------------------------------------ of simulations
 
 
-def ran(id: int, start: float, end: float, procs: int, processors: list[int] | None) -> Ran:
-    return Ran(SwfJob(id, start, procs, end - start, end - start, "3"), start, end, processors)
+def ran(id: int, start: float, end: float, procs: int, processors: list[int] | None) -> RanJob:
+    return RanJob(SwfJob(id, start, procs, end - start, end - start, "3"), start, end, processors)
 
 
 def test_a_replay_is_drawn_on_its_processors() -> None:
-    replayed = Replayed([ran(1, 0, 5, 3, [1, 2, 4])], [], Metrics())
+    replayed = ReplayResult([ran(1, 0, 5, 3, [1, 2, 4])], [], Metrics())
     found = picture_of_replay(replayed, title="t", note="", processors=4)
     assert found.drawn == [Drawn(1, "user 3", 0, 5, [(1, 2), (4, 4)], group="user 3")]
 
 
 def test_jobs_that_were_only_counted_get_lanes_that_never_overlap() -> None:
     jobs = [ran(1, 0, 5, 2, None), ran(2, 0, 9, 1, None), ran(3, 5, 9, 2, None), ran(4, 9, 10, 3, None)]
-    found = picture_of_replay(Replayed(jobs, [], Metrics()), title="t", note="", processors=3)
+    found = picture_of_replay(ReplayResult(jobs, [], Metrics()), title="t", note="", processors=3)
     assert [each.rows for each in found.drawn] == [[(1, 2)], [(3, 3)], [(1, 2)], [(1, 3)]]
 
 

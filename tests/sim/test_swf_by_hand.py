@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rota.sim.replay import Replayed, replay
+from rota.sim.replay import ReplayResult, replay
 from rota.sim.swf import parse_swf
 
 #: submit, processors, run, estimate
@@ -24,14 +24,14 @@ def text_of(lines: Sequence[Line]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def replayed(text: str, *, procs: int | None = None, policy: str = "easy", **how: bool) -> Replayed:
+def replayed(text: str, *, procs: int | None = None, policy: str = "easy", **how: bool) -> ReplayResult:
     trace = parse_swf(text.encode(), "t.swf")
     processors = procs or trace.processors()
     assert processors is not None
     return replay(trace, processors=processors, policy=policy, **how)
 
 
-def starts(found: Replayed) -> dict[int, float]:
+def starts(found: ReplayResult) -> dict[int, float]:
     return {each.job.id: each.start for each in found.ran}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rota.plan.reasons import Waits
-from rota.sim.jobs import Job, Parent
+from rota.sim.jobs import Parent, TraceJob
 
 #: What can be said of a condition.
 HOLDS, OPEN, NEVER = "holds", "open", "never"
@@ -26,7 +26,7 @@ def verdict(condition: str, state: str) -> str:
     return OPEN
 
 
-def hopeless(job: Job, state: Callable[[int], str]) -> Parent | None:
+def hopeless(job: TraceJob, state: Callable[[int], str]) -> Parent | None:
     """A parent for which this job waits in vain."""
     return next((parent for parent in job.after if verdict(parent.condition, state(parent.id)) == NEVER), None)
 
@@ -42,7 +42,7 @@ def not_yet(parent: Parent) -> Waits:
     return Waits("dependency", f"job {parent.id}, which it waits for, has not been submitted yet")
 
 
-def revived(blocked: Iterable[Job], state: Callable[[int], str]) -> list[Job]:
+def revived(blocked: Iterable[TraceJob], state: Callable[[int], str]) -> list[TraceJob]:
     """Of the blocked jobs, those that need not be, parents first."""
     able = {job.id: job for job in blocked}
     while True:
@@ -55,7 +55,7 @@ def revived(blocked: Iterable[Job], state: Callable[[int], str]) -> list[Job]:
             break
         for id in lost:
             del able[id]
-    found: list[Job] = []
+    found: list[TraceJob] = []
     while able:
         first = [job for job in able.values() if not any(parent.id in able for parent in job.after)]
         found += first

@@ -1,4 +1,4 @@
-"""Pictures of simulated schedules: which rows each job has."""
+"""Pictures of simulated schedules: the rows and times of each job."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from heapq import heapify, heappop, heappush
 
 from rota.pictures.schedule import Drawn, Picture, runs
 from rota.plan.site.bitset import parse_spans
-from rota.sim.replay import Ran, Replayed
+from rota.sim.replay import RanJob, ReplayResult
 
 
-def picture_of_replay(replayed: Replayed, *, title: str, note: str, processors: int) -> Picture:
-    """A replayed trace. Jobs whose processors were only counted get lanes."""
+def picture_of_replay(replayed: ReplayResult, *, title: str, note: str, processors: int) -> Picture:
+    """The picture of a replayed trace. Jobs whose processors were only counted get the lowest free rows."""
     ran = replayed.ran
     counted = any(each.processors is None for each in ran)
-    rows = _lanes(ran, processors) if counted else [each.processors or [] for each in ran]
+    rows = _lowest_rows(ran, processors) if counted else [each.processors or [] for each in ran]
     drawn = [
         Drawn(
             id=each.job.id,
@@ -30,10 +30,10 @@ def picture_of_replay(replayed: Replayed, *, title: str, note: str, processors: 
     return Picture(title=title, note=note, drawn=drawn, rows=(1, processors), row_title=row_title)
 
 
-def _lanes(ran: Sequence[Ran], lanes: int) -> list[list[int]]:
-    """Lanes for jobs that are never more at once than there are lanes: always the lowest free ones."""
+def _lowest_rows(ran: Sequence[RanJob], processors: int) -> list[list[int]]:
+    """The lowest free rows for each job, in the order of their starts."""
     found: list[list[int]] = [[] for _ in ran]
-    free = list(range(1, lanes + 1))
+    free = list(range(1, processors + 1))
     ends: list[tuple[float, int]] = []
     for place in sorted(range(len(ran)), key=lambda place: (ran[place].start, place)):
         while ends and ends[0][0] <= ran[place].start:
@@ -45,7 +45,7 @@ def _lanes(ran: Sequence[Ran], lanes: int) -> list[list[int]]:
 
 
 def picture_of_site(jobs: Sequence[Mapping[str, object]], *, title: str, note: str) -> Picture:
-    """The jobs of a simulated site, as its JSON has them; those without a start are not drawn."""
+    """The jobs of a simulated site, as its JSON has them; jobs without a start are left out."""
     drawn = []
     for job in jobs:
         start, end, resources = job.get("start"), job.get("end"), job.get("resources")

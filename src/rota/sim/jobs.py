@@ -31,7 +31,7 @@ CONDITIONS: Final = ("afterok", "afterany", "afternotok")
 _LIMIT: Final = re.compile(r"([^\s:!]+)(?::(\d{1,9}))?(!?)")
 
 
-class Fields(Struct, kw_only=True):
+class JobFields(Struct, kw_only=True):
     """A job as the document gives it."""
 
     id: int
@@ -66,7 +66,7 @@ class Parent(Struct, frozen=True, array_like=True):
     condition: str = "afterok"
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class TraceJob(Struct, frozen=True, kw_only=True):
     """One job of a trace."""
 
     id: int
@@ -79,7 +79,7 @@ class Job(Struct, frozen=True, kw_only=True):
     resources: int = 0  #: … on these
 
 
-class Reader:
+class JobReader:
     """Reads the jobs of one trace. Equal requests are read once."""
 
     def __init__(self, site: Site, queues: Mapping[str, Queue], limits: set[str], moments: Moments) -> None:
@@ -91,13 +91,13 @@ class Reader:
         self._alternatives: dict[tuple[str, str], Alternative] = {}
         self._checked: set[str] = {""}
 
-    def read(self, given: object) -> Job:
+    def read(self, given: object) -> TraceJob:
         """One job. Raises `BadInput` with the path of the field within it."""
         fields = _fields(given)
         with field("submit"):
             submit = self._moments.read(fields.submit)
         start, resources = self._running(fields)
-        return Job(
+        return TraceJob(
             id=fields.id,
             submit=submit if start is None else min(submit, start),
             ask=self._ask(fields),
@@ -108,7 +108,7 @@ class Reader:
             resources=resources,
         )
 
-    def _ask(self, fields: Fields) -> Ask:
+    def _ask(self, fields: JobFields) -> Ask:
         types = self._types(fields)
         queue = self._queue(fields, types)
         if queue == BESTEFFORT and not types.besteffort:
@@ -140,7 +140,7 @@ class Reader:
 
     # -- its request
 
-    def _request(self, fields: Fields, queue: Queue) -> tuple[Alternative, ...]:
+    def _request(self, fields: JobFields, queue: Queue) -> tuple[Alternative, ...]:
         self._check_where(fields.where)
         limit = queue.walltime_s
         if fields.walltime is not None:
@@ -179,7 +179,7 @@ class Reader:
             return read
         return msgspec.structs.replace(read, groups=(ResourceGroup((Level(self._site.unit, 1),)),))
 
-    def _simple(self, fields: Fields) -> Alternative:
+    def _simple(self, fields: JobFields) -> Alternative:
         """So many cores of one host."""
         cpus = 1.0 if fields.cpus is None else fields.cpus
         if round(cpus * 100) < 1 or (cpus > 1 and cpus != int(cpus)):
@@ -196,12 +196,12 @@ class Reader:
 
     # -- its terms
 
-    def _types(self, fields: Fields) -> Types:
+    def _types(self, fields: JobFields) -> Types:
         words = [fields.type] if isinstance(fields.type, str) else fields.type
         with field("type"):
             return parse_types([word for word in words if word], moment=self._moments.read)
 
-    def _queue(self, fields: Fields, types: Types) -> str:
+    def _queue(self, fields: JobFields, types: Types) -> str:
         """Besteffort jobs have their own queue, and it has no others."""
         if types.besteffort:
             return BESTEFFORT
@@ -212,7 +212,7 @@ class Reader:
             )
         return queue
 
-    def _at(self, fields: Fields, types: Types) -> float | None:
+    def _at(self, fields: JobFields, types: Types) -> float | None:
         if fields.at is None:
             return None
         with field("at"):
@@ -243,7 +243,7 @@ class Reader:
                 uses[match[1]] = LimitUse(match[1], int(match[2] or 1), bool(match[3]))
         return tuple(uses.values())
 
-    def _running(self, fields: Fields) -> tuple[float | None, int]:
+    def _running(self, fields: JobFields) -> tuple[float | None, int]:
         if fields.start is None and fields.resources is None:
             return None, 0
         if fields.start is None or fields.resources is None:
@@ -268,15 +268,15 @@ def _narrowed(group: ResourceGroup, where: str) -> ResourceGroup:
     return msgspec.structs.replace(group, where=f"({where}) and ({group.where})" if group.where else where)
 
 
-def _fields(given: object) -> Fields:
+def _fields(given: object) -> JobFields:
     if not isinstance(given, dict):
         raise BadInput("it is not an object", hint='write it like {"id": 1, "request": ["nodes=2,walltime=60s"]}')
-    known = Fields.__struct_fields__
+    known = JobFields.__struct_fields__
     for name in given:
         if name not in known and name not in IGNORED:
             raise BadInput(f"there is no field {shown(name)}", hint=did_you_mean(str(name), known, "fields"))
     try:
-        return msgspec.convert(given, Fields)
+        return msgspec.convert(given, JobFields)
     except msgspec.ValidationError as error:
         raise refusal(error) from None
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 SHORTEST_S: Final = 10.0
 
 
-class Placed(Struct, frozen=True, gc=False):
+class ScheduledJob(Struct, frozen=True, gc=False):
     """When one job ran, and on how many processors."""
 
     submit: float
@@ -31,7 +31,7 @@ class Metrics(Struct, frozen=True, kw_only=True):
     utilisation: float = 0  #: of all processors, from the first submission to the last end
 
 
-def measure(jobs: Sequence[Placed], processors: int) -> Metrics:
+def measure(jobs: Sequence[ScheduledJob], processors: int) -> Metrics:
     """The metrics of a schedule on so many processors."""
     if not jobs:
         return Metrics()
@@ -46,7 +46,7 @@ def measure(jobs: Sequence[Placed], processors: int) -> Metrics:
     )
 
 
-def bounded_slowdown(job: Placed) -> float:
+def bounded_slowdown(job: ScheduledJob) -> float:
     """How many times longer it took than it had to, from its submission to its end."""
     return max(1.0, (job.end - job.submit) / max(SHORTEST_S, job.end - job.start))
 

@@ -13,7 +13,7 @@ from rota.plan.language.request import Alternative, Level, ResourceGroup
 from rota.plan.planner.planner import Planner
 from rota.plan.policy.policy import Policy, Queue
 from rota.plan.site.resources import Resource, Site
-from rota.sim.metrics import Metrics, Placed, measure, plain
+from rota.sim.metrics import Metrics, ScheduledJob, measure, plain
 from rota.sim.swf import SwfJob, SwfTrace, why_skipped
 
 #: What `--policy` may say, and the backfill that it means.
@@ -24,7 +24,7 @@ _QUEUE: Final = "default"
 _REPORT_EVERY: Final = 200
 
 
-class Ran(Struct, frozen=True, gc=False):
+class RanJob(Struct, frozen=True, gc=False):
     """When a job ran, and where: the numbers of its processors, unless they were only counted."""
 
     job: SwfJob
@@ -33,10 +33,10 @@ class Ran(Struct, frozen=True, gc=False):
     processors: list[int] | None
 
 
-class Replayed(Struct, frozen=True):
+class ReplayResult(Struct, frozen=True):
     """What became of a trace."""
 
-    ran: list[Ran]  #: in the order of submission
+    ran: list[RanJob]  #: in the order of submission
     skipped: list[tuple[SwfJob, str]]  #: with the reason
     metrics: Metrics
 
@@ -65,7 +65,7 @@ def replay(
     exact: bool = False,
     counted: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Replayed:
+) -> ReplayResult:
     """Run a trace on so many processors.
 
     `exact`: users know how long their jobs run. `counted`: only the number of processors matters, not which.
@@ -79,8 +79,8 @@ def replay(
         else:
             jobs.append(job)
     ran = _Replay(jobs, processors=processors, policy=policy, exact=exact, counted=counted).run(progress)
-    placed = [Placed(each.job.submit, each.start, each.end, each.job.procs) for each in ran]
-    return Replayed(ran, skipped, measure(placed, processors))
+    placed = [ScheduledJob(each.job.submit, each.start, each.end, each.job.procs) for each in ran]
+    return ReplayResult(ran, skipped, measure(placed, processors))
 
 
 class _Replay:
@@ -101,10 +101,10 @@ class _Replay:
             counted=counted,
         )
         self._ends: list[tuple[float, int, int]] = []  #: end, how many started before, place: a heap
-        self._ran: list[Ran | None] = [None] * len(jobs)
+        self._ran: list[RanJob | None] = [None] * len(jobs)
         self._started = 0
 
-    def run(self, progress: Callable[[int, int], None] | None) -> list[Ran]:
+    def run(self, progress: Callable[[int, int], None] | None) -> list[RanJob]:
         jobs, ends, planner = self._jobs, self._ends, self._planner
         submitted, told = 0, -_REPORT_EVERY
         while (now := self._next(submitted)) is not None:
@@ -140,6 +140,6 @@ class _Replay:
     def _begin(self, place: int, now: float, resources: int) -> None:
         job = self._jobs[place]
         where = None if self._counted else self._site.ids(resources)
-        self._ran[place] = Ran(job, now, now + job.run, where)
+        self._ran[place] = RanJob(job, now, now + job.run, where)
         heappush(self._ends, (now + job.run, self._started, place))
         self._started += 1

@@ -23,7 +23,7 @@ MAX_ID: Final = 999_999_999
 _IDS: Final = 'write ids like "1-8", "1-8,17", 5 or [1, 2]'
 
 
-class Host(Struct, forbid_unknown_fields=True):
+class HostRow(Struct, forbid_unknown_fields=True):
     """What a host has besides its resources."""
 
     mem: float | str | None = None
@@ -38,7 +38,7 @@ def host_named(name: str) -> str:
 
 
 def site_of(
-    rows: Sequence[Row], *, levels: Sequence[str] | None, hosts: Mapping[str, Host], moments: Moments
+    rows: Sequence[Row], *, levels: Sequence[str] | None, hosts: Mapping[str, HostRow], moments: Moments
 ) -> Site:
     """The site these rows describe. Raises `BadInput` with the path of the field."""
     if not rows:
@@ -168,7 +168,7 @@ def _kinds(values: Mapping[int, dict[str, Value]], unit: str) -> dict[str, Kind]
     return kinds
 
 
-def _figures(hosts: Mapping[str, Host], known: set[str]) -> dict[str, HostFigures]:
+def _figures(hosts: Mapping[str, HostRow], known: set[str]) -> dict[str, HostFigures]:
     found: dict[str, HostFigures] = {}
     for name, host in hosts.items():
         with field(f"hosts.{name}"):

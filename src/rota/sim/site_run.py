@@ -13,8 +13,8 @@ from rota.plan.planner.planner import Planner
 from rota.plan.reasons import Waits
 from rota.sim import dependencies
 from rota.sim.dependencies import OPEN, verdict
-from rota.sim.jobs import Job, Parent
-from rota.sim.metrics import Placed, measure, plain
+from rota.sim.jobs import Parent, TraceJob
+from rota.sim.metrics import ScheduledJob, measure, plain
 from rota.sim.trace import Trace, read_trace
 
 #: The exit status by which an idempotent job asks to be queued again, and how long it must have run.
@@ -27,7 +27,7 @@ _TOO_LATE: Final = Waits("reservation", "its time had passed before its resource
 _ITS_TURN: Final = Waits("resources", "it waits for its turn behind the first of its queue")
 
 
-def _gave_up(job: Job) -> Waits:
+def _gave_up(job: TraceJob) -> Waits:
     """Why a job that has not started is over."""
     types = job.ask.types
     if job.ask.at is not None:
@@ -35,10 +35,10 @@ def _gave_up(job: Job) -> Waits:
     return _MISSED if types.deadline is not None and types.deadline <= (types.expire or inf) else _EXPIRED
 
 
-class Record(Struct):
+class RunRecord(Struct):
     """What has become of a job."""
 
-    job: Job
+    job: TraceJob
     state: str = "ready"
     submitted: bool = False
     serial: int = 0  #: its place among those submitted at the same moment
@@ -70,7 +70,7 @@ def simulate(document: bytes, *, plan_only: bool, policy: str | None = None) -> 
     run = SiteRun(trace)
     records = run.plan() if plan_only else run.run()
     placed = [
-        Placed(record.job.submit, record.start, record.end, record.width)
+        ScheduledJob(record.job.submit, record.start, record.end, record.width)
         for record in records
         if record.start is not None and record.end is not None
     ]
@@ -86,7 +86,7 @@ class SiteRun:
         self._planner = Planner(
             trace.site, trace.policy, quotas=trace.quotas, now=0.0, usage=trace.usage, limits=trace.limits
         )
-        self._records = {job.id: Record(job, exit=job.exit) for job in trace.jobs}
+        self._records = {job.id: RunRecord(job, exit=job.exit) for job in trace.jobs}
         #: those to come, the last first; of one moment in the order of the file
         self._coming = sorted((job for job in trace.jobs if job.start is None), key=lambda job: job.submit)[::-1]
         self._ends: list[tuple[float, int, int, int]] = []  #: end, how many started before, id, attempt: a heap
@@ -95,14 +95,14 @@ class SiteRun:
         self._started = 0
         #: some condition is another than that the parent completes
         self._conditions = any(parent.condition != "afterok" for job in trace.jobs for parent in job.after)
-        self._children: dict[int, list[Record]] = {}
+        self._children: dict[int, list[RunRecord]] = {}
         for record in self._records.values():
             for parent in record.job.after:
                 self._children.setdefault(parent.id, []).append(record)
 
     # -- the plan at time 0
 
-    def plan(self) -> list[Record]:
+    def plan(self) -> list[RunRecord]:
         """What the planner intends with those who are there at time 0; those who come later are left out."""
         self._adopt_all()
         self._submit_all(0.0)
@@ -121,7 +121,7 @@ class SiteRun:
 
     # -- the run
 
-    def run(self) -> list[Record]:
+    def run(self) -> list[RunRecord]:
         """What becomes of every job."""
         self._adopt_all()
         now = 0.0
@@ -185,7 +185,7 @@ class SiteRun:
             record.submitted = True
             self._submit(record, now)
 
-    def _submit(self, record: Record, now: float) -> None:
+    def _submit(self, record: RunRecord, now: float) -> None:
         """Tell the planner, if all parents are there and none is in vain; then of those that wait for it."""
         coming = [record]
         record.state = "ready"
@@ -202,11 +202,11 @@ class SiteRun:
             children = self._children.get(record.job.id, ())
             coming += [child for child in reversed(children) if child.submitted and not self._known(child)]
 
-    def _known(self, record: Record) -> bool:
+    def _known(self, record: RunRecord) -> bool:
         """Has the planner been told of it, or is it over already?"""
         return record.submitted and (record.state != "ready" or record.job.id in self._planner.plan.entries)
 
-    def _enter(self, record: Record, parents: list[tuple[Parent, Record]], now: float) -> None:
+    def _enter(self, record: RunRecord, parents: list[tuple[Parent, RunRecord]], now: float) -> None:
         job = record.job
         if (vain := dependencies.hopeless(job, self._state)) is not None:
             self._over(record, BLOCKED, dependencies.never(vain))
@@ -235,7 +235,7 @@ class SiteRun:
                     self._preempt(self._records[victim], now)
                 self._begun(self._records[begin.entry.id], now, begin.entry)
 
-    def _begun(self, record: Record, start: float, entry: Entry) -> None:
+    def _begun(self, record: RunRecord, start: float, entry: Entry) -> None:
         """An attempt began. It runs as long as the trace says, and never beyond its walltime."""
         ask = record.job.ask
         limit = ask.alternatives[entry.alternative].walltime_s
@@ -255,7 +255,7 @@ class SiteRun:
         heappush(self._ends, (start + length, self._started, record.job.id, record.attempts))
         self._started += 1
 
-    def _place(self, record: Record, start: float, resources: int) -> None:
+    def _place(self, record: RunRecord, start: float, resources: int) -> None:
         record.start = start
         record.resources = self._site.spans(resources)
         record.width = resources.bit_count()
@@ -278,7 +278,7 @@ class SiteRun:
             if record.state == "running" and record.attempts == attempt:
                 self._end(record, now)
 
-    def _end(self, record: Record, now: float) -> None:
+    def _end(self, record: RunRecord, now: float) -> None:
         """An attempt ended by itself, or ran into its walltime."""
         assert record.start is not None
         types = record.job.ask.types
@@ -296,7 +296,7 @@ class SiteRun:
             self._over(record, "failed", Waits("exit", f"exit {record.exit}"), now)
         self._leave(record, now)
 
-    def _end_inner(self, container: Record, now: float) -> None:
+    def _end_inner(self, container: RunRecord, now: float) -> None:
         """Nobody outlives the container he lies in."""
         names = {str(container.job.id), container.job.ask.name} - {""}
         ending = {id for end, _order, id, _attempt in self._ends if end <= now}
@@ -312,12 +312,12 @@ class SiteRun:
                     self._over(record, "failed", Waits("container", "its container ended"), now)
                     self._leave(record, now)
 
-    def _lies_in(self, record: Record, container: Record) -> bool:
+    def _lies_in(self, record: RunRecord, container: RunRecord) -> bool:
         """Several containers may have its name."""
         entry = self._planner.plan.entries.get(record.job.id)
         return entry is not None and entry.home == container.job.id
 
-    def _preempt(self, record: Record, now: float) -> None:
+    def _preempt(self, record: RunRecord, now: float) -> None:
         """A besteffort job makes room."""
         if record.state != "running":
             return  # another that begins now has ended it
@@ -327,18 +327,18 @@ class SiteRun:
         self._over(record, "failed", Waits("preempted", "a job that is not besteffort wanted its resources"), now)
         self._leave(record, now)
 
-    def _again(self, record: Record, now: float) -> None:
+    def _again(self, record: RunRecord, now: float) -> None:
         """Queue it once more: a new attempt, for which its dependents wait."""
         self._planner.ended(record.job.id, now, again=True)
         record.start = record.resources = None
         self._submit(record, now)
 
-    def _over(self, record: Record, state: str, reason: Waits | None, now: float | None = None) -> None:
+    def _over(self, record: RunRecord, state: str, reason: Waits | None, now: float | None = None) -> None:
         record.state = state
         record.reason = reason
         record.end = now
 
-    def _leave(self, record: Record, now: float) -> None:
+    def _leave(self, record: RunRecord, now: float) -> None:
         """Tell the planner that a job is over, and see to its dependents."""
         complete = record.state == "complete"
         if complete and self._conditions:

@@ -18,8 +18,8 @@ from rota.plan.policy.policy import BACKFILLS, DEFAULT_QUEUES, MOST_WEIGHT, ORDE
 from rota.plan.policy.quota_rules import parse_rules
 from rota.plan.policy.quotas import Quotas
 from rota.plan.site.resources import Site
-from rota.sim.jobs import Job, Reader, refusal
-from rota.sim.rows import Host, Row, site_of
+from rota.sim.jobs import JobReader, TraceJob, refusal
+from rota.sim.rows import HostRow, Row, site_of
 from rota.sim.values import Moments, WrongField, did_you_mean, duration, field, shown, walltime
 
 #: Other names of backfills.
@@ -78,14 +78,16 @@ class Trace(Struct, kw_only=True, frozen=True):
     quotas: Quotas | None
     usage: dict[str, float]
     limits: dict[str, int]  #: of the whole site
-    jobs: list[Job]  #: in the order of the file
+    jobs: list[TraceJob]  #: in the order of the file
 
 
 def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
     """The trace in a document; `policy` replaces what it says of orders and backfills. Raises `BadInput`."""
     given = _document(document)
     moments = Moments(given.epoch, given.timezone)
-    hosts = {name: _struct(host, Host, f"hosts.{name}", "figures of a host") for name, host in given.hosts.items()}
+    hosts = {
+        name: _struct(host, HostRow, f"hosts.{name}", "figures of a host") for name, host in given.hosts.items()
+    }
     site = site_of(given.resources, levels=given.levels, hosts=hosts, moments=moments)
     queues = _queues(given, policy)
     for user, used in given.usage.items():
@@ -101,7 +103,7 @@ def read_trace(document: bytes, *, policy: str | None = None) -> Trace:
         quotas=_quotas(given, moments, site),
         usage=dict(given.usage),
         limits=dict(given.limits),
-        jobs=_jobs(given.jobs, Reader(site, queues, limits, moments)),
+        jobs=_jobs(given.jobs, JobReader(site, queues, limits, moments)),
     )
 
 
@@ -254,8 +256,8 @@ def _quotas(given: Document, moments: Moments, site: Site) -> Quotas | None:
 # -- jobs
 
 
-def _jobs(given: Sequence[object], reader: Reader) -> list[Job]:
-    found: list[Job] = []
+def _jobs(given: Sequence[object], reader: JobReader) -> list[TraceJob]:
+    found: list[TraceJob] = []
     places: dict[int, int] = {}
     for number, fields in enumerate(given):
         with field(f"jobs[{number}]"):
@@ -277,7 +279,7 @@ def _jobs(given: Sequence[object], reader: Reader) -> list[Job]:
     return found
 
 
-def _refuse_cycles(jobs: Sequence[Job], places: Mapping[int, int]) -> None:
+def _refuse_cycles(jobs: Sequence[TraceJob], places: Mapping[int, int]) -> None:
     """Nobody waits for himself. Raises `BadInput` that names the cycle."""
     done: set[int] = set()
     for first in jobs:
@@ -300,7 +302,7 @@ def _refuse_cycles(jobs: Sequence[Job], places: Mapping[int, int]) -> None:
                 todo.extend((parent.id, False) for parent in jobs[places[id]].after)
 
 
-def _refuse_overlaps(jobs: Sequence[Job]) -> None:
+def _refuse_overlaps(jobs: Sequence[TraceJob]) -> None:
     """Running jobs hold different resources, unless they are of a kind that shares."""
     taken = 0
     for number, job in enumerate(jobs):

@@ -15,7 +15,7 @@ from rota.sim.metrics import Metrics
 from rota.units import about_duration
 
 if TYPE_CHECKING:
-    from rota.sim.replay import Replayed
+    from rota.sim.replay import ReplayResult
 
 _REDRAW_S: Final = 0.1
 _BAR: Final = 20
@@ -65,7 +65,7 @@ def _row(policy: str, jobs: int, metrics: Metrics) -> list[str]:
     return [policy, f"{jobs:,}", slowdown, *map(about_duration, times), f"{metrics.utilisation:.1%}"]
 
 
-def tell_replays(name: str, processors: int, results: Mapping[str, Replayed]) -> None:
+def tell_replays(name: str, processors: int, results: Mapping[str, ReplayResult]) -> None:
     """One trace, a row for each policy."""
     first = next(iter(results.values()))
     say(f"{harmless(name)} on {count(processors, 'processor')}")

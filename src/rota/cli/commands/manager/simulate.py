@@ -14,7 +14,7 @@ from rota.cli.input.selectors import files
 from rota.cli.render.printing import say
 
 if TYPE_CHECKING:
-    from rota.sim.replay import Replayed
+    from rota.sim.replay import ReplayResult
 
 _POLICIES: Final = ("fcfs", "easy", "easy-sjbf", "conservative")
 _DEFAULT: Final = "conservative"
@@ -127,7 +127,7 @@ def _swf(
         raise BadInput(f"{name} does not say how many processors there are", hint="give --procs")
     if processors > _MOST_PROCS:
         raise BadInput(f"{name} has {processors} processors, too many to simulate", hint="give --procs")
-    results: dict[str, Replayed] = {}
+    results: dict[str, ReplayResult] = {}
     for policy in policies:
         with ReplayLine(policy) as line:
             results[policy] = replay(
