@@ -13,22 +13,22 @@ from collections.abc import Callable
 
 from rota.runner import libc
 from rota.runner.contain.fences import Fences
-from rota.runner.contain.process_family import Family
-from rota.runner.contain.suspension import Pausing
+from rota.runner.contain.process_family import ProcessFamily
+from rota.runner.contain.suspension import Suspension
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end.behaviours import Behaviours
-from rota.runner.end.ending import Endings
 from rota.runner.end.finishing import Finisher
 from rota.runner.end.reaping import Reaper
 from rota.runner.end.sampling import Sampling
-from rota.runner.end.walltime_warnings import Warnings
+from rota.runner.end.task_signals import TaskSignals
+from rota.runner.end.termination import Terminator
 from rota.runner.end.watchdog import Watchdog
-from rota.runner.enter.channels import Channels
+from rota.runner.enter.channels import JobChannels
 from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.consoles import Consoles
 from rota.runner.enter.relay import Relay
-from rota.runner.identity import Identity
+from rota.runner.identity import RunnerIdentity
 from rota.runner.log import say, say_exception
 from rota.runner.loop import Loop
 from rota.runner.node import Node
@@ -45,15 +45,15 @@ from rota.runner.report.leaving import Leaving
 from rota.runner.report.link import MAX_DELAY_S, Dial, Link
 from rota.runner.report.orders import Orders
 from rota.runner.report.outbox import Outbox
-from rota.runner.report.records import Records
+from rota.runner.report.records import TaskRecords
+from rota.runner.start.command_setup import CommandSetup
 from rota.runner.start.cores import Cores
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.hook_process import Script
-from rota.runner.start.hooks import Hooks
+from rota.runner.start.hooks import NodeHooks
+from rota.runner.start.launching import Launcher
 from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
-from rota.runner.start.special import Special
-from rota.runner.start.starting import Beginnings
 from rota.runner.task_table import TaskTable
 
 #: The agent of a node waits so long for being accepted, then tries again.
@@ -79,7 +79,7 @@ class Agent:
         self.loop = loop = Loop()
         self.tasks = tasks = TaskTable()
         self.rules = rules = CurrentRules()
-        self.identity = identity = Identity(root, host="" if node is None else node.name)
+        self.identity = identity = RunnerIdentity(root, host="" if node is None else node.name)
         self._journal = journal = Journal(identity.directory, identity.began())
         self._outbox = outbox = Outbox()
         self._seating = seating = Seating(loop.now)
@@ -91,7 +91,7 @@ class Agent:
 
         # Holding and ending tasks.
         scripts: dict[int, Script] = {}
-        family = Family(os.getpid(), others=scripts)
+        family = ProcessFamily(os.getpid(), others=scripts)
         # A node is its agent's alone. Elsewhere others may pick too, and must not all begin with the first.
         first = 0 if node is not None else os.getpid()
         self.containment = containment = Containment(
@@ -105,18 +105,20 @@ class Agent:
             # In the allocation of another engine there may be more runners, which do not know of each other.
             picks=not ticket,
         )
-        endings = Endings(loop=loop, tasks=tasks, rules=rules, containment=containment)
+        terminator = Terminator(loop=loop, tasks=tasks, rules=rules, containment=containment)
         self.watchdog = watchdog = Watchdog(
-            scratch_root, loop=loop, tasks=tasks, rules=rules, containment=containment, endings=endings
+            scratch_root, loop=loop, tasks=tasks, rules=rules, containment=containment, terminator=terminator
         )
         sampling = Sampling(loop=loop, tasks=tasks, rules=rules, containment=containment, watchdog=watchdog)
-        warnings = Warnings(loop=loop, tasks=tasks, rules=rules, containment=containment, endings=endings)
+        task_signals = TaskSignals(
+            loop=loop, tasks=tasks, rules=rules, containment=containment, terminator=terminator
+        )
 
         # Output and channels.
         followers = Followers(home, loop=loop, tasks=tasks, rules=rules, connection=connection, pool=pool)
         self._streams = streams = Streams(loop=loop, rules=rules, pool=pool, followers=followers)
         self._conduits = conduits = Conduits(loop.poll, connection)
-        consoles = Consoles(loop=loop, tasks=tasks, rules=rules, conduits=conduits, endings=endings)
+        consoles = Consoles(loop=loop, tasks=tasks, rules=rules, conduits=conduits, terminator=terminator)
         self._relay = relay = Relay(
             identity.directory,
             poll=loop.poll,
@@ -124,7 +126,7 @@ class Agent:
             conduits=conduits,
             containment=containment,
         )
-        channels = Channels(
+        channels = JobChannels(
             loop=loop,
             tasks=tasks,
             rules=rules,
@@ -137,7 +139,7 @@ class Agent:
         catalogue.more[b"ROTA_RELAY"] = os.fsencode(relay.path)
 
         # Before, after and beside the command of a job.
-        hooks = Hooks(
+        hooks = NodeHooks(
             null,
             scripts,
             loop=loop,
@@ -150,13 +152,13 @@ class Agent:
             identity=identity,
             scratch_root=scratch_root,
         )
-        suspension = Pausing(
+        suspension = Suspension(
             loop=loop,
             tasks=tasks,
             rules=rules,
             outbox=outbox,
             containment=containment,
-            warnings=warnings,
+            task_signals=task_signals,
             hooks=hooks,
         )
         parts = Parts(
@@ -168,7 +170,7 @@ class Agent:
             outbox=outbox,
             catalogue=catalogue,
             containment=containment,
-            endings=endings,
+            terminator=terminator,
             sampling=sampling,
             hooks=hooks,
             channels=channels,
@@ -185,7 +187,7 @@ class Agent:
         )
 
         # From the end of one task to the start of the next.
-        self._records = records = Records(
+        self._records = records = TaskRecords(
             tasks=tasks, journal=journal, outbox=outbox, segments=segments, ships=node is not None
         )
         finisher = Finisher(
@@ -205,7 +207,7 @@ class Agent:
             hooks=hooks,
             parts=parts,
         )
-        special = Special(
+        special = CommandSetup(
             null,
             rules=rules,
             containment=containment,
@@ -213,7 +215,7 @@ class Agent:
             scratch_root=scratch_root,
             host=identity.host,
         )
-        self._beginnings = beginnings = Beginnings(
+        self._launcher = launcher = Launcher(
             loop=loop,
             tasks=tasks,
             rules=rules,
@@ -223,7 +225,7 @@ class Agent:
             pool=pool,
             containment=containment,
             sampling=sampling,
-            warnings=warnings,
+            task_signals=task_signals,
             behaviours=behaviours,
             hooks=hooks,
             finisher=finisher,
@@ -235,13 +237,13 @@ class Agent:
             rules=rules,
             family=family,
             containment=containment,
-            endings=endings,
+            terminator=terminator,
             streams=streams,
             followers=followers,
             channels=channels,
             hooks=hooks,
             finisher=finisher,
-            beginnings=beginnings,
+            launcher=launcher,
         )
 
         # The manager.
@@ -252,10 +254,10 @@ class Agent:
             outbox=outbox,
             seating=seating,
             connection=connection,
-            endings=endings,
+            terminator=terminator,
             parts=parts,
             followers=followers,
-            beginnings=beginnings,
+            launcher=launcher,
             host=identity.host,
             stays=node is not None,
             linger_s=linger_s,
@@ -268,8 +270,8 @@ class Agent:
             seating=seating,
             catalogue=catalogue,
             containment=containment,
-            endings=endings,
-            warnings=warnings,
+            terminator=terminator,
+            task_signals=task_signals,
             suspension=suspension,
             parts=parts,
             followers=followers,
@@ -301,18 +303,18 @@ class Agent:
         #: Everything that has its time. Each says again when it wants to be called.
         self.ticks: list[Callable[[float], None]] = [
             contact.tick,
-            endings.tick,
+            terminator.tick,
             reaper.tick,
             sampling.tick,
             containment.tick,
             watchdog.tick,
             followers.tick,
             finisher.tick,
-            beginnings.tick,
+            launcher.tick,
             channels.tick,
             hooks.tick,
             parts.tick,
-            warnings.tick,
+            task_signals.tick,
             leaving.tick,
         ]
         self._signals = -1
@@ -362,7 +364,7 @@ class Agent:
         if signalled:
             self._on_signals()
         if self._seating.fillable:
-            self._beginnings.fill()
+            self._launcher.fill()
         if tasks.begun or tasks.quiet or self._outbox:
             contact.consider(now)
         if now >= loop.due_at:

@@ -21,7 +21,7 @@ def node_of(runner: str) -> str:
     return runner.rsplit("-", 2)[0]
 
 
-class Identity:
+class RunnerIdentity:
     """Made once, at start."""
 
     def __init__(self, root: str, *, host: str = "") -> None:

@@ -14,7 +14,7 @@ import msgspec
 from rota.host import usable_memory
 from rota.plan.site.node_facts import NodeFacts
 from rota.runner.contain import procfs
-from rota.runner.report.link import Dial, Stream
+from rota.runner.report.link import ByteStream, Dial
 
 _GPU = re.compile(r"nvidia\d+")
 
@@ -68,7 +68,7 @@ def tls_dial(host: str, port: int, authority: str) -> Dial:
     context = context_for(authority)
     resolver = Resolver(host, port)
 
-    def dial() -> Stream:
+    def dial() -> ByteStream:
         return TlsStream(*resolver.next(), context)
 
     return dial

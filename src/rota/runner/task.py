@@ -14,7 +14,7 @@ from rota.plan.size import Size
 from rota.runner import libc
 from rota.runner.contain import mark
 from rota.runner.contain.fence import Fence
-from rota.runner.end.afterwards import Afterwards
+from rota.runner.end.behaviour_progress import BehaviourProgress
 from rota.runner.enter.conduit import Conduit
 from rota.runner.output.capture import Capture
 from rota.runner.report.journal import Intent, Key, Spawned, pack
@@ -57,16 +57,16 @@ class Pipes:
 class Seat:
     """Room for one job at a time."""
 
-    __slots__ = ("id", "line", "pipes", "share")
+    __slots__ = ("id", "pipes", "queue", "share")
 
-    def __init__(self, id: int, line: Line) -> None:
+    def __init__(self, id: int, queue: LeaseQueue) -> None:
         self.id = id
-        self.line = line
+        self.queue = queue
         self.share: Share | None = None  #: of the host's cores, picked for its first job without an allocation
         self.pipes: Pipes | None = None
 
 
-class Line:
+class LeaseQueue:
     """The leases of one size that wait, lowest rank first, and the free seats of that size."""
 
     __slots__ = ("free", "heap", "size", "waiting")
@@ -103,15 +103,15 @@ class Task:
     share: Share | None = None  #: of the host's cores
     fence: Fence | None = None  #: around all its processes, once there is one
     frozen = False  #: stopped by `Endings.freeze`
-    still_since: float | None = None  #: suspended since then (monotonic); None: it goes on
-    still_at = 0.0  #: the same, wall time
-    still_s = 0.0  #: it was suspended for so long before
-    wanted_still = False  #: should it be suspended?
-    in_pause_hook = False  #: a hook of the site runs because it was suspended, or resumes
+    suspended_since: float | None = None  #: suspended since then (monotonic); None: it goes on
+    suspended_at = 0.0  #: the same, wall time
+    suspended_s = 0.0  #: it was suspended for so long before
+    suspend_wanted = False  #: should it be suspended?
+    in_suspend_hook = False  #: a hook of the site runs because it was suspended, or resumes
     walltime_s: float | None = None  #: if that was changed while it ran
     warned: tuple[tuple[float, str], ...] = ()  #: signals that told it that its time is nearly over
     index_entry: bytes | None = None  #: of an element of an array
-    afterwards: Afterwards | None = None  #: the command has ended, its behaviours have not
+    behaviours: BehaviourProgress | None = None  #: the command has ended, its behaviours have not
     scratch: Scratch | None = None
     console: Conduit | None = None  #: the terminal of an interactive job
     script: Script | None = None  #: a hook of the site that runs for it
@@ -122,7 +122,7 @@ class Task:
     _known: dict[int, int] | None = None
 
     # Set when it waits, starts or ends.
-    line: Line
+    queue: LeaseQueue
     seat: Seat
     pipes: Pipes
     pid: int
@@ -168,9 +168,9 @@ class Task:
         return isinstance(self.grant.cmd, str)
 
     @property
-    def can_save(self) -> bool:
+    def can_checkpoint(self) -> bool:
         """Does its command run now, so that it can write a checkpoint when asked?"""
-        return not self.preparing and self.status is None and self.still_since is None
+        return not self.preparing and self.status is None and self.suspended_since is None
 
     def started(self) -> Started:
         """What is told about its beginning."""

@@ -17,7 +17,7 @@ import pytest
 from rota.runner.contain import hierarchies, procfs
 from rota.runner.contain.fence import Fence
 from rota.runner.contain.fences import Fences, found_here, of_runner, recorded
-from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY, Hierarchies, Tree
+from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY, CgroupTree, Hierarchies
 from rota.runner.identity import name_of
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager, ref
@@ -140,14 +140,14 @@ import os, sys
 from rota.runner import log
 from rota.runner.agent import Agent
 from rota.runner.contain.fences import Fences
-from rota.runner.contain.hierarchies import Tree
+from rota.runner.contain.hierarchies import CgroupTree
 from rota.runner.report.link import unix_dial
 
 home = sys.argv[1]
 log.open_log(home + "/runner.log")
 agent = Agent(unix_dial(home + "/socket"), home + "/runners")
 if os.path.exists(home + "/proc"):
-    tree = Tree()
+    tree = CgroupTree()
     tree.proc = home + "/proc"
     agent.containment.fences = Fences(agent.identity.id, tree)
 
@@ -285,13 +285,13 @@ def spawned(fence: Fence, text: str) -> subprocess.Popen[bytes]:
     return process
 
 
-class Nothing(Tree):
+class Nothing(CgroupTree):
     """A host without control groups."""
 
     proc = "/nonexistent"
 
 
-class Older(Tree):
+class Older(CgroupTree):
     """This host as if it had no groups of version 2."""
 
     def __init__(self, proc: Path) -> None:
@@ -305,7 +305,7 @@ class Older(Tree):
 @pytest.fixture(params=["best", "version 1", "none"])
 def fence(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fence]:
     """A fence by the best that this host has, by version 1 alone, and by no group."""
-    tree = {"best": Tree, "version 1": lambda: Older(tmp_path / "proc"), "none": Nothing}[request.param]()
+    tree = {"best": CgroupTree, "version 1": lambda: Older(tmp_path / "proc"), "none": Nothing}[request.param]()
     fences = Fences(f"test-{os.getpid()}", tree)
     if request.param != "none" and fences.hierarchies.place(HOLD) is None:
         pytest.skip("not on this host")
@@ -374,7 +374,7 @@ def test_a_fence_keeps_what_is_inside_to_its_cores(fence: Fence) -> None:
 # ------------------------------------------------------------------ other hosts than this one
 
 
-class Fake(Tree):
+class Fake(CgroupTree):
     """The control groups of another host, in a directory: a group made there has the files it would have."""
 
     def __init__(self, top: Path, mounts: dict[str, tuple[int, str, list[str]]]) -> None:

@@ -18,7 +18,7 @@ from rota.runner.contain import hierarchies
 from rota.runner.contain.fence import Fence
 from rota.runner.contain.fences import Fences
 from rota.runner.end import host_room
-from rota.runner.end.host_room import Room
+from rota.runner.end.host_room import HostRoom
 from rota.wire import messages as m
 from tests.runner.manager import FakeManager
 
@@ -31,7 +31,7 @@ import sys
 from rota.runner import log
 from rota.runner.agent import Agent
 from rota.runner.report.link import unix_dial
-from rota.runner.end.host_room import Room
+from rota.runner.end.host_room import HostRoom
 
 home = sys.argv[1]
 log.open_log(home + "/runner.log")
@@ -39,7 +39,7 @@ agent = Agent(unix_dial(home + "/socket"), home + "/runners")
 
 def left(name):
     with open(home + "/" + name) as file:
-        return Room(int(file.read() or 1000), 1000)
+        return HostRoom(int(file.read() or 1000), 1000)
 
 def memory():
     with open(home + "/looks", "a") as file:
@@ -219,9 +219,9 @@ def test_the_scarcest_room_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     (tmp_path / "memory.stat").write_text("anon 100\ninactive_file 300\n")
     monkeypatch.setattr(hierarchies, "candidates", lambda controller: [(2, str(tmp_path))])
     memory = host_room.Memory()
-    assert memory() == Room(340, 1000), "cached files can be taken back"
+    assert memory() == HostRoom(340, 1000), "cached files can be taken back"
     (tmp_path / "memory.stat").write_text("anon 950\ninactive_file 10\n")
-    assert memory() == Room(50, 1000)
+    assert memory() == HostRoom(50, 1000)
 
 
 # ------------------------------------------------------------------ by control group

@@ -23,7 +23,7 @@ class _Remover(Protocol):
     def remove(self, path: str) -> None: ...
 
 
-class Group:
+class ControlGroup:
     """One group in one hierarchy."""
 
     __slots__ = ("_tree", "path", "version")

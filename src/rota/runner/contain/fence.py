@@ -29,9 +29,9 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 from rota.runner.contain import procfs, signals
-from rota.runner.contain.cgroup import Group
+from rota.runner.contain.cgroup import ControlGroup
 from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY
-from rota.runner.contain.process_trail import Trail
+from rota.runner.contain.process_trail import ProcessTrail
 
 _SWEEPS = 20
 _PATIENCE_S = 10.0
@@ -42,7 +42,9 @@ class Fence:
 
     __slots__ = ("_trail", "attempt", "by_purpose", "frozen", "job")
 
-    def __init__(self, job: int, attempt: int, groups: dict[str, Group], trail: Trail | None = None) -> None:
+    def __init__(
+        self, job: int, attempt: int, groups: dict[str, ControlGroup], trail: ProcessTrail | None = None
+    ) -> None:
         self.job = job
         self.attempt = attempt
         self.frozen = False
@@ -50,7 +52,7 @@ class Fence:
         self._trail = trail  #: None: somebody else knows its processes
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[ControlGroup]:
         """Each once."""
         return list(dict.fromkeys(self.by_purpose.values()))
 

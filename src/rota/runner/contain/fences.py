@@ -5,10 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 
-from rota.runner.contain.cgroup import Group
+from rota.runner.contain.cgroup import ControlGroup
 from rota.runner.contain.fence import Fence
-from rota.runner.contain.hierarchies import CORES, HOLD, MEMORY, THE_TREE, Hierarchies, Tree, parents, purposes_of
-from rota.runner.contain.process_trail import Trail
+from rota.runner.contain.hierarchies import (
+    CORES,
+    HOLD,
+    KERNEL_TREE,
+    MEMORY,
+    CgroupTree,
+    Hierarchies,
+    parents,
+    purposes_of,
+)
+from rota.runner.contain.process_trail import ProcessTrail
 from rota.runner.contain.site_script import BY_SCRIPT, ScriptFence
 from rota.runner.log import say
 
@@ -16,12 +25,12 @@ from rota.runner.log import say
 class Fences:
     """Makes the fences of a runner."""
 
-    def __init__(self, runner: str, tree: Tree = THE_TREE) -> None:
+    def __init__(self, runner: str, tree: CgroupTree = KERNEL_TREE) -> None:
         self._prefix = f"rota-{runner}-"
         self._tree = tree
         self.hierarchies = Hierarchies(f"{self._prefix}probe", tree)
         self.script = ""  #: of the site, which is used instead of control groups
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def make(
         self,
@@ -37,7 +46,7 @@ class Fences:
 
         `token`: of its lease, by which its processes are also known where no group holds them.
         """
-        trail = Trail(token)
+        trail = ProcessTrail(token)
         if self.script and hold:
             made = ScriptFence(job, attempt, script=self.script, cores=cores, trail=trail)
             if made.run("make"):
@@ -62,7 +71,7 @@ class Fences:
                 self._drop(fence, MEMORY, "it takes no limit of memory")
         return len(fence.by_purpose) > before
 
-    def _add(self, fence: Fence, purpose: str) -> Group | None:
+    def _add(self, fence: Fence, purpose: str) -> ControlGroup | None:
         place = self.hierarchies.place(purpose)
         if place is None:
             self._tell(f"control groups cannot be used for {purpose} here")
@@ -70,7 +79,7 @@ class Fences:
         path = f"{place.parent}/{self._prefix}{fence.job}.{fence.attempt}"
         group = next((group for group in fence.groups if group.path == path), None)
         if group is None:
-            group = Group(path, place.version, self._tree)
+            group = ControlGroup(path, place.version, self._tree)
             try:
                 self._tree.make(path)
             except FileExistsError:
@@ -88,8 +97,8 @@ class Fences:
             group.remove()
 
     def _tell(self, what: str) -> None:
-        if what not in self._told:
-            self._told.add(what)
+        if what not in self._logged:
+            self._logged.add(what)
             say(what)
 
 
@@ -101,17 +110,17 @@ def recorded(record: str, job: int, attempt: int) -> Fence | None:
 
 
 def _of_paths(paths: Iterable[str], job: int, attempt: int) -> Fence | None:
-    groups: dict[str, Group] = {}
+    groups: dict[str, ControlGroup] = {}
     for path in paths:
         if os.path.basename(path).startswith("rota-") and os.path.isdir(path):
-            group = Group(path, 2 if os.path.exists(f"{path}/cgroup.events") else 1)
+            group = ControlGroup(path, 2 if os.path.exists(f"{path}/cgroup.events") else 1)
             purposes = purposes_of(group)
             # What cannot freeze is kept as well, under its own name: it must be emptied and removed.
             groups.update(dict.fromkeys(purposes or [path], group))
     return Fence(job, attempt, groups) if groups else None
 
 
-def of_runner(runner: str, tree: Tree = THE_TREE) -> dict[str, Fence]:
+def of_runner(runner: str, tree: CgroupTree = KERNEL_TREE) -> dict[str, Fence]:
     """What a runner made in or beside this process's own groups, by `job.attempt`."""
     found: dict[str, list[str]] = {}
     for _, parent, name in _made(f"rota-{runner}-", tree):
@@ -125,7 +134,7 @@ def of_runner(runner: str, tree: Tree = THE_TREE) -> dict[str, Fence]:
     return fences
 
 
-def sweep(node: str, tree: Tree = THE_TREE) -> None:
+def sweep(node: str, tree: CgroupTree = KERNEL_TREE) -> None:
     """Remove the empty groups of dead runners of this host.
 
     A successor removes those of its own deployment when it settles them; this is for deployments that nobody
@@ -134,12 +143,12 @@ def sweep(node: str, tree: Tree = THE_TREE) -> None:
     for version, parent, name in _made(f"rota-{node}-", tree):
         pid = name.partition("-")[0]
         if pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-            group = Group(f"{parent}/rota-{node}-{name}", version, tree)
+            group = ControlGroup(f"{parent}/rota-{node}-{name}", version, tree)
             if not group.pids():
                 group.remove()
 
 
-def _made(prefix: str, tree: Tree) -> Iterator[tuple[int, str, str]]:
+def _made(prefix: str, tree: CgroupTree) -> Iterator[tuple[int, str, str]]:
     """Groups in or beside this process's own whose names begin like this: version, parent, rest of the name."""
     for version, parent in parents(tree):
         try:

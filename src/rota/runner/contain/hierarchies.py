@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from rota.runner.contain.cgroup import LIMIT_FILES, Group, read, write
+from rota.runner.contain.cgroup import LIMIT_FILES, ControlGroup, read, write
 
 HOLD, CORES, MEMORY = "hold", "cores", "memory"
 #: The file that a group must have for each purpose, by version.
@@ -30,7 +30,7 @@ _CONTROLLERS = {HOLD: "freezer", CORES: "cpuset", MEMORY: "memory"}
 _DELEGATED = ("trusted.delegate", "user.delegate")
 
 
-class Tree:
+class CgroupTree:
     """The directories of control groups, and how they are made and removed: the kernel's, or a test's."""
 
     proc = "/proc/self"  #: where it is written which trees are mounted and where in them this process is
@@ -44,10 +44,10 @@ class Tree:
         os.rmdir(path)
 
 
-THE_TREE = Tree()
+KERNEL_TREE = CgroupTree()
 
 
-class Place(NamedTuple):
+class CgroupPlace(NamedTuple):
     """A directory in which groups can be made."""
 
     version: int
@@ -58,35 +58,35 @@ class Place(NamedTuple):
 class Hierarchies:
     """The best place for each purpose."""
 
-    def __init__(self, probe: str, tree: Tree = THE_TREE) -> None:
+    def __init__(self, probe: str, tree: CgroupTree = KERNEL_TREE) -> None:
         self._probe = probe  #: the name of a group that is made to see what can be done
         self._tree = tree
-        self._found: dict[str, Place] | None = None
+        self._found: dict[str, CgroupPlace] | None = None
 
-    def place(self, purpose: str) -> Place | None:
+    def place(self, purpose: str) -> CgroupPlace | None:
         """Where groups serve this purpose, or None: nowhere."""
         return self.found().get(purpose)
 
-    def found(self) -> dict[str, Place]:
+    def found(self) -> dict[str, CgroupPlace]:
         if self._found is None:
             self._found = self._look()
         return self._found
 
-    def _look(self) -> dict[str, Place]:
+    def _look(self) -> dict[str, CgroupPlace]:
         places = [place for version, parent in parents(self._tree) if (place := self._try(version, parent))]
         # One group for everything is cheapest; version 2 also kills and freezes better.
         places.sort(key=lambda place: (place.version, len(place.offers)), reverse=True)
-        found: dict[str, Place] = {}
+        found: dict[str, CgroupPlace] = {}
         newer = [place for place in places if place.version == 2][:1]  # a process is in one group of a hierarchy
         for place in newer + [place for place in places if place.version == 1]:
             for purpose in place.offers:
                 found.setdefault(purpose, place)
         return found
 
-    def _try(self, version: int, parent: str) -> Place | None:
+    def _try(self, version: int, parent: str) -> CgroupPlace | None:
         if version == 2:
             _switch_on(parent)
-        group = Group(f"{parent}/{self._probe}", version, self._tree)
+        group = ControlGroup(f"{parent}/{self._probe}", version, self._tree)
         try:
             self._tree.make(group.path)
         except OSError:
@@ -95,10 +95,10 @@ class Hierarchies:
         if CORES in offers and not group.keep_to(os.sched_getaffinity(0)):
             offers.discard(CORES)
         group.remove()
-        return Place(version, parent, frozenset(offers)) if offers else None
+        return CgroupPlace(version, parent, frozenset(offers)) if offers else None
 
 
-def parents(tree: Tree = THE_TREE) -> list[tuple[int, str]]:
+def parents(tree: CgroupTree = KERNEL_TREE) -> list[tuple[int, str]]:
     """(version, directory) in which groups may be made: below the groups of this process, and beside that of
     version 2. Version 2 gives groups in which there are processes no controllers to pass on: so beside the own
     one is a better place than below it, if we may put processes there."""
@@ -108,7 +108,7 @@ def parents(tree: Tree = THE_TREE) -> list[tuple[int, str]]:
     return list(dict.fromkeys([*below, *beside]))
 
 
-def purposes_of(group: Group) -> list[str]:
+def purposes_of(group: ControlGroup) -> list[str]:
     """What a group can serve, by the files it has."""
     return [what for what, files in _FILES.items() if os.access(f"{group.path}/{files[group.version]}", os.W_OK)]
 
@@ -131,7 +131,7 @@ def _attribute(path: str, name: str) -> bytes:
         return b""
 
 
-def candidates(controller: str, proc: str = THE_TREE.proc) -> list[tuple[int, str]]:
+def candidates(controller: str, proc: str = KERNEL_TREE.proc) -> list[tuple[int, str]]:
     """(version, directory of this process's own group), best first; in version 1 of this controller."""
     own: dict[str, str] = {}
     for line in read(f"{proc}/cgroup").splitlines():

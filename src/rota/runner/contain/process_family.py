@@ -28,7 +28,7 @@ class Orphan:
         self.candidates: set[Task] = set()
 
 
-class Family:
+class ProcessFamily:
     """The relation between processes and the tasks of this runner."""
 
     def __init__(self, own_pid: int, others: Container[int]) -> None:

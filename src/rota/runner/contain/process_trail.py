@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from rota.runner.contain import mark, procfs
 
 
-class Trail:
+class ProcessTrail:
     """Processes of one attempt."""
 
     def __init__(self, token: int | None = None) -> None:

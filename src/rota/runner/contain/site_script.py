@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from rota.plan.site.bitset import spans_of
 from rota.runner import libc
 from rota.runner.contain.fence import Fence
-from rota.runner.contain.process_trail import Trail
+from rota.runner.contain.process_trail import ProcessTrail
 from rota.runner.log import say
 
 #: How a fence of a script begins in the journal; no path of a group does.
@@ -30,7 +30,13 @@ class ScriptFence(Fence):
     __slots__ = ("_added", "_cores", "_script")
 
     def __init__(
-        self, job: int, attempt: int, *, script: str, cores: Collection[int] = (), trail: Trail | None = None
+        self,
+        job: int,
+        attempt: int,
+        *,
+        script: str,
+        cores: Collection[int] = (),
+        trail: ProcessTrail | None = None,
     ) -> None:
         super().__init__(job, attempt, {}, trail)
         self._script = script

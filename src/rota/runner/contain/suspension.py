@@ -13,18 +13,18 @@ from rota.plan.site.bitset import spans_of
 from rota.runner import clock
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.walltime_warnings import Warnings
+from rota.runner.end.task_signals import TaskSignals
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Key
 from rota.runner.report.outbox import Outbox
 from rota.runner.start.hook_process import RESUME, SUSPEND
-from rota.runner.start.hooks import Hooks
+from rota.runner.start.hooks import NodeHooks
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
 
-class Pausing:
+class Suspension:
     """Suspends and resumes tasks."""
 
     def __init__(
@@ -35,15 +35,15 @@ class Pausing:
         rules: CurrentRules,
         outbox: Outbox,
         containment: Containment,
-        warnings: Warnings,
-        hooks: Hooks,
+        task_signals: TaskSignals,
+        hooks: NodeHooks,
     ) -> None:
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
         self._outbox = outbox
         self._containment = containment
-        self._warnings = warnings
+        self._signals = task_signals
         self._hooks = hooks
 
     def order(self, key: Key, on: bool) -> None:
@@ -51,16 +51,16 @@ class Pausing:
         task = self._tasks.by_key.get(key)
         if task is None:
             return  # it has ended, which is told otherwise
-        task.wanted_still = on
-        if not task.in_pause_hook:
+        task.suspend_wanted = on
+        if not task.in_suspend_hook:
             self._proceed(task)
 
     def _proceed(self, task: Task) -> None:
         """One step nearer to what is wanted, or say that it is so."""
         if task.key not in self._tasks.by_key or task.over:
             return
-        on = task.wanted_still
-        if on == (task.still_since is not None) or self._is_ending(task):
+        on = task.suspend_wanted
+        if on == (task.suspended_since is not None) or self._is_ending(task):
             self._tell(task)
         elif on:
             self._stop(task)
@@ -76,19 +76,19 @@ class Pausing:
             say(f"job {task.key[0]} cannot be stopped")
             self._tell(task, "not all of its processes can be stopped")
             return
-        task.still_since, task.still_at = time.monotonic(), clock.now()
+        task.suspended_since, task.suspended_at = time.monotonic(), clock.now()
         self._hook(SUSPEND, task)
 
     def _go_on(self, task: Task) -> None:
-        assert task.still_since is not None
-        still_s = time.monotonic() - task.still_since
-        task.still_since = None
-        task.still_s += still_s
+        assert task.suspended_since is not None
+        suspended_s = time.monotonic() - task.suspended_since
+        task.suspended_since = None
+        task.suspended_s += suspended_s
         if task.deadline is not None:
-            task.deadline += still_s
+            task.deadline += suspended_s
             self._loop.due(task.deadline)
         self._containment.freeze(task, False)
-        self._warnings.moved(task)
+        self._signals.moved(task)
 
     # -------------------------------------------------------------- the site's hooks
 
@@ -104,24 +104,29 @@ class Pausing:
             b"ROTA_USER=" + task.spec.user.encode("utf-8", "surrogateescape"),
             b"ROTA_CPU_LIST=" + cores.encode(),
         ]
-        task.in_pause_hook = True
+        task.in_suspend_hook = True
         self._hooks.run(name, task.key, entries, lambda wrong: self._hook_done(name, task, wrong))
 
     def _hook_done(self, name: str, task: Task, wrong: str) -> None:
-        task.in_pause_hook = False
+        task.in_suspend_hook = False
         self._after(name, task, wrong)
 
     def _after(self, name: str, task: Task, wrong: str) -> None:
         if task.key not in self._tasks.by_key or task.over:
             return
-        if name == RESUME and task.still_since is not None and not task.wanted_still and not self._is_ending(task):
+        if (
+            name == RESUME
+            and task.suspended_since is not None
+            and not task.suspend_wanted
+            and not self._is_ending(task)
+        ):
             self._go_on(task)
         self._tell(task, wrong)
-        if task.wanted_still != (task.still_since is not None):
+        if task.suspend_wanted != (task.suspended_since is not None):
             self._proceed(task)
 
     def _tell(self, task: Task, message: str = "") -> None:
-        still = task.still_since is not None and not self._is_ending(task)
-        at = task.still_at if still else clock.now()
+        still = task.suspended_since is not None and not self._is_ending(task)
+        at = task.suspended_at if still else clock.now()
         self._outbox.paused.append(Paused(*task.key, still, at, message))
         self._loop.due(self._loop.now)

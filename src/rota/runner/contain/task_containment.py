@@ -14,7 +14,7 @@ from rota.errors import BadInput
 from rota.runner.contain import procfs
 from rota.runner.contain.fence import Fence, signal_all
 from rota.runner.contain.fences import Fences
-from rota.runner.contain.process_family import Family
+from rota.runner.contain.process_family import ProcessFamily
 from rota.runner.current_rules import CurrentRules
 from rota.runner.log import say
 from rota.runner.loop import Loop
@@ -40,7 +40,7 @@ class Containment:
         tasks: TaskTable,
         rules: CurrentRules,
         journal: Journal,
-        family: Family,
+        family: ProcessFamily,
         fences: Fences,
         cores: Cores,
         picks: bool,
@@ -55,7 +55,7 @@ class Containment:
         self.cores = cores
         self._picks = picks
         self._garbage: list[Fence] = []
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     # -------------------------------------------------------------- cores
 
@@ -75,8 +75,8 @@ class Containment:
         try:
             cores = self.cores.named(cpu_list)
         except BadInput as error:
-            if cpu_list not in self._told:
-                self._told.add(cpu_list)
+            if cpu_list not in self._logged:
+                self._logged.add(cpu_list)
                 say(f"jobs are not kept to cores {cpu_list}: {error}")
             share = Share(frozenset(), binds=False, fences=False)
             share.entry = b"ROTA_CPU_LIST=" + cpu_list.encode("utf-8", "surrogateescape")

@@ -19,7 +19,7 @@ from rota.runner import libc
 from rota.runner.contain import procfs
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.afterwards import SAID_BYTES, Afterwards
+from rota.runner.end.behaviour_progress import STDERR_BYTES, BehaviourProgress
 from rota.runner.end.sampling import Sampling
 from rota.runner.log import say_exception
 from rota.runner.loop import Loop
@@ -73,10 +73,10 @@ class Behaviours:
             # Whoever ends a job does not wait for long: all behaviours together have the rest of its grace.
             now = self._loop.now
             by = max(task.kill_at or now, now + min(self._rules.current.grace_s, _LEAST_GRACE_S))
-        task.afterwards = Afterwards(task.spec, outcome, by=by)
-        return self._next(task, task.afterwards)
+        task.behaviours = BehaviourProgress(task.spec, outcome, by=by)
+        return self._next(task, task.behaviours)
 
-    def proceed(self, task: Task, after: Afterwards) -> Outcome | None:
+    def proceed(self, task: Task, after: BehaviourProgress) -> Outcome | None:
         """Nothing is left of the behaviour that ran. The whole outcome, or None: the next one runs."""
         failure = self._failure(task, after)
         self._finished(after, ok=not failure, message=failure)
@@ -84,7 +84,7 @@ class Behaviours:
             after.spent = "the job was being ended"
         return self._next(task, after)
 
-    def _next(self, task: Task, after: Afterwards) -> Outcome | None:
+    def _next(self, task: Task, after: BehaviourProgress) -> Outcome | None:
         """Do what can be done at once and start the next that takes time; None if one was started."""
         while after.todo:
             behaviour = after.todo[0]
@@ -110,10 +110,10 @@ class Behaviours:
             task.scratch = None
         return msgspec.structs.replace(after.outcome, behaviours=tuple(after.done))
 
-    def _finished(self, after: Afterwards, *, ok: bool, message: str = "") -> None:
+    def _finished(self, after: BehaviourProgress, *, ok: bool, message: str = "") -> None:
         after.done.append(Behaved(after.todo.pop(0), ok, message))
 
-    def _clean_up(self, task: Task, after: Afterwards) -> None:
+    def _clean_up(self, task: Task, after: BehaviourProgress) -> None:
         if task.scratch is None:
             self._finished(after, ok=False, message="the job has no scratch directory")
             return
@@ -126,7 +126,7 @@ class Behaviours:
 
     # -------------------------------------------------------------- a command
 
-    def _started(self, task: Task, after: Afterwards, text: str) -> bool:
+    def _started(self, task: Task, after: BehaviourProgress, text: str) -> bool:
         if after.by is not None and self._loop.now >= after.by:
             after.spent = after.spent or "the job was being ended and its grace was over"
         if after.spent:
@@ -160,7 +160,7 @@ class Behaviours:
         self._journal.flush_or_log()
         return True
 
-    def _spawn(self, task: Task, after: Afterwards, text: str) -> int:
+    def _spawn(self, task: Task, after: BehaviourProgress, text: str) -> int:
         outcome = after.outcome
         command = text.encode("utf-8", "surrogateescape")
         if b"\0" in command:
@@ -185,24 +185,24 @@ class Behaviours:
         finally:
             actions.close()
         self._containment.started(task, pid, groups)
-        after.said = Capture(2 * SAID_BYTES)
+        after.said = Capture(2 * STDERR_BYTES)
         pipes.task = task
         return pid
 
-    def _failure(self, task: Task, after: Afterwards) -> str:
+    def _failure(self, task: Task, after: BehaviourProgress) -> str:
         """Why the behaviour that ran was not well done; empty if it was."""
         code = os.waitstatus_to_exitcode(task.status or 0)
         if not code and not task.reason:
             return ""
         parts = [task.message] if task.reason else []
         parts.append(f"signal {-code}" if code < 0 else f"exit {code}")
-        _, said = after.said.read(max(0, after.said.total - SAID_BYTES), SAID_BYTES)
+        _, said = after.said.read(max(0, after.said.total - STDERR_BYTES), STDERR_BYTES)
         if words := said.decode("utf-8", "replace").strip():
             parts.append(words)
         return ": ".join(parts)
 
 
-def end_record(task: Task, after: Afterwards) -> Ended:
+def end_record(task: Task, after: BehaviourProgress) -> Ended:
     """For the journal: how the attempt ended if this runner dies during its behaviours."""
     goes = task.scratch is not None and scratch_goes(task.spec, ok=after.word == "complete")
     behaviours = list(after.done)

@@ -17,8 +17,8 @@ from rota.runner.output.followers import COALESCE_S, Followers
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.output.segments import Segments
 from rota.runner.output.streams import Streams
-from rota.runner.report.records import Records
-from rota.runner.start.hooks import Hooks
+from rota.runner.report.records import TaskRecords
+from rota.runner.start.hooks import NodeHooks
 from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
 from rota.runner.task import Seat, Task
@@ -34,7 +34,7 @@ class Finisher:
         loop: Loop,
         tasks: TaskTable,
         rules: CurrentRules,
-        records: Records,
+        records: TaskRecords,
         seating: Seating,
         pool: PipePool,
         streams: Streams,
@@ -44,7 +44,7 @@ class Finisher:
         containment: Containment,
         consoles: Consoles,
         behaviours: Behaviours,
-        hooks: Hooks,
+        hooks: NodeHooks,
         parts: Parts,
     ) -> None:
         self._loop = loop
@@ -75,8 +75,8 @@ class Finisher:
         if task.console is not None:
             self._consoles.last_words(task)
         outcome: Outcome | None
-        if task.afterwards is not None:
-            outcome = self._behaviours.proceed(task, task.afterwards)
+        if task.behaviours is not None:
+            outcome = self._behaviours.proceed(task, task.behaviours)
         else:
             outcome = judge(task, self._sampler, self._segments)
             if task.env.behaves:
@@ -124,7 +124,7 @@ class Finisher:
             self._pool.discard(pipes)
             seat.pipes = None
         self._containment.clean_up(task)
-        if task.still_since is not None:
+        if task.suspended_since is not None:
             # It ended while it was suspended: its cores may be another's by now.
             self._seating.remove(seat, self._loop.now)
             self.seat_closed(seat)

@@ -13,7 +13,7 @@ from rota.runner.contain import hierarchies
 from rota.runner.contain.cgroup import LIMIT_FILES
 
 
-class Room(NamedTuple):
+class HostRoom(NamedTuple):
     """Bytes that can still be had, and bytes that there are at all."""
 
     left: int
@@ -26,7 +26,7 @@ class Memory:
     def __init__(self) -> None:
         self._groups = list(_limited())
 
-    def __call__(self) -> Room:
+    def __call__(self) -> HostRoom:
         """The scarcest of all rooms: the one with the smallest share left."""
         return min([_host(), *(group.room() for group in self._groups)], key=_share)
 
@@ -36,11 +36,11 @@ def memory_at_most() -> int:
     return min([_host().total, *(group.limit for group in _limited())])
 
 
-def _share(room: Room) -> float:
+def _share(room: HostRoom) -> float:
     return room.left / room.total if room.total else 1.0
 
 
-def _host() -> Room:
+def _host() -> HostRoom:
     total = left = 0
     with open("/proc/meminfo", "rb") as file:
         for line in file:
@@ -51,7 +51,7 @@ def _host() -> Room:
                 break
         else:
             left = total  # a kernel that does not say: nothing is ever full
-    return Room(left, total)
+    return HostRoom(left, total)
 
 
 class _Limited:
@@ -63,15 +63,15 @@ class _Limited:
         self._cached = b"inactive_file " if version == 2 else b"total_inactive_file "
         self.limit = limit
 
-    def room(self) -> Room:
+    def room(self) -> HostRoom:
         try:
             with open(self._usage, "rb") as file:
                 used = int(file.read())
             if used > self.limit * 0.9:  # of which the kernel can take back what only caches files
                 used -= self._reclaimable()
         except (OSError, ValueError):
-            return Room(self.limit, self.limit)
-        return Room(max(0, self.limit - used), self.limit)
+            return HostRoom(self.limit, self.limit)
+        return HostRoom(max(0, self.limit - used), self.limit)
 
     def _reclaimable(self) -> int:
         with open(self._stat, "rb") as file:
@@ -96,7 +96,7 @@ def _limited() -> Iterator[_Limited]:
             path = os.path.dirname(path)
 
 
-def disk(path: str) -> Room:
+def disk(path: str) -> HostRoom:
     """Of the file system of a directory. Raises `OSError`."""
     found = os.statvfs(path)
-    return Room(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+    return HostRoom(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)

@@ -10,18 +10,18 @@ from typing import Any
 
 from rota.runner import clock
 from rota.runner.contain import procfs, signals
-from rota.runner.contain.process_family import Family
+from rota.runner.contain.process_family import ProcessFamily
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.ending import Endings
 from rota.runner.end.finishing import Finisher
-from rota.runner.enter.channels import Channels
+from rota.runner.end.termination import Terminator
+from rota.runner.enter.channels import JobChannels
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.output.followers import Followers
 from rota.runner.output.streams import Streams
-from rota.runner.start.hooks import Hooks
-from rota.runner.start.starting import Beginnings
+from rota.runner.start.hooks import NodeHooks
+from rota.runner.start.launching import Launcher
 from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
@@ -40,28 +40,28 @@ class Reaper:
         loop: Loop,
         tasks: TaskTable,
         rules: CurrentRules,
-        family: Family,
+        family: ProcessFamily,
         containment: Containment,
-        endings: Endings,
+        terminator: Terminator,
         streams: Streams,
         followers: Followers,
-        channels: Channels,
-        hooks: Hooks,
+        channels: JobChannels,
+        hooks: NodeHooks,
         finisher: Finisher,
-        beginnings: Beginnings,
+        launcher: Launcher,
     ) -> None:
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
         self._family = family
         self._containment = containment
-        self._endings = endings
+        self._terminator = terminator
         self._streams = streams
         self._followers = followers
         self._channels = channels
         self._hooks = hooks
         self._finisher = finisher
-        self._beginnings = beginnings
+        self._launcher = launcher
         self._children = procfs.OwnChildren()
         self._look_s = _MIN_LOOK_S
 
@@ -121,7 +121,7 @@ class Reaper:
         task.ended_at = clock.now()
         self._tasks.quiet.append(task)
         del self._tasks.by_key[task.key]
-        self._beginnings.follow(task.seat)
+        self._launcher.follow(task.seat)
 
     def _all_children_known(self) -> bool:
         """Are there no other children than first processes of tasks, known orphans and hooks?"""
@@ -162,7 +162,7 @@ class Reaper:
                 task.kill_at = now + self._rules.current.grace_s
                 signals.ask_to_end(left)
             elif now >= task.kill_at:
-                self._endings.kill(task, now)
+                self._terminator.kill(task, now)
         if lingering:
             # Most survivors are our children and their end is signalled; this is for the others.
             nearest = min(task.kill_at or now for task in lingering)

@@ -29,7 +29,7 @@ GIVE_UP_HASTILY_S = 0.2
 _SLACK = 2
 
 
-class Dead:
+class DeadRunner:
     """A dead runner's directory, locked by us."""
 
     def __init__(self, directory: str, lock: int, story: journal.Story) -> None:
@@ -56,7 +56,7 @@ class Dead:
         os.close(self._lock)
 
 
-def dead_runners(root: str, own: str, machine: str) -> list[Dead]:
+def dead_runners(root: str, own: str, machine: str) -> list[DeadRunner]:
     """All runners of this machine below `root` that are no more."""
     found = []
     for name in sorted(os.listdir(root)):
@@ -78,7 +78,7 @@ def dead_runners(root: str, own: str, machine: str) -> list[Dead]:
         if story.began is not None and story.began.machine != machine:
             os.close(lock)  # a shared file system: somebody over there will do it
             continue
-        found.append(Dead(directory, lock, story))
+        found.append(DeadRunner(directory, lock, story))
     return found
 
 
@@ -89,7 +89,9 @@ def _remove_empty(directory: str) -> None:
         pass  # it lives
 
 
-def settle(dead: Dead, *, boot_id: str, scratch_root: str, hasty: bool = False) -> tuple[list[Finished], bool]:
+def settle(
+    dead: DeadRunner, *, boot_id: str, scratch_root: str, hasty: bool = False
+) -> tuple[list[Finished], bool]:
     """How every lease ended that the dead runner executed, and whether that is certainly all of them.
 
     When this returns nothing of them runs. Raises `TimeoutError` if something cannot be ended; `hasty`:
@@ -146,14 +148,14 @@ def _what_is_known(runner: str, rebooted: bool, ended: int) -> str:
     return f"runner {runner} died while it had this attempt; nothing of it was left; how it ended is unknown"
 
 
-def _fence(lease: journal.Lease, found: dict[str, Fence]) -> Fence | None:
+def _fence(lease: journal.JournalledLease, found: dict[str, Fence]) -> Fence | None:
     """It may have died after making the fence, or more of it, and before writing that down."""
     job, attempt = lease.intent.job, lease.intent.attempt
     return found.get(f"{job}.{attempt}") or fences.recorded(lease.fence, job, attempt)
 
 
 def _end_survivors(
-    leases: list[journal.Lease], fenced: dict[journal.Key, Fence | None], *, node: str, hasty: bool
+    leases: list[journal.JournalledLease], fenced: dict[journal.Key, Fence | None], *, node: str, hasty: bool
 ) -> dict[journal.Key, int]:
     """TERM, grace, KILL, until nothing is left; how many processes each lease still had."""
     grace_s, give_up_s = (0.0, GIVE_UP_HASTILY_S) if hasty else (GRACE_S, GIVE_UP_S)
@@ -186,7 +188,7 @@ def _end_survivors(
 
 
 def _survivors(
-    leases: list[journal.Lease],
+    leases: list[journal.JournalledLease],
     fenced: dict[journal.Key, Fence | None],
     known: dict[journal.Key, dict[int, int]],
     node: str,

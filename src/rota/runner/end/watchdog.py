@@ -11,8 +11,8 @@ from collections.abc import Callable
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.end import host_room
-from rota.runner.end.ending import Endings
 from rota.runner.end.measure import about_size, memory_of
+from rota.runner.end.termination import Terminator
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.task import Task
@@ -43,18 +43,18 @@ class Watchdog:
         tasks: TaskTable,
         rules: CurrentRules,
         containment: Containment,
-        endings: Endings,
+        terminator: Terminator,
     ) -> None:
         self._scratch_root = scratch_root
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
         self._containment = containment
-        self._endings = endings
+        self._terminator = terminator
         self._look_at = _NEVER
         self._said = ""
-        self.memory: Callable[[], host_room.Room] = host_room.Memory()
-        self.disk: Callable[[str], host_room.Room] = host_room.disk
+        self.memory: Callable[[], host_room.HostRoom] = host_room.Memory()
+        self.disk: Callable[[str], host_room.HostRoom] = host_room.disk
 
     def began(self, now: float) -> None:
         """There is something to watch."""
@@ -72,7 +72,7 @@ class Watchdog:
             memory = self.memory()
         except (OSError, ValueError) as error:
             self._say(f"cannot see how much memory is left: {error}")
-            memory = host_room.Room(1, 1)
+            memory = host_room.HostRoom(1, 1)
         if memory.left < min(memory.total * MEMORY_LOW, MEMORY_LOW_BYTES):
             self._relieve_memory(now, memory)
         scratch_jobs = [task for task in self._tasks.by_key.values() if task.scratch is not None]
@@ -86,7 +86,7 @@ class Watchdog:
                     self._relieve_disk(scratch_jobs, now, disk)
         return now + (LOOK_EVERY_S if memory.left > memory.total * _MEMORY_SCARCE else _LOOK_OFTEN_S)
 
-    def _relieve_memory(self, now: float, left: host_room.Room) -> None:
+    def _relieve_memory(self, now: float, left: host_room.HostRoom) -> None:
         tasks = self._tasks.by_key.values()
         if any(task.reason == "memory" for task in tasks):
             return  # one is on its way out: what it leaves may be enough
@@ -103,7 +103,7 @@ class Watchdog:
         message = f"it used {used} of memory and asked for {asked}, and the host was nearly full: {full}"
         self._end(guilty, now, reason="memory", message=message)
 
-    def _relieve_disk(self, tasks: list[Task], now: float, left: host_room.Room) -> None:
+    def _relieve_disk(self, tasks: list[Task], now: float, left: host_room.HostRoom) -> None:
         if any(task.reason == "disk" for task in tasks):
             return
         uses = {task: task.scratch.usage() for task in tasks if task.scratch is not None}
@@ -122,7 +122,7 @@ class Watchdog:
         say(f"job {task.key[0]} is ended: {message}")
         self._said = ""
         grace_s = min(_QUICK_GRACE_S, self._rules.current.grace_s)
-        self._endings.end(task, now, reason=reason, message=message, grace_s=grace_s)
+        self._terminator.end(task, now, reason=reason, message=message, grace_s=grace_s)
 
     def _say(self, what: str) -> None:
         """Once, not at every look."""

@@ -18,7 +18,7 @@ from rota.runner.current_rules import CurrentRules
 from rota.runner.enter.conduit import Conduit
 from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.consoles import Consoles
-from rota.runner.enter.entry_point import Place, place_of
+from rota.runner.enter.entry_point import EntryPoint, entry_point
 from rota.runner.enter.relay import Relay
 from rota.runner.enter.terminal import Terminal
 from rota.runner.log import say_exception
@@ -33,7 +33,7 @@ from rota.wire import channels as c
 _MOST = 1024  #: channels of one runner
 
 
-class Channels:
+class JobChannels:
     """All channels of a runner that end here."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Channels:
         self._conduits = conduits
         self._consoles = consoles
         self._relay = relay
-        self._by_pid: dict[int, tuple[Conduit, Place]] = {}  #: processes that were not reaped yet
+        self._by_pid: dict[int, tuple[Conduit, EntryPoint]] = {}  #: processes that were not reaped yet
         self._to_hang_up: set[int] = set()  #: pids
         self._kill_at: dict[int, float] = {}  #: pid → when its grace is over
 
@@ -108,7 +108,7 @@ class Channels:
             self._conduits.tell(c.ChannelEnd(start.n, None, None, "an unexpected fault of the runner"))
 
     def _start(self, start: c.StartChannel) -> None:
-        place = place_of(self._tasks, self._containment, (start.job, start.attempt, start.token))
+        place = entry_point(self._tasks, self._containment, (start.job, start.attempt, start.token))
         term = start.term if start.tty and "\0" not in start.term else ""
         entries = [f"TERM={term or 'dumb'}"] if start.tty else []
         variables = place.variables.and_also(_variables(entries + start.env))

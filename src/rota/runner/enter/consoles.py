@@ -7,7 +7,7 @@ import signal
 from rota.core.jobs.job import Outcome
 from rota.runner.contain.signals import signal_sessions
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.ending import Endings
+from rota.runner.end.termination import Terminator
 from rota.runner.enter.conduit import Conduit
 from rota.runner.enter.conduits import Conduits
 from rota.runner.enter.terminal import Terminal
@@ -24,13 +24,13 @@ class Consoles:
     """The terminals of a runner's tasks."""
 
     def __init__(
-        self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, conduits: Conduits, endings: Endings
+        self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, conduits: Conduits, terminator: Terminator
     ) -> None:
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
         self._conduits = conduits
-        self._endings = endings
+        self._terminator = terminator
         self._hang_up_at: dict[Task, float] = {}  #: those that nobody is attached to
 
     # -------------------------------------------------------------- the beginning
@@ -89,7 +89,7 @@ class Consoles:
         self._hang_up_at.pop(task, None)
         if task.status is None and task.kill_at is None and not task.over:
             signal_sessions({task.pid}, signal.SIGHUP)
-            self._endings.end(task, self._loop.now, reason="signal", message="its terminal was hung up")
+            self._terminator.end(task, self._loop.now, reason="signal", message="its terminal was hung up")
         if task.console is not None:
             task.console.close()
 

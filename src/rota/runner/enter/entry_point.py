@@ -18,7 +18,7 @@ from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
 
-class Place:
+class EntryPoint:
     """Inside a running task."""
 
     __slots__ = ("_containment", "cwd", "task", "variables")
@@ -49,14 +49,14 @@ class Place:
         self.task.known[pid] = orphan.start_time
 
 
-def place_of(tasks: TaskTable, containment: Containment, key: Key) -> Place:
+def entry_point(tasks: TaskTable, containment: Containment, key: Key) -> EntryPoint:
     """Inside this lease. Raises `CannotRun`."""
     task = tasks.by_key.get(key)
     runs = task is not None and ((task.pid and task.status is None) or (task.part and not task.preparing))
     if task is None or not runs or task.kill_at is not None or task.script is not None:
         raise CannotRun(None, f"job {key[0]} does not run here, or is about to end")
-    if task.afterwards is not None or task.concluding is not None:
+    if task.behaviours is not None or task.concluding is not None:
         raise CannotRun(None, f"the command of job {key[0]} has ended")
     if task.frozen:
         raise CannotRun(None, f"job {key[0]} is suspended")
-    return Place(task, containment)
+    return EntryPoint(task, containment)

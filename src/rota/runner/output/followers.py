@@ -153,7 +153,7 @@ class Followers:
 
     def reads(self, task: Task) -> bool:
         """Is there a reader for what the command of this task printed?"""
-        return task.key[:2] in self._by_attempt and task.afterwards is None
+        return task.key[:2] in self._by_attempt and task.behaviours is None
 
     def unstrict(self, task: Task) -> None:
         """The task was ended: from now on rather lose bytes than wait for a reader."""

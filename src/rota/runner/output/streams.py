@@ -32,7 +32,7 @@ class Streams:
             return
         task = pipes.task
         capture = None
-        if task is not None and task.afterwards is None:
+        if task is not None and task.behaviours is None:
             capture = task.out if fd == pipes.out else task.err
         for _ in range(_MAX_READS):
             size = _READ
@@ -47,8 +47,8 @@ class Streams:
                 break
             if task is not None:
                 task.plain = False
-                if task.afterwards is not None:
-                    task.afterwards.said.add(data)
+                if task.behaviours is not None:
+                    task.behaviours.said.add(data)
                 else:
                     if capture is None:
                         capture = self._capture(task, out=fd == pipes.out)

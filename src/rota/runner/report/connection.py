@@ -23,7 +23,7 @@ class Connection:
         self._writing = False
         self.fd = -1
         self.joined = False  #: has the manager accepted this runner?
-        self.away_since = loop.now  #: when it was last joined
+        self.disconnected_since = loop.now  #: when it was last joined
         self.when_lost: list[Callable[[], None]] = []  #: called when a connection has been lost
 
     @property
@@ -101,7 +101,7 @@ class Connection:
         self._link.close(now)
         self.fd = -1
         if self.joined:
-            self.away_since = now
+            self.disconnected_since = now
         self.joined = False
         for call in self.when_lost:
             call()

@@ -12,7 +12,7 @@ from rota.core.attempts.leases import HeldLease, LeaseRef
 from rota.errors import BadInput, Denied, WireError
 from rota.runner import clock
 from rota.runner.current_rules import CurrentRules
-from rota.runner.identity import Identity
+from rota.runner.identity import RunnerIdentity
 from rota.runner.log import say, say_exception
 from rota.runner.loop import Loop
 from rota.runner.node import Node
@@ -24,7 +24,7 @@ from rota.runner.report.journal import Journal
 from rota.runner.report.leaving import Leaving
 from rota.runner.report.orders import Orders
 from rota.runner.report.outbox import MOST_ENDED, Outbox
-from rota.runner.report.records import Records
+from rota.runner.report.records import TaskRecords
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
@@ -59,7 +59,7 @@ class Contact:
         rules: CurrentRules,
         journal: Journal,
         outbox: Outbox,
-        records: Records,
+        records: TaskRecords,
         seating: Seating,
         catalogue: Catalogue,
         connection: Connection,
@@ -68,7 +68,7 @@ class Contact:
         leaving: Leaving,
         parts: Parts,
         followers: Followers,
-        identity: Identity,
+        identity: RunnerIdentity,
         ticket: str,
         node: Node | None,
         shipping: Shipping | None,
@@ -93,9 +93,9 @@ class Contact:
         self._node = node
         self._shipping = shipping
         self._last_report = 0.0
-        self._touch_at = _NEVER
+        self._heartbeat_at = _NEVER
         self._settle_at = _NEVER
-        self._was_in = False
+        self._ever_joined = False
         self._deployment = ""  #: whose manager let us in; empty: none did
         self._refused_since = 0.0  #: 0: it was not
         self.report_at = _NEVER  #: when what is in the outbox must go at the latest
@@ -143,7 +143,7 @@ class Contact:
 
     def lost(self) -> None:
         """The connection is gone."""
-        self.report_at = self._touch_at = _NEVER
+        self.report_at = self._heartbeat_at = _NEVER
 
     def _take_refusal(self, refusal: Failure) -> None:
         """What the manager cannot take is not said again in the same words, or it would never be rid of it."""
@@ -160,7 +160,7 @@ class Contact:
         if self._node is None or self._tasks.by_key or self._seating.waiting or not self._outbox.clear:
             return
         if refusal.code != REMOVED:
-            if self._was_in or refusal.code not in (Denied.code, BadInput.code):
+            if self._ever_joined or refusal.code not in (Denied.code, BadInput.code):
                 return
             self._refused_since = self._refused_since or self._loop.now
             if self._loop.now < self._refused_since + REFUSED_S:
@@ -230,16 +230,16 @@ class Contact:
         now = self._loop.now
         joins = not self._connection.joined
         if joins:
-            self._was_in = True
+            self._ever_joined = True
             self._connection.accepted()
             say("joined")
             if self._shipping is not None:
                 self._shipping.send(list(self._outbox.unacked.values()))
             for frame in self._outbox.unacknowledged():
                 self._connection.send(frame)
-        self._touch_at = now + rules.touch_s
+        self._heartbeat_at = now + rules.touch_s
         self._settle_at = now + SETTLE_EVERY * rules.touch_s
-        self._loop.due(self._touch_at)
+        self._loop.due(self._heartbeat_at)
         self._orders.obey(rules)
         if joins:
             self._followers.joined(now)
@@ -279,7 +279,7 @@ class Contact:
             connection.send(box.cut(most))
         self._last_report = now = self._loop.now
         self.report_at = _NEVER
-        self._touch_at = now + self._rules.current.touch_s
+        self._heartbeat_at = now + self._rules.current.touch_s
 
     def _on_ack(self, seq: int) -> None:
         if seq < 0:
@@ -307,8 +307,8 @@ class Contact:
             self._connect(now)
         elif connection.overdue(now):
             connection.lost("nobody answers")
-        elif now >= self._touch_at:
-            self._touch_at = now + self._rules.current.touch_s
+        elif now >= self._heartbeat_at:
+            self._heartbeat_at = now + self._rules.current.touch_s
             connection.send(codec.frame(Report(0)))
         if connection.joined:
             if now >= self._settle_at:
@@ -316,4 +316,4 @@ class Contact:
                 for message in self._dead.again():
                     self._send_settle(message)
             self._loop.due(self._settle_at)
-        self._loop.due(self._touch_at)
+        self._loop.due(self._heartbeat_at)

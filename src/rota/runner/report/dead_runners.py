@@ -6,7 +6,7 @@ import msgspec
 
 from rota.runner.contain import fences
 from rota.runner.end import settling
-from rota.runner.identity import Identity, name_of
+from rota.runner.identity import RunnerIdentity, name_of
 from rota.runner.log import say, say_exception
 from rota.runner.report.outbox import plainer
 from rota.wire.reports import Settle
@@ -15,10 +15,10 @@ from rota.wire.reports import Settle
 class DeadRunners:
     """Those that the manager has not acknowledged yet, in the order in which it is told."""
 
-    def __init__(self, identity: Identity, scratch_root: str) -> None:
+    def __init__(self, identity: RunnerIdentity, scratch_root: str) -> None:
         self._identity = identity
         self._scratch_root = scratch_root
-        self._unacked: list[tuple[settling.Dead, Settle]] | None = None  #: None: not looked for yet
+        self._unacked: list[tuple[settling.DeadRunner, Settle]] | None = None  #: None: not looked for yet
 
     @property
     def unacked(self) -> bool:
@@ -49,11 +49,11 @@ class DeadRunners:
             dead, told = self._unacked[0]
             self._unacked[0] = dead, msgspec.structs.replace(told, ended=[plainer(each) for each in told.ended])
 
-    def _settle(self, *, hasty: bool) -> list[tuple[settling.Dead, Settle]]:
+    def _settle(self, *, hasty: bool) -> list[tuple[settling.DeadRunner, Settle]]:
         own = self._identity
         if not hasty:
             fences.sweep(name_of(own.host))
-        settled: list[tuple[settling.Dead, Settle]] = []
+        settled: list[tuple[settling.DeadRunner, Settle]] = []
         try:
             found = settling.dead_runners(own.root, own.id, own.machine)
         except OSError:

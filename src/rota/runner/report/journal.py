@@ -33,11 +33,11 @@ _MAX_BLOCK = 1 << 30
 Key = tuple[int, int, int]  # job, attempt, token
 
 
-class Entry(Struct, frozen=True, array_like=True, gc=False):
+class JournalEntry(Struct, frozen=True, array_like=True, gc=False):
     """Base of all records."""
 
 
-class Began(Entry, frozen=True, tag="b"):
+class Began(JournalEntry, frozen=True, tag="b"):
     """First record: who writes this, and in which life of which machine."""
 
     runner: str
@@ -47,7 +47,7 @@ class Began(Entry, frozen=True, tag="b"):
     start_time: int
 
 
-class Intent(Entry, frozen=True, tag="i"):
+class Intent(JournalEntry, frozen=True, tag="i"):
     """This lease is about to be executed. Only what has an intent can have run."""
 
     job: int
@@ -61,7 +61,7 @@ class Intent(Entry, frozen=True, tag="i"):
         return self.job, self.attempt, self.token
 
 
-class Preparing(Entry, frozen=True, tag="h"):
+class Preparing(JournalEntry, frozen=True, tag="h"):
     """The prologue of a lease runs, its command does not. The next intent for it says that it does."""
 
     job: int
@@ -69,7 +69,7 @@ class Preparing(Entry, frozen=True, tag="h"):
     token: int
 
 
-class Spawned(Entry, frozen=True, tag="p"):
+class Spawned(JournalEntry, frozen=True, tag="p"):
     """The process of a lease: leader of a session of the same number."""
 
     job: int
@@ -81,7 +81,7 @@ class Spawned(Entry, frozen=True, tag="p"):
     started_at: float
 
 
-class Contained(Entry, frozen=True, tag="c"):
+class Contained(JournalEntry, frozen=True, tag="c"):
     """A fence was made for a lease."""
 
     job: int
@@ -90,7 +90,7 @@ class Contained(Entry, frozen=True, tag="c"):
     fence: str  #: see `Fence.record`
 
 
-class Void(Entry, frozen=True, tag="v"):
+class Void(JournalEntry, frozen=True, tag="v"):
     """The intent came to nothing: the process could not be started, the lease was handed back."""
 
     job: int
@@ -98,20 +98,20 @@ class Void(Entry, frozen=True, tag="v"):
     token: int
 
 
-class Ended(Entry, frozen=True, tag="e"):
+class Ended(JournalEntry, frozen=True, tag="e"):
     """The command of a lease has ended, its behaviours have not. What to say if nothing more is written."""
 
     finished: Finished
     scratch_goes: bool  #: its scratch directory is then no longer needed
 
 
-class Over(Entry, frozen=True, tag="o"):
+class Over(JournalEntry, frozen=True, tag="o"):
     """A lease ended like this and nothing of it is left."""
 
     finished: Finished
 
 
-class Acked(Entry, frozen=True, tag="a"):
+class Acked(JournalEntry, frozen=True, tag="a"):
     """The first `count` outcomes of this journal are known to the manager."""
 
     count: int
@@ -172,7 +172,7 @@ def _holds_more(tail: bytes, checksum: int, count: int) -> bool:
     return False
 
 
-class Lease:
+class JournalledLease:
     """What a journal says about one lease that was (about to be) executed."""
 
     __slots__ = ("ended", "fence", "finished", "intent", "preparing", "spawned")
@@ -192,14 +192,14 @@ class Story:
     def __init__(self, records: Iterable[Record], *, whole: bool = True) -> None:
         self.whole = whole  #: False: there may have been leases that this journal no longer shows
         self.began: Began | None = None
-        self.leases: dict[Key, Lease] = {}
+        self.leases: dict[Key, JournalledLease] = {}
         over: list[Key] = []
         for record in records:
             match record:
                 case Began():
                     self.began = record
                 case Intent():
-                    self.leases[record.job, record.attempt, record.token] = Lease(record)
+                    self.leases[record.job, record.attempt, record.token] = JournalledLease(record)
                 case Void():
                     self.leases.pop((record.job, record.attempt, record.token), None)
                 case Preparing():
@@ -224,7 +224,7 @@ class Story:
                     for key in over[:count]:
                         self.leases.pop(key, None)
 
-    def _lease(self, record: Preparing | Spawned | Contained) -> Lease | None:
+    def _lease(self, record: Preparing | Spawned | Contained) -> JournalledLease | None:
         return self.leases.get((record.job, record.attempt, record.token))
 
 

@@ -7,15 +7,15 @@ and leaves only when the manager agrees: a lease may be on its way.
 from __future__ import annotations
 
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.ending import Endings
+from rota.runner.end.termination import Terminator
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.output.followers import Followers
 from rota.runner.report.connection import Connection
 from rota.runner.report.outbox import Outbox
+from rota.runner.start.launching import Launcher
 from rota.runner.start.parts import Parts
 from rota.runner.start.seats import Seating
-from rota.runner.start.starting import Beginnings
 from rota.runner.task_table import TaskTable
 from rota.wire import codec
 from rota.wire.reports import Idle, Report
@@ -40,10 +40,10 @@ class Leaving:
         outbox: Outbox,
         seating: Seating,
         connection: Connection,
-        endings: Endings,
+        terminator: Terminator,
         parts: Parts,
         followers: Followers,
-        beginnings: Beginnings,
+        launcher: Launcher,
         host: str,
         stays: bool,
         linger_s: float | None,
@@ -56,10 +56,10 @@ class Leaving:
         self._outbox = outbox
         self._seating = seating
         self._connection = connection
-        self._endings = endings
+        self._terminator = terminator
         self._parts = parts
         self._followers = followers
-        self._beginnings = beginnings
+        self._launcher = launcher
         self._host = host
         self._stays = stays
         self._linger_s = linger_s
@@ -90,7 +90,7 @@ class Leaving:
                 if task.part:
                     self._parts.close(task.key)
                 else:
-                    self._endings.end(task, self._loop.now, reason=reason, message=message)
+                    self._terminator.end(task, self._loop.now, reason=reason, message=message)
         self._loop.due(self._loop.now)
 
     def terminate(self) -> None:
@@ -118,16 +118,16 @@ class Leaving:
             self._loop.due(self._leave_by)
         if connection.joined:
             return
-        away = now - connection.away_since
+        away = now - connection.disconnected_since
         orphan_after_s = self._rules.current.orphan_after_s
-        idle = not tasks.by_key and now >= self._beginnings.retry_at
+        idle = not tasks.by_key and now >= self._launcher.retry_at
         if not self._stays and idle and away >= IDLE_EXIT_S:
             say("no manager and nothing to do")
             self._loop.done = True
         elif away >= orphan_after_s:
             self._abandon(orphan_after_s)
         patience_s = orphan_after_s if tasks.by_key else IDLE_EXIT_S
-        self._loop.due(max(connection.away_since + patience_s, now + _LOOK_AGAIN_S))
+        self._loop.due(max(connection.disconnected_since + patience_s, now + _LOOK_AGAIN_S))
 
     def _abandon(self, away_s: float) -> None:
         """No manager has asked for these jobs for too long: end them, keep their records, leave."""
@@ -140,9 +140,9 @@ class Leaving:
         for key in self._parts.held():
             self._parts.close(key)
         for task in list(tasks.values()):
-            if task.afterwards is None and not task.part:  # else it has ended; what it still does is bounded
+            if task.behaviours is None and not task.part:  # else it has ended; what it still does is bounded
                 message = f"the manager was away for {away_s:g} s"
-                self._endings.end(task, self._loop.now, reason="lost", message=message)
+                self._terminator.end(task, self._loop.now, reason="lost", message=message)
 
     def _say_if_idle(self, now: float, linger_s: float) -> None:
         if self._tasks.by_key or self._seating.waiting or self._followers.busy:

@@ -23,7 +23,7 @@ MAX_KNOCK_S = 0.5
 _READ = 64 * 1024
 
 
-class Stream(Protocol):
+class ByteStream(Protocol):
     """What a transport must offer; a non-blocking `socket.socket` does, and so does `TlsStream`, which also says
     when it waits to write, since that is not when there is something to be said."""
 
@@ -33,13 +33,13 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
-Dial = Callable[[], Stream]
+Dial = Callable[[], ByteStream]
 
 
 def unix_dial(path: str) -> Dial:
     """Connections to a Unix socket."""
 
-    def dial() -> Stream:
+    def dial() -> ByteStream:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         try:
             stream.setblocking(False)
@@ -65,7 +65,7 @@ class Link:
         self._patience_s = patience_s  #: for being accepted; 0: any
         self._knock_s = knock_s  #: how long to wait at most where nobody answers
         self._give_up_at = 0.0
-        self._stream: Stream | None = None
+        self._stream: ByteStream | None = None
         self._reader: codec.Reader[ToRunner] = codec.Reader(ToRunner)
         self._out = bytearray()
         self._delay_s = FIRST_DELAY_S

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rota.runner.contain.suspension import Pausing
+from rota.runner.contain.suspension import Suspension
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.ending import Endings
-from rota.runner.end.walltime_warnings import Warnings
-from rota.runner.enter.channels import Channels
+from rota.runner.end.task_signals import TaskSignals
+from rota.runner.end.termination import Terminator
+from rota.runner.enter.channels import JobChannels
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.output.audience import Follower
@@ -44,12 +44,12 @@ class Orders:
         seating: Seating,
         catalogue: Catalogue,
         containment: Containment,
-        endings: Endings,
-        warnings: Warnings,
-        suspension: Pausing,
+        terminator: Terminator,
+        task_signals: TaskSignals,
+        suspension: Suspension,
         parts: Parts,
         followers: Followers,
-        channels: Channels,
+        channels: JobChannels,
         leaving: Leaving,
     ) -> None:
         self._loop = loop
@@ -59,8 +59,8 @@ class Orders:
         self._seating = seating
         self._catalogue = catalogue
         self._containment = containment
-        self._endings = endings
-        self._warnings = warnings
+        self._terminator = terminator
+        self._signals = task_signals
         self._suspension = suspension
         self._parts = parts
         self._followers = followers
@@ -80,9 +80,9 @@ class Orders:
             case m.Signal(leases, signal, everything):
                 for ref in leases:
                     key = (ref.job, ref.attempt, ref.token)
-                    self._warnings.signal(key, signal, everything=everything)
+                    self._signals.signal(key, signal, everything=everything)
             case m.SetWalltime(ref, walltime_s):
-                self._warnings.set_walltime((ref.job, ref.attempt, ref.token), walltime_s)
+                self._signals.set_walltime((ref.job, ref.attempt, ref.token), walltime_s)
             case m.ClosePart(leases):
                 for ref in leases:
                     self._parts.close((ref.job, ref.attempt, ref.token))
@@ -138,10 +138,10 @@ class Orders:
         task = self._tasks.by_key.get(key)
         if task is not None and task.part:
             self._parts.close(key)
-        elif task is not None and checkpoint and task.can_save:
-            self._warnings.end_after_checkpoint(task, self._loop.now, checkpoint, why)
+        elif task is not None and checkpoint and task.can_checkpoint:
+            self._signals.end_after_checkpoint(task, self._loop.now, checkpoint, why)
         elif task is not None:
-            self._endings.end(task, self._loop.now, reason="kill_requested", message=why)
+            self._terminator.end(task, self._loop.now, reason="kill_requested", message=why)
         else:
             self._hand_back(key)
 

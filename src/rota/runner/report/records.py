@@ -27,7 +27,7 @@ from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
 
-class Records:
+class TaskRecords:
     """Keeps the journal and the outbox in step."""
 
     def __init__(
@@ -101,8 +101,8 @@ def _live(task: Task) -> list[Record]:
         found.append(Preparing(*key))
     if task.concluding is not None:
         found.append(epilogue_record(task, task.concluding))
-    elif task.afterwards is not None:
-        found.append(end_record(task, task.afterwards))
+    elif task.behaviours is not None:
+        found.append(end_record(task, task.behaviours))
     if task.fence is not None:
         found.append(Contained(*key, task.fence.record()))
     return found

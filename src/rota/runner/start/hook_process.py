@@ -50,7 +50,7 @@ def unnamed_file(directory: str) -> int:
         return os.memfd_create("hook")
 
 
-def said(script: Script) -> str:
+def log_output(script: Script) -> str:
     """Put what it printed into the log; its last line."""
     try:
         size = os.fstat(script.output).st_size

@@ -18,8 +18,8 @@ from rota.runner import libc
 from rota.runner.contain import mark, procfs, signals
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.afterwards import outcome_word
-from rota.runner.identity import Identity
+from rota.runner.end.behaviour_progress import outcome_word
+from rota.runner.identity import RunnerIdentity
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Ended, Journal, Key, Preparing, Void
@@ -32,7 +32,7 @@ from rota.runner.start.hook_process import (
     SUSPEND,
     Done,
     Script,
-    said,
+    log_output,
     send,
     unnamed_file,
 )
@@ -42,7 +42,7 @@ from rota.runner.task import Task
 from rota.runner.task_table import TaskTable
 
 
-class Hooks:
+class NodeHooks:
     """Runs the hooks of the site."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Hooks:
         outbox: Outbox,
         seating: Seating,
         containment: Containment,
-        identity: Identity,
+        identity: RunnerIdentity,
         scratch_root: str,
     ) -> None:
         """`null`: a descriptor of /dev/null."""
@@ -124,7 +124,7 @@ class Hooks:
         if script is None:
             return False
         code = os.waitstatus_to_exitcode(status)
-        words = said(script)
+        words = log_output(script)
         wrong = ""
         if code or script.late:
             ended = script.late or (f"signal {-code}" if code < 0 else f"exit {code}")

@@ -31,7 +31,7 @@ def expand(pattern: str, spec: RunSpec, grant: Grant, host: str) -> str:
     )
 
 
-class Files:
+class OutputFiles:
     """The open files of one attempt, until its process has them."""
 
     def __init__(self, spec: RunSpec, grant: Grant, *, host: str, pipes: Pipes, null: int) -> None:

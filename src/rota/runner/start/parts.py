@@ -15,9 +15,9 @@ from rota.runner import clock
 from rota.runner.contain import procfs
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.ending import Endings
 from rota.runner.end.sampling import Sampling
-from rota.runner.enter.channels import Channels
+from rota.runner.end.termination import Terminator
+from rota.runner.enter.channels import JobChannels
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Intent, Journal, Key, Void, pack
@@ -25,9 +25,9 @@ from rota.runner.report.outbox import Outbox
 from rota.runner.start.allocation import nodefile_path, write_nodefile
 from rota.runner.start.environment import Catalogue
 from rota.runner.start.hook_process import EPILOGUE, PROLOGUE
-from rota.runner.start.hooks import Hooks, about
+from rota.runner.start.hooks import NodeHooks, about
 from rota.runner.start.scratch import Scratch
-from rota.runner.task import Line, Seat, Task
+from rota.runner.task import LeaseQueue, Seat, Task
 from rota.runner.task_table import TaskTable
 from rota.wire.orders import Grant, Part
 
@@ -50,7 +50,7 @@ class PartTask(Task):
         self.start_time = procfs.start_time_now()
         self.started_at = clock.now()
         self.began = time.monotonic()
-        self.seat = Seat(0, Line(task.env.size))  # which is nobody's
+        self.seat = Seat(0, LeaseQueue(task.env.size))  # which is nobody's
         self.block = pack((Intent(*key, task.spec.scratch, part=True),))
 
 
@@ -68,10 +68,10 @@ class Parts:
         outbox: Outbox,
         catalogue: Catalogue,
         containment: Containment,
-        endings: Endings,
+        terminator: Terminator,
         sampling: Sampling,
-        hooks: Hooks,
-        channels: Channels,
+        hooks: NodeHooks,
+        channels: JobChannels,
     ) -> None:
         self._scratch_root = scratch_root
         self._loop = loop
@@ -81,7 +81,7 @@ class Parts:
         self._outbox = outbox
         self._catalogue = catalogue
         self._containment = containment
-        self._endings = endings
+        self._terminator = terminator
         self._sampling = sampling
         self._hooks = hooks
         self._channels = channels
@@ -164,13 +164,13 @@ class Parts:
         part.closing = True
         if part.preparing:
             # Its prologue is ended; then `_prepared` goes on.
-            self._endings.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
+            self._terminator.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
         elif not part.failed:
             self._end(part)
 
     def _end(self, part: PartTask) -> None:
         self._channels.job_ended(part)
-        self._endings.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
+        self._terminator.end(part, self._loop.now, reason="kill_requested", message="its job has ended")
         self._tasks.lingering[part] = None
         self._loop.due(self._loop.now)
 

@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 from rota.plan.size import Size
 from rota.runner.report.journal import Key
-from rota.runner.task import Line, Seat, Task
+from rota.runner.task import LeaseQueue, Seat, Task
 
 
 class Seating:
@@ -17,52 +17,52 @@ class Seating:
 
     def __init__(self, now: float) -> None:
         self.seats: dict[int, Seat] = {}
-        self.lines: dict[Size, Line] = {}
+        self.queues: dict[Size, LeaseQueue] = {}
         self.waiting: dict[Key, Task] = {}
-        self.fillable: dict[Line, None] = {}  #: lines with a free seat, which may have a lease for it
+        self.fillable: dict[LeaseQueue, None] = {}  #: queues with a free seat, which may have a lease for it
         self.worked_at = now  #: when a seat was last vacated
 
-    def line(self, size: Size) -> Line:
-        line = self.lines.get(size)
-        if line is None:
-            line = self.lines[size] = Line(size)
-        return line
+    def queue(self, size: Size) -> LeaseQueue:
+        queue = self.queues.get(size)
+        if queue is None:
+            queue = self.queues[size] = LeaseQueue(size)
+        return queue
 
     def open(self, id: int, size: Size) -> None:
         """Add a free seat, unless it is open already."""
         if id not in self.seats:
-            seat = self.seats[id] = Seat(id, self.line(size))
-            seat.line.free.append(seat)
-            self.fillable[seat.line] = None
+            seat = self.seats[id] = Seat(id, self.queue(size))
+            seat.queue.free.append(seat)
+            self.fillable[seat.queue] = None
 
     def vacate(self, seat: Seat, now: float) -> None:
         """The task of a seat has ended: the next one may take it."""
         self.worked_at = now
-        seat.line.free.append(seat)
-        self.fillable[seat.line] = None
+        seat.queue.free.append(seat)
+        self.fillable[seat.queue] = None
 
     def reconsider(self) -> None:
         """Look at all free seats again: those without a lease are given back."""
-        for line in self.lines.values():
-            if line.free:
-                self.fillable[line] = None
+        for queue in self.queues.values():
+            if queue.free:
+                self.fillable[queue] = None
 
     def wait(self, task: Task) -> None:
         """Let a task wait for a seat of its size."""
-        line = task.line = self.line(task.env.size)
-        heappush(line.heap, (task.grant.rank, task.key))
-        line.waiting += 1
+        queue = task.queue = self.queue(task.env.size)
+        heappush(queue.heap, (task.grant.rank, task.key))
+        queue.waiting += 1
         self.waiting[task.key] = task
-        if line.free:
-            self.fillable[line] = None
+        if queue.free:
+            self.fillable[queue] = None
 
-    def take(self, line: Line) -> Task | None:
+    def take(self, queue: LeaseQueue) -> Task | None:
         """The task of the lowest rank, which then waits no more."""
-        heap, waiting = line.heap, self.waiting
+        heap, waiting = queue.heap, self.waiting
         while heap:
             task = waiting.pop(heappop(heap)[1], None)
             if task is not None:  # else it was recalled
-                line.waiting -= 1
+                queue.waiting -= 1
                 return task
         return None
 
@@ -71,23 +71,23 @@ class Seating:
         task = self.waiting.pop(key, None)
         if task is None:
             return False
-        task.line.waiting -= 1
+        task.queue.waiting -= 1
         return True
 
-    def close(self, line: Line) -> list[Seat]:
-        """Forget the free seats of a line."""
-        closed, line.free = line.free, []
+    def close(self, queue: LeaseQueue) -> list[Seat]:
+        """Forget the free seats of a queue."""
+        closed, queue.free = queue.free, []
         for seat in closed:
             del self.seats[seat.id]
-        self._forget_if_unused(line)
+        self._forget_if_unused(queue)
         return closed
 
     def remove(self, seat: Seat, now: float) -> None:
         """Forget the seat of a task that has just ended."""
         self.worked_at = now
         del self.seats[seat.id]
-        self._forget_if_unused(seat.line)
+        self._forget_if_unused(seat.queue)
 
-    def _forget_if_unused(self, line: Line) -> None:
-        if not line.waiting and all(seat.line is not line for seat in self.seats.values()):
-            self.lines.pop(line.size, None)
+    def _forget_if_unused(self, queue: LeaseQueue) -> None:
+        if not queue.waiting and all(seat.queue is not queue for seat in self.seats.values()):
+            self.queues.pop(queue.size, None)

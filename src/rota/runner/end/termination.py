@@ -18,7 +18,7 @@ _SWEEPS = 5
 _KILL_AGAIN_S = 0.1
 
 
-class Endings:
+class Terminator:
     """Ends tasks: TERM, grace, KILL."""
 
     def __init__(self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, containment: Containment) -> None:
@@ -66,7 +66,7 @@ class Endings:
                 if now >= task.kill_at and (task.status is None or task.part):
                     self.kill(task, now)
                 due = min(due, task.kill_at)
-            elif task.deadline is not None and task.still_since is None:
+            elif task.deadline is not None and task.suspended_since is None:
                 if now >= task.deadline:
                     self._over_time(task, now)
                 else:
@@ -74,7 +74,7 @@ class Endings:
         self._loop.due(due)
 
     def _over_time(self, task: Task, now: float) -> None:
-        after, rules = task.afterwards, self._rules.current
+        after, rules = task.behaviours, self._rules.current
         if after is None:
             limit = task.walltime_s or task.spec.walltime_s or 0.0
             self.end(task, now, reason="walltime", message=f"over its walltime of {limit:g} s")

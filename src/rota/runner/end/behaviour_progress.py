@@ -6,10 +6,10 @@ from rota.core.jobs.job import Behaved, Outcome
 from rota.runner.output.capture import Capture
 from rota.wire.orders import RunSpec
 
-SAID_BYTES = 200  #: of what a behaviour wrote to stderr that are recorded
+STDERR_BYTES = 200  #: of what a behaviour wrote to stderr that are recorded
 
 
-class Afterwards:
+class BehaviourProgress:
     """How far one attempt has come with its behaviours."""
 
     __slots__ = ("by", "done", "outcome", "said", "spent", "todo", "word")
@@ -20,7 +20,7 @@ class Afterwards:
         ok = self.word == "complete"
         self.todo = list((spec.on_success if ok else spec.on_failure) + spec.on_exit)
         self.done: list[Behaved] = []
-        self.said = Capture(2 * SAID_BYTES)  #: by the one that runs now, on stderr
+        self.said = Capture(2 * STDERR_BYTES)  #: by the one that runs now, on stderr
         self.by = by  #: when all of them must be over, if the job was ended
         self.spent = ""  #: why no more of them may run
 

@@ -15,18 +15,18 @@ from rota.runner.current_rules import CurrentRules
 from rota.runner.end.behaviours import Behaviours
 from rota.runner.end.finishing import Finisher
 from rota.runner.end.sampling import Sampling
+from rota.runner.end.task_signals import TaskSignals
 from rota.runner.end.verdict import failed_to_start
-from rota.runner.end.walltime_warnings import Warnings
 from rota.runner.log import say, say_exception
 from rota.runner.loop import Loop
 from rota.runner.output.pipe_pool import PipePool
 from rota.runner.report.journal import Journal, Key, Void
 from rota.runner.report.outbox import Outbox
 from rota.runner.start.allocation import bind_child
-from rota.runner.start.hooks import Hooks
+from rota.runner.start.command_setup import CommandSetup
+from rota.runner.start.hooks import NodeHooks
 from rota.runner.start.process import CannotRun, Refused, start_shell
 from rota.runner.start.seats import Seating
-from rota.runner.start.special import Special
 from rota.runner.task import Seat, Task
 from rota.runner.task_table import TaskTable
 
@@ -34,7 +34,7 @@ _FIRST_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
 
 
-class Beginnings:
+class Launcher:
     """Starts tasks."""
 
     def __init__(
@@ -49,11 +49,11 @@ class Beginnings:
         pool: PipePool,
         containment: Containment,
         sampling: Sampling,
-        warnings: Warnings,
+        task_signals: TaskSignals,
         behaviours: Behaviours,
-        hooks: Hooks,
+        hooks: NodeHooks,
         finisher: Finisher,
-        special: Special,
+        special: CommandSetup,
     ) -> None:
         self._loop = loop
         self._tasks = tasks
@@ -64,7 +64,7 @@ class Beginnings:
         self._pool = pool
         self._containment = containment
         self._sampling = sampling
-        self._warnings = warnings
+        self._signals = task_signals
         self._behaviours = behaviours
         self._hooks = hooks
         self._finisher = finisher
@@ -77,9 +77,9 @@ class Beginnings:
             self._loop.due(self.retry_at)
 
     def follow(self, seat: Seat) -> None:
-        """The next of its line takes this seat at once, if there is one."""
+        """The next of its queue takes this seat at once, if there is one."""
         if not self.retry_at:
-            following = self._seating.take(seat.line)
+            following = self._seating.take(seat.queue)
             if following is not None:
                 self._try(seat, following)
                 return
@@ -92,14 +92,14 @@ class Beginnings:
             return
         seating = self._seating
         fillable, seating.fillable = seating.fillable, {}
-        for line in fillable:
-            while line.free:
-                task = seating.take(line)
+        for queue in fillable:
+            while queue.free:
+                task = seating.take(queue)
                 if task is None:
-                    for seat in seating.close(line):
+                    for seat in seating.close(queue):
                         self._finisher.seat_closed(seat)
                     break
-                if not self._try(line.free.pop(), task):
+                if not self._try(queue.free.pop(), task):
                     seating.fillable.update(fillable)
                     return
         if self.retry_at:
@@ -170,7 +170,7 @@ class Beginnings:
         tasks.begun.append(task)
         if task.deadline is not None:
             self._loop.due(task.deadline)
-            self._warnings.began(task)
+            self._signals.began(task)
         self._sampling.began(now)
 
     def _refuse(self, seat: Seat, key: Key, why: str) -> None:

@@ -13,7 +13,7 @@ from signal import Signals
 from rota.runner.contain.fence import signal_all
 from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
-from rota.runner.end.ending import Endings
+from rota.runner.end.termination import Terminator
 from rota.runner.log import say
 from rota.runner.loop import Loop
 from rota.runner.report.journal import Key
@@ -23,17 +23,23 @@ from rota.runner.task_table import TaskTable
 CHECKPOINT = "USR2"
 
 
-class Warnings:
+class TaskSignals:
     """Looks after the tasks of an agent that are to be told something in time."""
 
     def __init__(
-        self, *, loop: Loop, tasks: TaskTable, rules: CurrentRules, containment: Containment, endings: Endings
+        self,
+        *,
+        loop: Loop,
+        tasks: TaskTable,
+        rules: CurrentRules,
+        containment: Containment,
+        terminator: Terminator,
     ) -> None:
         self._loop = loop
         self._tasks = tasks
         self._rules = rules
         self._containment = containment
-        self._endings = endings
+        self._terminator = terminator
         #: task → (so long before its deadline, signal), the next one first
         self._leads: dict[Task, list[tuple[float, str]]] = {}
         self._ending: dict[Task, tuple[float, str]] = {}  #: when a task that writes a checkpoint is ended, and why
@@ -57,7 +63,7 @@ class Warnings:
     def moved(self, task: Task) -> None:
         """Its deadline is another one: what lies before it again is told again."""
         self._leads.pop(task, None)
-        if task.deadline is None or task.over or task.afterwards is not None:
+        if task.deadline is None or task.over or task.behaviours is not None:
             return
         self.began(task)
         left = task.deadline - self._loop.now
@@ -68,11 +74,11 @@ class Warnings:
     def set_walltime(self, key: Key, walltime_s: float) -> None:
         """The manager says that a task has another walltime."""
         task = self._tasks.by_key.get(key)
-        if task is None or task.afterwards is not None or task.kill_at is not None:
+        if task is None or task.behaviours is not None or task.kill_at is not None:
             return
         task.walltime_s = walltime_s
         task.plain = False
-        task.deadline = task.began + walltime_s + task.still_s
+        task.deadline = task.began + walltime_s + task.suspended_s
         self._loop.due(task.deadline)
         self.moved(task)
 
@@ -86,10 +92,10 @@ class Warnings:
 
     def tick(self, now: float) -> None:
         for task, leads in list(self._leads.items()):
-            if task.over or task.kill_at is not None or task.afterwards is not None or task.deadline is None:
+            if task.over or task.kill_at is not None or task.behaviours is not None or task.deadline is None:
                 del self._leads[task]
                 continue
-            if task.still_since is not None:
+            if task.suspended_since is not None:
                 continue  # its time does not pass
             while leads and now >= task.deadline - leads[0][0]:
                 lead = leads.pop(0)
@@ -104,7 +110,7 @@ class Warnings:
                 del self._ending[task]
             elif now >= at:
                 del self._ending[task]
-                self._endings.end(task, now, reason="kill_requested", message=message)
+                self._terminator.end(task, now, reason="kill_requested", message=message)
             else:
                 self._loop.due(at)
 

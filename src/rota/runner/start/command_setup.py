@@ -12,13 +12,13 @@ from rota.runner.contain.task_containment import Containment
 from rota.runner.current_rules import CurrentRules
 from rota.runner.enter.consoles import Consoles
 from rota.runner.start.allocation import nodefile_path, on_its_cores, write_nodefile
-from rota.runner.start.output_files import Files
+from rota.runner.start.output_files import OutputFiles
 from rota.runner.start.process import Refused, start, words_of
 from rota.runner.start.scratch import Scratch
 from rota.runner.task import Task
 
 
-class Special:
+class CommandSetup:
     """Starts such commands."""
 
     def __init__(
@@ -46,14 +46,14 @@ class Special:
         job, attempt, _ = task.key
         words = words_of(task.grant.cmd, pipefail=spec.pipefail)
         cwd, actions_at = env.cwd, task.pipes.actions_at
-        files: Files | None = None
+        files: OutputFiles | None = None
         allocation = task.grant.allocation
         pid = 0
         if env.behaves or self._rules.current.epilogue:
             task.plain = False
         try:
             if spec.stdout or spec.stderr:
-                files = Files(spec, task.grant, host=self._host, pipes=task.pipes, null=self._null)
+                files = OutputFiles(spec, task.grant, host=self._host, pipes=task.pipes, null=self._null)
                 actions_at = files.actions_at
             if spec.scratch:
                 task.scratch = Scratch(self._scratch_root, job, attempt)
